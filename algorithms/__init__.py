@@ -1,0 +1,1 @@
+"""Algorithms under study: one folder a problem, one file an algorithm."""

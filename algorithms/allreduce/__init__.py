@@ -1,0 +1,1 @@
+"""allreduce algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""alltoall algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""barrier algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""bcast algorithms: each file is one."""

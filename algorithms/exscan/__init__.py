@@ -1,0 +1,1 @@
+"""exscan algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""reduce algorithms: each file is one."""

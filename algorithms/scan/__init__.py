@@ -1,0 +1,1 @@
+"""scan algorithms: each file is one."""

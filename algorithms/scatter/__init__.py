@@ -1,0 +1,1 @@
+"""scatter algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""sorting algorithms: each file is one."""

@@ -1,0 +1,1 @@
+"""Inputs, real data, machine descriptions, calibrations and recorded measurements."""

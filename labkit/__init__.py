@@ -1,0 +1,47 @@
+"""labkit: engineer parallel algorithms on real and simulated machines.
+
+Nothing heavy is imported here: each public name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+#: public name -> module that holds it
+_PUBLIC = {
+    "run": "labkit.run",
+    "Run": "labkit.run",
+    "phase": "labkit.context",
+    "compute": "labkit.context",
+    "sweep": "labkit.study",
+    "load": "labkit.study",
+    "Study": "labkit.study",
+    "fit": "labkit.scaling",
+    "judge": "labkit.scaling",
+    "Model": "labkit.scaling",
+    "Verdict": "labkit.scaling",
+    "platform": "labkit.sim",
+    "Platform": "labkit.sim",
+}
+
+__all__ = ["MPI", "__version__", "errors", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    elif name == "MPI":
+        value = importlib.import_module("labkit.context").mpi_module()
+    elif name == "errors":
+        value = importlib.import_module("labkit.errors")
+    else:
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,77 @@
+"""Every exception labkit raises on purpose; all of them are `LabkitError`."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DataError",
+    "DeadlockError",
+    "ExpectationError",
+    "LabkitError",
+    "MachineError",
+    "PlatformError",
+    "RankError",
+    "ScheduleError",
+    "TimeLimitError",
+    "UnsupportedError",
+]
+
+
+class LabkitError(Exception):
+    """Base of labkit's errors: the message says what arrived, what is allowed and what to do."""
+
+
+class DataError(LabkitError):
+    """Input data that cannot be read or used (a file, an array, a measurement)."""
+
+
+class ExpectationError(LabkitError):
+    """An expectation that cannot be read, or that cannot be judged on the data given."""
+
+
+class MachineError(LabkitError):
+    """A machine that cannot be used: no MPI, a launcher that fails, a wrong number of ranks."""
+
+
+class PlatformError(LabkitError):
+    """A platform that is not known, malformed, or too small for the ranks asked for."""
+
+
+class ScheduleError(LabkitError):
+    """A schedule that is malformed, or that does not do what its collective promises."""
+
+
+class UnsupportedError(LabkitError):
+    """A name of MPI that labkit does not simulate (yet)."""
+
+
+class TimeLimitError(LabkitError):
+    """A run that did not end within its time limit; the message says where each rank was."""
+
+
+class DeadlockError(LabkitError):
+    """Every rank that has not finished waits for something that can never happen.
+
+    The message lists each blocked rank, its call, peer, tag and source line, and the cycle.
+    """
+
+
+class RankError(LabkitError):
+    """A rank that ended with an exception, an exit or a signal.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that failed first.
+    traceback : str
+        Its traceback as text, or what the launcher reported.
+    """
+
+    def __init__(self, rank: int, traceback: str, message: str | None = None) -> None:
+        self.rank = rank
+        self.traceback = traceback
+        last = traceback.strip().splitlines()[-1] if traceback.strip() else "no traceback"
+        super().__init__(message or f"rank {rank} failed: {last}\n{traceback}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments, so that the error crosses process borders whole."""
+        return type(self), (self.rank, self.traceback, self.args[0])
