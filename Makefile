@@ -1,0 +1,85 @@
+# Every target sets up what it needs in .venv: a fresh clone with Python 3.11+, g++, make and a package index is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt 2>/dev/null | grep -v third_party)
+# The notebooks run where BokehJS must come from the package, not from the network.
+export BOKEH_RESOURCES := inline
+
+.PHONY: demo lab test test-all bench sanitize lint types cpp-test wheel notebooks clean help
+
+help:            ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+demo: $(VENV)/.set-up-demo      ## sort real data on real MPI and on a simulated cluster, fit, judge, draw demo.html
+	$(BIN)/labkit demo
+
+lab: $(VENV)/.set-up-lab        ## JupyterLab with the course
+	$(BIN)/labkit lab
+
+test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the long ones
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
+	$(BIN)/python -m pytest -m "mpi and not slow"
+	$(MAKE) --no-print-directory notebooks
+
+test-all: test sanitize         ## make test, the long suites, the sanitizers
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not mpi"
+	$(BIN)/python -m pytest -m "slow and mpi"
+
+notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
+	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default notebooks
+
+bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
+	$(BIN)/python benchmarks/run.py
+
+lint: $(VENV)/.set-up-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy cannot follow an editable install, so it reads the wheel that a user would get, from outside the checkout.
+types: build/wheel/.installed
+	cd build/wheel && ../../$(BIN)/mypy --config-file ../../pyproject.toml --python-executable ../../$(BIN)/python \
+	  --cache-dir ../mypy_cache -p labkit
+
+wheel: build/wheel/.installed
+
+cpp-test: $(VENV)/.set-up-dev   ## the engine's own C++ tests
+	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON >/dev/null
+	$(BIN)/cmake --build build/cpp
+	$(BIN)/ctest --test-dir build/cpp --output-on-failure
+
+sanitize: $(VENV)/.set-up-dev   ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+clean:           ## remove what was built, and the virtual environment
+	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# --- set-up ------------------------------------------------------------------------------------------------------
+$(VENV)/.tools:
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"labkit needs Python 3.11 or newer, this is {v}: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install "pip>=24" "scikit-build-core>=0.11" "nanobind>=2.4" "greenlet>=3.1" "cmake>=3.26" "ninja>=1.11"
+	@touch $@
+
+# Editable: new algorithm files are found without reinstalling; a change of C++ rebuilds.
+define install_editable
+	@echo "labkit: setting up .venv with [$(1)] (once; about a minute, more for the JupyterLab and test tools)"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(1)]'
+	@touch $@
+endef
+
+$(VENV)/.set-up-demo: $(VENV)/.tools pyproject.toml $(CPP)
+	$(call install_editable,mpi,data)
+$(VENV)/.set-up-lab: $(VENV)/.tools pyproject.toml $(CPP)
+	$(call install_editable,mpi,data,lab)
+$(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
+	$(call install_editable,mpi,data,lab,dev)
+
+build/wheel/.installed: $(VENV)/.set-up-dev $(shell find labkit algorithms datasets -type f -not -name '*.pyc' 2>/dev/null)
+	rm -rf build/wheel && mkdir -p build/wheel
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) wheel --no-build-isolation --no-deps -w build/wheel .
+	cd build/wheel && ../../$(BIN)/python -m zipfile -e labkit-*.whl .
+	@touch $@
