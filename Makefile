@@ -7,7 +7,7 @@ CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeList
 # The notebooks run where BokehJS must come from the package, not from the network.
 export BOKEH_RESOURCES := inline
 
-.PHONY: demo lab test test-all bench sanitize lint types cpp-test wheel notebooks clean help
+.PHONY: demo lab test test-all test-long bench sanitize lint types cpp-test wheel notebooks clean help
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -23,7 +23,9 @@ test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the
 	$(BIN)/python -m pytest -m "mpi and not slow"
 	$(MAKE) --no-print-directory notebooks
 
-test-all: test sanitize         ## make test, the long suites, the sanitizers
+test-all: test test-long        ## make test and make test-long
+
+test-long: sanitize             ## the long suites, and the C++ tests under the sanitizers
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not mpi"
 	$(BIN)/python -m pytest -m "slow and mpi"
 

@@ -1,7 +1,7 @@
 """Run every benchmark of this folder and print what each prints (`make bench`).
 
-A benchmark is a file with a `main()`; what needs a peer that is not installed says so in one line and goes on.
-Wall-clock figures are kept here and never gate a test.
+A benchmark is a file with a `main()`; one that needs a peer which is not installed says so in one line
+and goes on. Wall-clock figures are kept here and never gate a test.
 """
 
 from __future__ import annotations

@@ -6,7 +6,15 @@ Nothing heavy is imported here: each public name is loaded when it is first used
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
+
+if importlib.util.find_spec("labkit._kernels") is None:
+    raise ImportError(
+        f"labkit at {__path__[0]} has no compiled kernels: this is an unbuilt checkout. "
+        "Run `pip install -e .` (or `make demo`) at its root, or start Python from another folder "
+        "to use an installed labkit."
+    )
 
 __version__ = "0.1.0"
 
