@@ -39,7 +39,9 @@ __all__ = ["MPI", "__version__", "errors", *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
+    if name == "run":  # the module itself is callable: see labkit/run/__init__.py
+        value = importlib.import_module("labkit.run")
+    elif name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name == "MPI":
         value = importlib.import_module("labkit.context").mpi_module()

@@ -9,6 +9,7 @@ __all__ = [
     "LabkitError",
     "MachineError",
     "PlatformError",
+    "ProgramError",
     "RankError",
     "ScheduleError",
     "TimeLimitError",
@@ -34,6 +35,10 @@ class MachineError(LabkitError):
 
 class PlatformError(LabkitError):
     """A platform that is not known, malformed, or too small for the ranks asked for."""
+
+
+class ProgramError(LabkitError):
+    """A program that cannot be run: not a function of a communicator, no such script, wrong arguments."""
 
 
 class ScheduleError(LabkitError):

@@ -1,0 +1,215 @@
+"""The front door: one call runs a program on any machine, after refusing what cannot work."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import MachineError, ProgramError
+from labkit.run.result import Run
+
+__all__ = [
+    "check_limit",
+    "check_program",
+    "check_ranks",
+    "check_repeats",
+    "median_run",
+    "program_name",
+    "run",
+]
+
+
+def run(
+    program: Callable[..., Any] | str | os.PathLike[str],
+    ranks: int,
+    on: Any = "star",
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    trace: bool = False,
+    timeout_s: float | None = 60.0,
+    seed: int = 0,
+    isolate: bool = True,
+    coll: Mapping[str, str] | None = None,
+    repeats: int = 1,
+    **options: Any,
+) -> Run:
+    """Run one SPMD program on a real or on a simulated machine.
+
+    Parameters
+    ----------
+    program : callable or path
+        ``program(comm, *args, **kwargs)``, called once per rank; or the path of an mpi4py script, which then
+        gets `args` as its command line.
+    ranks : int
+        Number of ranks, at least 1.
+    on : str or Platform
+        ``"mpi"`` for real MPI on this host; anything else is a platform: ``"star:64"``, ...
+    args, kwargs
+        Arguments of the program after the communicator, the same for every rank.
+    model : str, optional
+        Network model of a simulated run (default: the platform's, else ``lab``).
+    trace : bool
+        Record a trace.
+    timeout_s : float or None
+        Limit of host time in seconds; None for no limit.
+    seed : int
+        Seeds ``random`` and ``numpy.random`` of each rank, together with the rank.
+    isolate : bool
+        Simulated ranks get their own globals, closure and arguments, as processes do.
+    coll : mapping, optional
+        Algorithms of simulated collectives, for example ``{"allreduce": "ring"}``.
+    repeats : int
+        Run the program so often in one launch; see `Run.repetitions`.
+    **options
+        Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`.
+
+    Returns
+    -------
+    Run
+        Results, times, phases and output in the same shapes from every machine.
+
+    Raises
+    ------
+    ProgramError
+        The program cannot be called with these arguments, or the script does not exist.
+    MachineError, PlatformError
+        The machine is not known or cannot be used, or ranks, time limit or repeats make no sense.
+    RankError, DeadlockError, TimeLimitError
+        The run failed.
+    """
+    kwargs = dict(kwargs or {})
+    check_ranks(ranks)
+    check_limit(timeout_s)
+    check_repeats(repeats)
+    program = check_program(program, args, kwargs)
+    if isinstance(on, str) and on.strip().lower() == "mpi":
+        if model is not None or coll:
+            raise MachineError('model and coll belong to simulated runs, not to on="mpi"; leave them out')
+        from labkit.run.mpi import run_mpi
+
+        return run_mpi(
+            program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
+            repeats=repeats, **options,
+        )  # fmt: skip
+    if isinstance(on, str) and on.strip().lower() in ("slurm",):
+        raise MachineError(f'on={on!r} is not built yet; use on="mpi" or a platform such as "star:64"')
+    return _simulated(
+        program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
+        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None, **options,
+    )  # fmt: skip
+
+
+def _simulated(program: Callable[..., Any] | Path, ranks: int, repeats: int, **how: Any) -> Run:
+    """Simulate: deterministic, so that repetitions differ only in the seed."""
+    if isinstance(program, Path):
+        from labkit.sim.script import run_script
+
+        how.pop("isolate")
+        if how.pop("kwargs"):
+            raise ProgramError("a script takes args only (its command line), no kwargs")
+        return run_script(program, ranks, **how)
+    from labkit.sim.runner import run_simulated
+
+    if repeats == 1:
+        return run_simulated(program, ranks, **how)
+    seed = how.pop("seed")
+    return median_run([run_simulated(program, ranks, seed=seed + k, **how) for k in range(repeats)])
+
+
+def median_run(runs: list[Run]) -> Run:
+    """Return the repetition with the (lower) median makespan, which then carries all of them.
+
+    Parameters
+    ----------
+    runs : list of Run
+        At least one.
+
+    Returns
+    -------
+    Run
+        A shallow copy, so that no run contains itself.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    middle = sorted(runs, key=lambda one: one.makespan_s)[(len(runs) - 1) // 2]
+    return Run(**{**vars(middle), "repetitions": list(runs)})
+
+
+def check_ranks(ranks: Any) -> None:
+    """Refuse a number of ranks that is not a whole number of at least 1."""
+    if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
+        raise MachineError(f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})")
+    if ranks < 1:
+        raise MachineError(f"ranks must be at least 1, got {ranks}")
+
+
+def check_limit(timeout_s: Any) -> None:
+    """Refuse a time limit that is not a positive number of seconds (None means no limit)."""
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, numbers.Real) or math.isnan(timeout_s):
+        raise MachineError(f"timeout_s must be a number of seconds or None, got {timeout_s!r}")
+    if timeout_s <= 0:
+        raise MachineError(f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit")
+
+
+def check_repeats(repeats: Any) -> None:
+    """Refuse a number of repetitions that is not a whole number of at least 1."""
+    if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
+        raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+
+
+def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:
+    """Refuse what cannot be run, and return the callable, or the path of a script that exists.
+
+    Raises
+    ------
+    ProgramError
+        Not a callable or a readable file; a generator or coroutine function; wrong arguments.
+    """
+    if isinstance(program, str | os.PathLike):
+        path = Path(program)
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "does not exist"
+            raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file")
+        if not os.access(path, os.R_OK):
+            raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
+        return path
+    if not callable(program):
+        arrived = type(program).__name__
+        raise ProgramError(
+            f"a program is a function program(comm, ...) or the path of a script, got {arrived}"
+        )
+    found: Callable[..., Any] = program
+    if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
+        raise ProgramError(
+            "a program is a plain function: this one is a generator or a coroutine, and calling it would run "
+            "nothing; take out yield or async"
+        )
+    try:
+        signature = inspect.signature(program)
+    except (TypeError, ValueError):  # a builtin without a signature: let the call itself decide
+        return found
+    try:
+        signature.bind("comm", *args, **kwargs)
+    except TypeError as error:
+        name = getattr(program, "__name__", "program")
+        call = f"{name}(comm, *args, **kwargs)"
+        raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}") from None
+    return found
+
+
+def program_name(program: Any) -> str:
+    """Return the name under which a program appears in runs and studies."""
+    if isinstance(program, str | os.PathLike):
+        return Path(program).name
+    name = getattr(program, "__name__", None) or type(getattr(program, "func", program)).__name__
+    inner = getattr(program, "func", None)  # functools.partial has no name of its own
+    return str(getattr(inner, "__name__", name))

@@ -1,0 +1,76 @@
+"""Numbers as people read them: SI prefixes, three digits."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["format_bytes", "format_count", "format_seconds"]
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
+_LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def format_seconds(value_s: float | None) -> str:
+    """Write a time with the SI unit that leaves one to three digits before the point.
+
+    Parameters
+    ----------
+    value_s : float or None
+        A time in seconds; None and NaN are written as a dash.
+
+    Returns
+    -------
+    str
+        For example ``1.23 ms``.
+
+    Examples
+    --------
+    >>> format_seconds(0.001234), format_seconds(0.0), format_seconds(75.0)
+    ('1.23 ms', '0 s', '75 s')
+    """
+    if value_s is None or math.isnan(value_s):
+        return "–"
+    if value_s == 0 or math.isinf(value_s):
+        return f"{value_s:g} s"
+    for scale, unit in _SECONDS:
+        # 0.9995 rounds up to one whole unit: 999.6 µs reads as 1 ms, never as 1e+03 µs.
+        if abs(value_s) >= 0.9995 * scale:
+            return f"{_three_digits(value_s / scale)} {unit}"
+    return f"{value_s:.3g} s"
+
+
+def format_count(value: float | None) -> str:
+    """Write a count whole when it is short, else with an SI prefix.
+
+    Examples
+    --------
+    >>> format_count(512), format_count(98304), format_count(None)
+    ('512', '98.3 k', '–')
+    """
+    if value is None:
+        return "–"
+    for scale, prefix in _LARGE:
+        if abs(value) >= max(scale, 10_000):
+            return f"{_three_digits(value / scale)} {prefix}"
+    return f"{value:g}"
+
+
+def format_bytes(value: float | None) -> str:
+    """Write a number of bytes with a decimal (SI) prefix.
+
+    Examples
+    --------
+    >>> format_bytes(800), format_bytes(1_500_000)
+    ('800 B', '1.5 MB')
+    """
+    if value is None:
+        return "–"
+    for scale, prefix in _LARGE:
+        if abs(value) >= scale:
+            return f"{_three_digits(value / scale)} {prefix}B"
+    return f"{value:g} B"
+
+
+def _three_digits(value: float) -> str:
+    text = f"{value:.3g}"
+    return f"{float(text):.0f}" if "e" in text else text
