@@ -1,0 +1,98 @@
+// Requests: one send or one receive each, kept in a slab so that their addresses never depend on
+// a rank's stack (a suspended rank's stack may have been copied away).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "labkit/types.hpp"
+
+namespace labkit {
+
+/// A handle that outlives its slot safely: a stale one is recognised by its generation.
+struct RequestId {
+  std::uint32_t index = kNone;
+  std::uint32_t generation = 0;
+  [[nodiscard]] bool is_null() const { return index == kNone; }
+  friend bool operator==(const RequestId&, const RequestId&) = default;
+};
+
+enum class RequestKind : std::uint8_t { send, receive };
+
+enum class RequestState : std::uint8_t {
+  free,      ///< the slot is not in use
+  queued,    ///< posted by a rank whose clock is ahead; acts when the engine gets there
+  posted,    ///< waits for its partner
+  matched,   ///< found its partner; the flow is under way
+  complete,  ///< its owner may go on
+  cancelled,
+};
+
+/// `standard` decides by size. A detached or eager send completes at once for its owner; a
+/// synchronous or rendezvous send completes when its flow has ended.
+enum class SendMode : std::uint8_t { standard, synchronous, buffered };
+
+class Client;
+
+struct Request {
+  Time completion_s = kNever;
+  std::uint64_t bytes = 0;     ///< a send's payload; a receive's capacity
+  std::uint64_t received_bytes = 0;  ///< receive: what the matched send carries (may exceed the capacity)
+  void* payload = nullptr;     ///< the client's; opaque to the engine
+  Client* client = nullptr;
+  Time posted_s = 0.0;         ///< the owner's clock when it was posted
+  Rank owner = -1;
+  Rank peer = -1;              ///< as posted: destination, or source (may be kAnySource)
+  std::int32_t tag = 0;        ///< as posted (a receive's may be kAnyTag)
+  Context context = 0;
+  Rank source = -1;            ///< status of a matched receive
+  std::int32_t source_tag = 0;  ///< status of a matched receive
+  std::uint32_t partner = kNone;  ///< slot of the matched request while both live
+  std::uint32_t next = kNone;     ///< intrusive list links of the matching queues
+  std::uint32_t previous = kNone;
+  std::uint32_t generation = 0;
+  std::uint32_t flow = kNone;
+  RequestKind kind = RequestKind::send;
+  RequestState state = RequestState::free;
+  bool is_detached = false;    ///< send: the owner went on. receive: its sender did
+  bool is_eager = false;       ///< send: the flow starts without waiting for the receive
+  bool has_arrived = false;    ///< eager send: the flow has ended
+  bool is_held = false;        ///< the owner still has the handle
+  bool is_waited = false;      ///< the owner waits for it now
+  bool is_charged = false;     ///< receive: its overhead `or` has been paid
+  bool is_truncated = false;   ///< receive: the message was longer than the capacity
+  bool wants_completed = false;  ///< call Client::completed
+  bool has_snapshot = false;   ///< Client::snapshot was called and the payload is the engine's to hand on
+};
+
+/// What a receive learnt about its message.
+struct Status {
+  Rank source = -1;
+  std::int32_t tag = 0;
+  std::uint64_t bytes = 0;  ///< of the message sent, even when truncated
+  bool is_truncated = false;
+  bool is_cancelled = false;
+};
+
+class RequestSlab {
+ public:
+  [[nodiscard]] RequestId allocate();
+  void release(std::uint32_t index);
+  [[nodiscard]] Request& at(std::uint32_t index) { return slots_[index]; }
+  [[nodiscard]] const Request& at(std::uint32_t index) const { return slots_[index]; }
+  [[nodiscard]] bool is_live(RequestId id) const {
+    return id.index < slots_.size() && slots_[id.index].generation == id.generation &&
+           slots_[id.index].state != RequestState::free;
+  }
+  [[nodiscard]] RequestId id_of(std::uint32_t index) const { return {index, slots_[index].generation}; }
+  [[nodiscard]] std::size_t live_count() const { return live_; }
+  [[nodiscard]] std::size_t slot_count() const { return slots_.size(); }
+
+ private:
+  std::vector<Request> slots_;
+  std::uint32_t free_ = kNone;
+  std::size_t live_ = 0;
+};
+
+}  // namespace labkit
