@@ -1,0 +1,11 @@
+"""`labkit.MPI`: the simulated module in the simulator, mpi4py.MPI inside a real rank.
+
+Importing this file puts the right module in its own place. Everything in either module pickles by the
+name ``labkit.MPI``, and is therefore the right machine's own object wherever it is unpickled.
+"""
+
+import sys
+
+from labkit.context import mpi_module
+
+sys.modules[__name__] = mpi_module()

@@ -1,0 +1,177 @@
+"""What a program may ask of the machine that runs it, whichever machine that is.
+
+A program marks its steps with `phase` and charges its work with `compute`; both find the machine of the
+running rank through `current`. A real MPI process installs its own context once (`install`); the
+simulator registers a function that knows which rank is running (`register_simulator`). Outside any run
+`phase` and `compute` do nothing, so a program can be tried by hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType, TracebackType
+from typing import Protocol
+
+__all__ = [
+    "MachineContext",
+    "compute",
+    "current",
+    "install",
+    "mpi_module",
+    "phase",
+    "register_simulator",
+]
+
+
+class MachineContext(Protocol):
+    """The machine as the running rank sees it."""
+
+    @property
+    def rank(self) -> int:
+        """The running rank's number in the whole run."""
+
+    @property
+    def size(self) -> int:
+        """The number of ranks of the run."""
+
+    def begin_phase(self, name: str) -> None:
+        """Note that the running rank enters the phase `name` now."""
+
+    def end_phase(self, name: str) -> None:
+        """Note that the running rank leaves the phase `name` now."""
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        """Charge computation to the running rank (a real machine does nothing)."""
+
+    def wtime(self) -> float:
+        """The machine's clock, in seconds."""
+
+
+_installed: MachineContext | None = None
+_installed_mpi: ModuleType | None = None
+_simulator: Callable[[], MachineContext | None] = lambda: None
+
+
+def install(context: MachineContext | None, mpi: ModuleType | None = None) -> MachineContext | None:
+    """Make `context` the machine of this whole process, and `mpi` the module behind `labkit.MPI`.
+
+    Parameters
+    ----------
+    context : MachineContext or None
+        The context; None takes the present one away.
+    mpi : module, optional
+        `mpi4py.MPI` in a real MPI process: from then on `labkit.MPI` is this module, also for what is
+        unpickled by the name ``labkit.MPI``.
+
+    Returns
+    -------
+    MachineContext or None
+        The context installed before.
+    """
+    global _installed, _installed_mpi
+    previous, _installed = _installed, context
+    if mpi is not None or context is None:
+        _installed_mpi = mpi
+        _publish(mpi_module())
+    return previous
+
+
+def register_simulator(find: Callable[[], MachineContext | None]) -> None:
+    """Register the simulator's function that returns the running rank's context, or None."""
+    global _simulator
+    _simulator = find
+
+
+def current() -> MachineContext | None:
+    """The machine of the running rank, or None outside any run."""
+    return _simulator() or _installed
+
+
+def mpi_module() -> ModuleType:
+    """The module behind `labkit.MPI`: the simulated one, or mpi4py's own inside a real rank."""
+    if _installed_mpi is not None:
+        return _installed_mpi
+    return importlib.import_module("labkit.comm").simulated_module()  # type: ignore[no-any-return]
+
+
+def _publish(module: ModuleType) -> None:
+    import sys
+
+    sys.modules["labkit.MPI"] = module
+    package = sys.modules.get("labkit")
+    if package is not None:
+        package.__dict__["MPI"] = module
+
+
+class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
+    """Mark a step of the program, so that it gets its own times and its own model.
+
+    Phases may be nested and entered many times; every entry is one row of ``Run.phases``.
+
+    Parameters
+    ----------
+    name : str
+        The step's name, not empty.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> with lk.phase("local sort"):
+    ...     pass
+    """
+
+    __slots__ = ("_context", "name")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a phase needs a name that is a non-empty string, got {name!r}")
+        self.name = name
+        self._context: MachineContext | None = None
+
+    def __enter__(self) -> phase:
+        self._context = current()
+        if self._context is not None:
+            self._context.begin_phase(self.name)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._context is not None:
+            self._context.end_phase(self.name)
+
+
+def compute(seconds: float | None = None, flops: float | None = None) -> None:
+    """Charge computation to the running rank: simulated time passes, nobody else waits.
+
+    On a real machine this does nothing: there the work itself takes its time.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        Time on the simulated host, in seconds, >= 0.
+    flops : float, optional
+        Floating-point operations, >= 0; the simulated host's speed turns them into seconds.
+
+    Raises
+    ------
+    ValueError
+        Unless exactly one of the two is given and it is finite and not negative.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> lk.compute(seconds=1e-3)
+    """
+    amount = flops if seconds is None else seconds
+    if amount is None or (seconds is not None and flops is not None):
+        raise ValueError("compute() takes exactly one of seconds=... and flops=...")
+    if not 0 <= amount < float("inf"):
+        raise ValueError(f"compute() takes a finite amount >= 0, got {amount!r}")
+    context = current()
+    if context is not None:
+        context.compute(seconds, flops)
