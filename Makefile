@@ -67,18 +67,13 @@ $(VENV)/.tools:
 	@touch $@
 
 # Editable: new algorithm files are found without reinstalling; a change of C++ rebuilds.
-define install_editable
-	@echo "labkit: setting up .venv with [$(1)] (once; about a minute, more for the JupyterLab and test tools)"
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(1)]'
+$(VENV)/.set-up-demo: EXTRAS := mpi,data
+$(VENV)/.set-up-lab:  EXTRAS := mpi,data,lab
+$(VENV)/.set-up-dev:  EXTRAS := mpi,data,lab,dev
+$(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
+	@echo "labkit: setting up .venv with [$(EXTRAS)] (half a minute to four, once)"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
-endef
-
-$(VENV)/.set-up-demo: $(VENV)/.tools pyproject.toml $(CPP)
-	$(call install_editable,mpi,data)
-$(VENV)/.set-up-lab: $(VENV)/.tools pyproject.toml $(CPP)
-	$(call install_editable,mpi,data,lab)
-$(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
-	$(call install_editable,mpi,data,lab,dev)
 
 build/wheel/.installed: $(VENV)/.set-up-dev $(shell find labkit algorithms datasets -type f -not -name '*.pyc' 2>/dev/null)
 	rm -rf build/wheel && mkdir -p build/wheel
