@@ -1,1 +1,36 @@
-"""To be filled."""
+"""Collective algorithms as data: one description, many readers.
+
+A schedule says, rank by rank, which messages are posted, what is waited for, and which blocks are
+copied or combined in which order. It can be proved complete (`check`), run by the simulator without
+Python ranks (`simulate`), executed over any communicator (`execute`), costed (`count`) and printed
+(`Schedule.describe`).
+"""
+
+from __future__ import annotations
+
+from labkit.schedule.group import Group
+from labkit.schedule.problem import PROBLEMS, Problem
+from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
+from labkit.schedule.section import ALL, Section, block, block_indices, blocks, whole
+from labkit.schedule.step import Column, Kind, Op, Step
+
+__all__ = [
+    "ALL",
+    "PROBLEMS",
+    "Buffer",
+    "Column",
+    "Generator",
+    "Group",
+    "Kind",
+    "Op",
+    "Problem",
+    "Schedule",
+    "Section",
+    "Step",
+    "Temporary",
+    "block",
+    "block_indices",
+    "blocks",
+    "build",
+    "whole",
+]

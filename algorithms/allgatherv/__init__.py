@@ -1,0 +1,1 @@
+"""allgatherv algorithms: each file is one."""

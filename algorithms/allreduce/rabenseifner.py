@@ -1,0 +1,88 @@
+"""Rabenseifner's allreduce: reduce-scatter by recursive halving, allgather by recursive doubling.
+
+In the round with distance d = 1, 2, 4, ... partners r and r XOR d share the range of blocks they both
+still work on: each sends the half it gives up and combines the half it keeps. After log2 p rounds every
+rank owns one complete block; the same rounds backwards collect the blocks. If p is no power of two the
+first ranks fold in pairs, as in recursive doubling.
+
+**Cost**: with q = 2**k <= p < 2q: 2k rounds, ``2(q-1)/q*n`` bytes, ``(q-1)/q*n`` bytes combined; if p > q
+two rounds, 2n bytes and n bytes combined more.
+
+**Requires**: nothing; any number of ranks, any associative operator.
+
+**Properties**: minimal volume in few rounds; operands in rank order, because neighbours combine first.
+
+**Reference**: R. Rabenseifner: Optimization of collective reduction operations. ICCS 2004, LNCS 3036.
+doi:10.1007/978-3-540-24685-5_1
+
+>>> cost(8, 800)
+Cost(rounds=6, volume_bytes=1400.0, reduced_bytes=700.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step, blocks, whole
+from labkit.schedule.powers import doublings, floor_power_of_two
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield fold, halving, doubling, unfold."""
+    me, p = group.ranks, group.size
+    core = floor_power_of_two(p)
+    extra = p - core
+    is_folded = (me < 2 * extra) & (me % 2 == 0)
+    is_keeper = (me < 2 * extra) & (me % 2 == 1)
+    result, incoming = whole("recv"), whole("incoming")
+    yield group.copy(whole("send"), result)
+    yield (
+        group.send(result, to=me + 1, where=is_folded)
+        + group.recv(incoming, source=me - 1, where=is_keeper)
+        + group.combine(incoming, result, source_first=True, where=is_keeper)
+    )
+    number = np.where(me < 2 * extra, me // 2, me - extra)
+    first, length = np.zeros_like(me), core
+    ranges = []
+    for distance in doublings(core):
+        partner = number ^ distance
+        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        length //= 2
+        keeps_upper = (number & distance) != 0
+        kept = np.where(keeps_upper, first + length, first)
+        given = np.where(keeps_upper, first, first + length)
+        ranges.append((peer, kept, given, length))
+        yield group.sendrecv(
+            blocks("recv", given, length), peer, blocks("incoming", kept, length), peer, where=~is_folded
+        ) + group.combine(
+            blocks("incoming", kept, length), blocks("recv", kept, length), peer < me, where=~is_folded
+        )
+        first = kept
+    for peer, kept, given, length in reversed(ranges):
+        yield group.sendrecv(
+            blocks("recv", kept, length), peer, blocks("recv", given, length), peer, where=~is_folded
+        )
+    yield group.send(result, to=me - 1, where=is_keeper) + group.recv(result, source=me + 1, where=is_folded)
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost when the largest power of two in p divides the message."""
+    core = floor_power_of_two(ranks)
+    levels, fold = core.bit_length() - 1, int(ranks > core)
+    volume = n_bytes * (core - 1) / core
+    return Cost(2 * levels + 2 * fold, 2 * volume + 2 * fold * n_bytes, volume + fold * n_bytes)
+
+
+ALGORITHM = Algorithm(
+    "rabenseifner",
+    "allreduce",
+    schedule=rounds,
+    cost=cost,
+    parts=floor_power_of_two,
+    temporaries=("incoming",),
+)

@@ -1,0 +1,1 @@
+"""alltoallv algorithms: each file is one."""

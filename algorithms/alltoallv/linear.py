@@ -1,0 +1,27 @@
+"""Alltoallv in one go: everyone posts all its receives and sends, then waits.
+
+The schedule is that of the linear alltoall; only the sizes differ, and they are bound at run time.
+
+**Cost**: p - 1 messages through every port: with equal blocks of n bytes ``(p-1) * (alpha + n*beta)``; otherwise
+at least the largest sum of a rank's messages.
+
+**Requires**: nothing; any number of ranks, any counts, zero included.
+
+**Properties**: no rank uses a size that MPI does not tell it: a rank knows what it sends to
+and receives from each other rank.
+
+**Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
+in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
+
+>>> cost(5, 100)
+Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.alltoall.linear import cost, rounds
+from labkit.registry import Algorithm
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm("linear", "alltoallv", schedule=rounds, cost=cost)

@@ -1,0 +1,1 @@
+"""gatherv algorithms: each file is one."""

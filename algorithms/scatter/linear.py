@@ -1,0 +1,45 @@
+"""Scatter in one go: the root sends every rank its block.
+
+The root posts p - 1 sends and waits for all; everyone else receives once.
+
+**Cost**: p - 1 messages through the root's port: ``(p-1) * (alpha + n*beta)``.
+
+**Requires**: nothing; any number of ranks, any root.
+
+**Properties**: no forwarding and no work buffers, each block travels once; the root's start-ups grow
+with p. Ranks need to know their own block's size only, so the vector version is the same schedule.
+
+**Reference**: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
+practice, and experience. Concurrency and Computation 19(13), 2007. doi:10.1002/cpe.1206
+
+>>> cost(6, 100)
+Cost(rounds=5, volume_bytes=500, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step, block
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the receives of all, then the sends of the root."""
+    me, root = group.ranks, group.root
+    others = np.delete(np.arange(group.size), root)
+    yield group.recv(block("recv"), source=root, where=me != root)
+    yield group.at_root(len(others)).isend(block("send", others), to=others)
+    yield group.copy(block("send", root), block("recv"), where=me == root) + group.at_root().wait()
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    return Cost(ranks - 1, (ranks - 1) * n_bytes)
+
+
+ALGORITHM = Algorithm("linear", "scatter", schedule=rounds, cost=cost)

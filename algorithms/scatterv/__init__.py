@@ -1,0 +1,1 @@
+"""scatterv algorithms: each file is one."""

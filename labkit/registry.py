@@ -1,0 +1,235 @@
+"""The registry of algorithms: the listing of the folder `labkit.algorithms`.
+
+An algorithm is a file ``algorithms/<problem>/<name>.py`` with an ``ALGORITHM`` in it. Nothing else is
+registered anywhere: adding an algorithm is adding its file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from labkit.errors import ScheduleError
+from labkit.schedule.schedule import Generator, Schedule, Temporary, build
+
+__all__ = ["Algorithm", "Cost", "Requirements", "default", "get", "names", "problems"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a collective costs on the slowest path, in the alpha-beta model with one port each way.
+
+    Attributes
+    ----------
+    rounds : float
+        Messages one after another (each costs alpha).
+    volume_bytes : float
+        Bytes one after another (each costs beta).
+    reduced_bytes : float
+        Bytes combined one after another (each costs gamma).
+    """
+
+    rounds: float
+    volume_bytes: float = 0.0
+    reduced_bytes: float = 0.0
+
+    def seconds(self, alpha_s: float, beta_s_per_byte: float, gamma_s_per_byte: float = 0.0) -> float:
+        """Return ``rounds*alpha + volume*beta + reduced*gamma``."""
+        return (
+            self.rounds * alpha_s + self.volume_bytes * beta_s_per_byte + self.reduced_bytes * gamma_s_per_byte
+        )
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What an algorithm needs beyond what its collective promises.
+
+    Attributes
+    ----------
+    power_of_two : bool
+        Works only for 1, 2, 4, ... ranks.
+    commutative : bool
+        Combines operands out of rank order.
+    """
+
+    power_of_two: bool = False
+    commutative: bool = False
+
+    def unmet(self, ranks: int, commutative: bool = True) -> str | None:
+        """Return what is missing, as the end of a sentence, or None."""
+        if self.power_of_two and ranks & (ranks - 1):
+            return f"needs a power of two ranks, got {ranks}"
+        if self.commutative and not commutative:
+            return "needs a commutative operator"
+        return None
+
+
+def _one_part(ranks: int) -> int:
+    return 1
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Descriptor of one algorithm.
+
+    Attributes
+    ----------
+    name, problem : str
+        The file's name and its folder's name.
+    schedule : callable, optional
+        The generator of its steps (collectives).
+    function : callable, optional
+        The program ``function(comm, ...)`` (algorithms that are programs, such as sorters).
+    requirements : Requirements
+    cost : callable, optional
+        ``cost(ranks, n_bytes) -> Cost`` with exact rounds and volumes for every number of ranks.
+        `n_bytes` is the message of a bcast, reduction or scan, and one block of the others.
+    parts : callable
+        ``parts(ranks)``: into how many blocks a message is cut.
+    temporaries : tuple
+        Work buffers of the schedule.
+    """
+
+    name: str
+    problem: str
+    schedule: Generator | None = None
+    function: Callable[..., Any] | None = None
+    requirements: Requirements = field(default_factory=Requirements)
+    cost: Callable[[int, float], Cost] | None = None
+    parts: Callable[[int], int] = _one_part
+    temporaries: tuple[Temporary | str, ...] = ()
+
+    def build(self, ranks: int, root: int = 0, commutative: bool = True) -> Schedule:
+        """Return the schedule for a number of ranks.
+
+        Raises
+        ------
+        ScheduleError
+            If the algorithm is no schedule, or does not meet its requirements here.
+        """
+        label = f"{self.problem}/{self.name}"
+        if self.schedule is None:
+            raise ScheduleError(f"{label} is a program, not a schedule; call its function")
+        missing = self.requirements.unmet(ranks, commutative)
+        if missing:
+            others = [
+                n for n in names(self.problem) if not get(self.problem, n).requirements.unmet(ranks, commutative)
+            ]
+            raise ScheduleError(f"{label} {missing}; use one of: {', '.join(others)}")
+        return build(
+            self.problem,
+            self.schedule,
+            ranks,
+            name=self.name,
+            root=root,
+            commutative=commutative,
+            parts=self.parts(ranks),
+            temporaries=self.temporaries,
+        )
+
+
+@cache
+def problems() -> tuple[str, ...]:
+    """Return the names of all problems (the folders), sorted."""
+    package = importlib.import_module("labkit.algorithms")
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg))
+
+
+@cache
+def names(problem: str) -> tuple[str, ...]:
+    """Return the names of a problem's algorithms (the files), sorted.
+
+    Examples
+    --------
+    >>> "ring" in names("allreduce")
+    True
+    """
+    if problem not in problems():
+        raise ScheduleError(f"no problem is called {problem!r}; known: {', '.join(problems())}")
+    package = importlib.import_module(f"labkit.algorithms.{problem}")
+    found = (m.name for m in pkgutil.iter_modules(package.__path__) if not m.ispkg)
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+@cache
+def get(problem: str, name: str) -> Algorithm:
+    """Return an algorithm by the names of its folder and file.
+
+    Raises
+    ------
+    ScheduleError
+        If there is no such file, or its ``ALGORITHM`` disagrees with its place.
+    """
+    if name not in names(problem):
+        raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(names(problem))}")
+    module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
+    algorithm = getattr(module, "ALGORITHM", None)
+    if not isinstance(algorithm, Algorithm):
+        raise ScheduleError(f"algorithms/{problem}/{name}.py has no ALGORITHM = Algorithm(...)")
+    if (algorithm.problem, algorithm.name) != (problem, name):
+        raise ScheduleError(
+            f"algorithms/{problem}/{name}.py describes {algorithm.problem}/{algorithm.name}; rename one of them"
+        )
+    return algorithm
+
+
+def default(problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True) -> Algorithm:
+    """Return the algorithm a sensible MPI library would take.
+
+    Parameters
+    ----------
+    problem : str
+    ranks : int
+    n_bytes : float
+        As in `Algorithm.cost`: the message of a bcast or reduction, one block of the others.
+    commutative : bool
+        Whether the operator commutes.
+
+    Notes
+    -----
+    Few start-ups for short messages, little volume for long ones. The switch points are those of
+    MPICH's generic tuning [1]_, rounded.
+
+    References
+    ----------
+    .. [1] R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
+       MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
+    """
+    chosen = _preferred(problem, ranks, n_bytes, commutative)
+    candidates = [chosen, *names(problem)] if chosen in names(problem) else list(names(problem))
+    for name in candidates:
+        algorithm = get(problem, name)
+        if algorithm.schedule and not algorithm.requirements.unmet(ranks, commutative):
+            return algorithm
+    raise ScheduleError(f"no algorithm for {problem} on {ranks} ranks (commutative={commutative})")
+
+
+def _preferred(problem: str, ranks: int, n_bytes: float, commutative: bool) -> str:
+    is_power_of_two = ranks & (ranks - 1) == 0
+    if problem == "allreduce":
+        if n_bytes <= 2048 or n_bytes < ranks:
+            return "recursive_doubling"
+        return "rabenseifner" if not commutative or n_bytes < 1 << 20 else "ring"
+    if problem == "allgather":
+        if n_bytes * ranks < 512 * 1024 and is_power_of_two:
+            return "recursive_doubling"
+        return "bruck" if n_bytes * ranks <= 80 * 1024 else "ring"
+    if problem == "alltoall":
+        return "bruck" if n_bytes <= 256 and ranks >= 8 else "pairwise"
+    return {
+        "barrier": "dissemination",
+        "bcast": "binomial",
+        "reduce": "binomial",
+        "gather": "binomial",
+        "scatter": "binomial",
+        "gatherv": "linear",
+        "scatterv": "linear",
+        "allgatherv": "ring",
+        "alltoallv": "pairwise",
+        "scan": "recursive_doubling",
+        "exscan": "recursive_doubling",
+    }.get(problem, "")

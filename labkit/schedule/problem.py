@@ -1,0 +1,161 @@
+"""The collectives' contracts: which buffers a rank has, what is in them before, what must be after.
+
+Everything that reads a schedule (the checker, the native reader, execution over messages) takes the
+buffers from here, so that an algorithm file need not repeat them.
+
+====================  =======================================  ==========================================
+collective            buffers (number of blocks)               a block's size
+====================  =======================================  ==========================================
+barrier               none                                     -
+bcast                 data (parts)                             the message, cut into parts
+reduce, allreduce,    send (parts), recv (parts; reduce: at    the message, cut into parts
+scan, exscan          the root only)
+gather                send (1), recv (p, at the root)          uniform
+scatter               send (p, at the root), recv (1)          uniform
+allgather             send (1), recv (p)                       uniform
+alltoall              send (p), recv (p)                       uniform
+gatherv, ...          as without v                             a table of counts, as each rank knows them
+====================  =======================================  ==========================================
+
+The number of parts is the algorithm's choice (1, or p for a ring); the first ``n mod parts`` parts of
+``n`` elements hold one element more than the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+from labkit.errors import ScheduleError
+
+__all__ = ["PROBLEMS", "Problem", "Runs", "Value", "problem"]
+
+Runs = tuple[tuple[int, int], ...]
+#: a symbolic block: block number at its origin, and the ranks [begin, end) whose contributions it holds
+Value = tuple[int, Runs]
+Shape = Literal["one", "all", "parts"]
+Layout = Literal["split", "uniform", "table"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A collective's contract.
+
+    Attributes
+    ----------
+    name : str
+    layout : "split", "uniform" or "table"
+        Where block sizes come from at run time.
+    shapes : dict
+        Buffer name to its number of blocks: "one", "all" (p) or "parts".
+    at_root : frozenset of str
+        Buffers that only the root has.
+    is_rooted, is_reduction : bool
+    final : callable
+        ``final(buffer, rank, block, size, root)``: the value that must be there, or None.
+    """
+
+    name: str
+    layout: Layout
+    shapes: dict[str, Shape]
+    final: Callable[[str, int, int, int, int], Value | None]
+    at_root: frozenset[str] = frozenset()
+    is_rooted: bool = False
+    is_reduction: bool = False
+
+    def blocks(self, buffer: str, rank: int, size: int, root: int, parts: int) -> int:
+        """Return the number of blocks of a buffer at a rank (0 where the rank does not have it)."""
+        if buffer in self.at_root and rank != root:
+            return 0
+        return {"one": 1, "all": size, "parts": parts}[self.shapes[buffer]]
+
+    def initial(self, buffer: str, rank: int, block: int, root: int) -> Value | None:
+        """Return what a block holds when the rank enters, None if nothing."""
+        if buffer == "send" or (buffer == "data" and rank == root):
+            return (block, ((rank, rank + 1),))
+        return None
+
+    def size_class(self, buffer: str, rank: int, block: int, root: int) -> Hashable:
+        """Return a name for a block's size: blocks of equal names have equal sizes in every run."""
+        if self.layout == "split":
+            return ("part", block)
+        if self.layout == "uniform":
+            return "block"
+        if self.name == "alltoallv":
+            return (rank, block) if buffer == "send" else (block, rank)
+        return rank if self.shapes[buffer] == "one" else block
+
+
+def _one(block: int, rank: int) -> Value:
+    return (block, ((rank, rank + 1),))
+
+
+def _bcast(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return _one(block, root)
+
+
+def _reduce(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return (block, ((0, size),)) if buffer == "recv" else None
+
+
+def _scan(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return (block, ((0, rank + 1),)) if buffer == "recv" else None
+
+
+def _exscan(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return (block, ((0, rank),)) if buffer == "recv" and rank > 0 else None
+
+
+def _gather(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return _one(0, block) if buffer == "recv" else None
+
+
+def _scatter(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return _one(rank, root) if buffer == "recv" else None
+
+
+def _alltoall(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return _one(rank, block) if buffer == "recv" else None
+
+
+_PARTS: dict[str, Shape] = {"send": "parts", "recv": "parts"}
+_ONE_ALL: dict[str, Shape] = {"send": "one", "recv": "all"}
+_ALL_ONE: dict[str, Shape] = {"send": "all", "recv": "one"}
+_ALL_ALL: dict[str, Shape] = {"send": "all", "recv": "all"}
+_SEND, _RECV = frozenset({"send"}), frozenset({"recv"})
+
+#: name of a collective -> its contract
+PROBLEMS: dict[str, Problem] = {
+    contract.name: contract
+    for contract in (
+        Problem("barrier", "uniform", {}, _bcast),
+        Problem("bcast", "split", {"data": "parts"}, _bcast, is_rooted=True),
+        Problem("reduce", "split", _PARTS, _reduce, at_root=_RECV, is_rooted=True, is_reduction=True),
+        Problem("allreduce", "split", _PARTS, _reduce, is_reduction=True),
+        Problem("scan", "split", _PARTS, _scan, is_reduction=True),
+        Problem("exscan", "split", _PARTS, _exscan, is_reduction=True),
+        Problem("gather", "uniform", _ONE_ALL, _gather, at_root=_RECV, is_rooted=True),
+        Problem("gatherv", "table", _ONE_ALL, _gather, at_root=_RECV, is_rooted=True),
+        Problem("scatter", "uniform", _ALL_ONE, _scatter, at_root=_SEND, is_rooted=True),
+        Problem("scatterv", "table", _ALL_ONE, _scatter, at_root=_SEND, is_rooted=True),
+        Problem("allgather", "uniform", _ONE_ALL, _gather),
+        Problem("allgatherv", "table", _ONE_ALL, _gather),
+        Problem("alltoall", "uniform", _ALL_ALL, _alltoall),
+        Problem("alltoallv", "table", _ALL_ALL, _alltoall),
+    )
+}
+
+
+def problem(name: str) -> Problem:
+    """Return the contract of a collective.
+
+    Raises
+    ------
+    ScheduleError
+        If no collective has this name.
+    """
+    try:
+        return PROBLEMS[name]
+    except KeyError:
+        raise ScheduleError(f"no collective is called {name!r}; known: {', '.join(PROBLEMS)}") from None

@@ -1,0 +1,186 @@
+"""A schedule: one collective algorithm bound to a number of ranks and a root, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import ScheduleError
+from labkit.schedule.group import Group
+from labkit.schedule.problem import Problem, problem
+from labkit.schedule.step import Op, Step
+
+__all__ = ["Buffer", "Generator", "Schedule", "Temporary", "build"]
+
+#: an algorithm: yields its steps for the ranks of a group
+Generator = Callable[[Group], Iterator[Step]]
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """A work buffer that the reader allocates on every rank.
+
+    Parameters
+    ----------
+    name : str
+    like : str
+        The caller's buffer whose block sizes it shares.
+    blocks : callable, optional
+        ``blocks(group)``: number of blocks for each rank of the group; default: as many as `like` has.
+    """
+
+    name: str
+    like: str = "recv"
+    blocks: Callable[[Group], NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of a bound schedule: its name, whose block sizes it has, and whether the reader makes it."""
+
+    name: str
+    like: str
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What every rank does, generated on demand.
+
+    Attributes
+    ----------
+    problem : Problem
+        The collective's contract.
+    name : str
+        The algorithm's name.
+    size, root : int
+    commutative : bool
+        Whether the operator may be assumed to commute.
+    parts : int
+        Number of blocks into which a message is cut.
+    buffers : tuple of Buffer
+        The caller's buffers, then the temporaries.
+    """
+
+    problem: Problem
+    name: str
+    size: int
+    root: int
+    commutative: bool
+    parts: int
+    buffers: tuple[Buffer, ...]
+    generator: Generator
+    temporaries: tuple[Temporary, ...]
+
+    def steps(self, ranks: NDArray[np.int64] | Iterable[int] | None = None) -> Iterator[Step]:
+        """Yield the steps of all ranks, or of some; each rank's entries are the same either way."""
+        return self.generator(self.group(ranks))
+
+    def group(self, ranks: NDArray[np.int64] | Iterable[int] | None = None) -> Group:
+        """Return the group that a generator sees."""
+        chosen = np.arange(self.size) if ranks is None else np.fromiter(ranks, np.int64)
+        names = tuple(buffer.name for buffer in self.buffers)
+        return Group(chosen, self.size, self.root, self.commutative, names)
+
+    def program(self, rank: int) -> list[Op]:
+        """Return the operations of one rank, in order."""
+        return [op for step in self.steps([rank]) for _, op in step.entries()]
+
+    def n_blocks(self, rank: int) -> list[int]:
+        """Return the number of blocks of each buffer at a rank; 0 where the rank does not have it."""
+        return [int(counts[0]) for counts in self.n_blocks_of([rank])]
+
+    def n_blocks_of(self, ranks: Iterable[int]) -> list[NDArray[np.int64]]:
+        """Return for each buffer an array of its numbers of blocks, one for each of `ranks`."""
+        group = self.group(ranks)
+        special = {t.name: t.blocks for t in self.temporaries if t.blocks is not None}
+        return [
+            np.asarray(special[buffer.name](group), np.int64)
+            if buffer.name in special
+            else self._caller_blocks(buffer.like, group.ranks)
+            for buffer in self.buffers
+        ]
+
+    def _caller_blocks(self, buffer: str, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        here = self.problem.blocks(buffer, self.root, self.size, self.root, self.parts)
+        if buffer not in self.problem.at_root:
+            return np.full(len(ranks), here)
+        return np.where(ranks == self.root, here, 0)
+
+    def __repr__(self) -> str:
+        root = f", root={self.root}" if self.problem.is_rooted else ""
+        return f"<Schedule {self.problem.name}/{self.name}, {self.size} ranks{root}; describe() prints it>"
+
+    def describe(self, ranks: Iterable[int] | None = None) -> str:
+        """Return the schedule as text, rank by rank (for small ones)."""
+        from labkit.schedule.describe import describe
+
+        return describe(self, ranks)
+
+
+def build(
+    problem_name: str,
+    generator: Generator,
+    ranks: int,
+    *,
+    name: str = "mine",
+    root: int = 0,
+    commutative: bool = True,
+    parts: int = 1,
+    temporaries: Iterable[Temporary | str] = (),
+) -> Schedule:
+    """Bind a generator to a collective, a number of ranks and a root.
+
+    Parameters
+    ----------
+    problem_name : str
+        The collective, as in `labkit.schedule.PROBLEMS`.
+    generator : callable
+        ``generator(group)`` yields steps.
+    ranks : int
+        Number of ranks, at least 1.
+    name : str
+        Shown in messages.
+    root : int
+    commutative : bool
+    parts : int
+        Number of blocks into which the message of a bcast or reduction is cut.
+    temporaries : iterable of Temporary or str
+        Work buffers; a name alone means one like the result buffer.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ScheduleError
+        Unknown collective, no ranks, or a root that does not exist.
+
+    Examples
+    --------
+    >>> from labkit.schedule import block, build
+    >>> def to_the_right(group):
+    ...     yield group.send(block("data"), to=1, where=group.ranks == 0)
+    ...     yield group.recv(block("data"), source=0, where=group.ranks == 1)
+    >>> build("bcast", to_the_right, ranks=2)
+    <Schedule bcast/mine, 2 ranks, root=0; describe() prints it>
+    """
+    contract = problem(problem_name)
+    if ranks < 1:
+        raise ScheduleError(f"{problem_name}/{name} needs at least 1 rank, got {ranks}")
+    if not 0 <= root < ranks:
+        raise ScheduleError(f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}")
+    if parts < 1:
+        raise ScheduleError(f"{problem_name}/{name}: a message has at least 1 part, got {parts}")
+    default_like = "data" if "data" in contract.shapes else "recv"
+    made = tuple(Temporary(t, default_like) if isinstance(t, str) else t for t in temporaries)
+    for temporary in made:
+        if temporary.like not in contract.shapes:
+            raise ScheduleError(f"temporary {temporary.name!r} is like {temporary.like!r}, which {problem_name} lacks")
+    buffers = tuple(Buffer(user, user) for user in contract.shapes)
+    buffers += tuple(Buffer(t.name, t.like, is_temporary=True) for t in made)
+    return Schedule(contract, name, ranks, root, commutative, parts, buffers, generator, made)

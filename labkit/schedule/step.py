@@ -1,0 +1,138 @@
+"""Steps: a schedule's unit of generation, as columns of arrays over ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.schedule.section import Ints
+
+__all__ = ["ANY_LABEL", "NO_BUFFER", "NO_STEP", "Blocks", "Column", "Kind", "Op", "Step"]
+
+#: buffer number of an operation that carries no data (a barrier's messages)
+NO_BUFFER = -1
+#: a wait for every request the rank still has open
+ANY_LABEL = -1
+
+
+class Kind(IntEnum):
+    """What one entry of a rank's program does. `kernels/include/labkit/schedule.hpp` has the same numbers."""
+
+    SEND = 0  #: post a send and wait for it (MPI_Send)
+    ISEND = 1  #: post a send
+    RECV = 2  #: post a receive and wait for it (MPI_Recv)
+    IRECV = 3  #: post a receive
+    WAIT = 4  #: wait for the open requests with a label, or for all
+    COPY = 5  #: target := source
+    COMBINE = 6  #: target := source op target, or target op source
+
+    @property
+    def is_send(self) -> bool:
+        """Whether it posts a send."""
+        return self in (Kind.SEND, Kind.ISEND)
+
+    @property
+    def is_receive(self) -> bool:
+        """Whether it posts a receive."""
+        return self in (Kind.RECV, Kind.IRECV)
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it waits for the request it posts."""
+        return self in (Kind.SEND, Kind.RECV)
+
+
+class Blocks(NamedTuple):
+    """A section of one rank: buffer number and the four numbers of its rule."""
+
+    buffer: int
+    first: int
+    length: int
+    run: int
+    stride: int
+
+
+class Op(NamedTuple):
+    """One entry of one rank's program.
+
+    `section` is what a post sends or receives, and what a copy or combine writes; `source` is what a
+    copy or combine reads.
+    """
+
+    kind: Kind
+    peer: int
+    label: int
+    section: Blocks
+    source: Blocks
+    is_source_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The same kind of operation on many ranks; each field is one number or one number per entry.
+
+    Attributes
+    ----------
+    kind : Kind
+    ranks : array of int64, shape (n_entries,)
+        The rank of each entry. A rank may occur several times: its entries then run in array order.
+    peer : int or array
+        The other rank of a send or receive (-1 otherwise).
+    section, source : tuple
+        Buffer number, first, length, run and stride; `source` only for copies and combines.
+    label : int
+        Names the requests a later wait means.
+    is_source_first : int or array
+        For combines: 1 for ``target := source op target``, 0 for ``target := target op source``.
+    """
+
+    kind: Kind
+    ranks: NDArray[np.int64]
+    peer: Ints
+    section: tuple[int, Ints, Ints, Ints, Ints]
+    source: tuple[int, Ints, Ints, Ints, Ints]
+    label: int = 0
+    is_source_first: Ints = 0
+
+    def entry(self, i: int) -> Op:
+        """Return entry `i` as plain numbers."""
+        return Op(
+            self.kind,
+            _at(self.peer, i),
+            self.label,
+            Blocks(*(_at(field, i) for field in self.section)),
+            Blocks(*(_at(field, i) for field in self.source)),
+            bool(_at(self.is_source_first, i)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Columns that a generator hands over together. Steps join with ``+``.
+
+    A rank goes through its entries column by column, at its own pace: neither columns nor steps
+    synchronise ranks, only messages and waits do.
+    """
+
+    columns: tuple[Column, ...]
+
+    def __add__(self, other: Step) -> Step:
+        return Step(self.columns + other.columns)
+
+    def entries(self) -> Iterator[tuple[int, Op]]:
+        """Yield (rank, operation) in program order of every rank."""
+        for column in self.columns:
+            for i, rank in enumerate(column.ranks.tolist()):
+                yield rank, column.entry(i)
+
+
+NO_STEP = Step(())
+
+
+def _at(field: Ints, i: int) -> int:
+    return int(field) if isinstance(field, int) else int(field[i])
