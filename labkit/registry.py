@@ -40,7 +40,9 @@ class Cost:
     def seconds(self, alpha_s: float, beta_s_per_byte: float, gamma_s_per_byte: float = 0.0) -> float:
         """Return ``rounds*alpha + volume*beta + reduced*gamma``."""
         return (
-            self.rounds * alpha_s + self.volume_bytes * beta_s_per_byte + self.reduced_bytes * gamma_s_per_byte
+            self.rounds * alpha_s
+            + self.volume_bytes * beta_s_per_byte
+            + self.reduced_bytes * gamma_s_per_byte
         )
 
 
@@ -117,7 +119,9 @@ class Algorithm:
         missing = self.requirements.unmet(ranks, commutative)
         if missing:
             others = [
-                n for n in names(self.problem) if not get(self.problem, n).requirements.unmet(ranks, commutative)
+                n
+                for n in names(self.problem)
+                if not get(self.problem, n).requirements.unmet(ranks, commutative)
             ]
             raise ScheduleError(f"{label} {missing}; use one of: {', '.join(others)}")
         return build(
@@ -172,7 +176,8 @@ def get(problem: str, name: str) -> Algorithm:
         raise ScheduleError(f"algorithms/{problem}/{name}.py has no ALGORITHM = Algorithm(...)")
     if (algorithm.problem, algorithm.name) != (problem, name):
         raise ScheduleError(
-            f"algorithms/{problem}/{name}.py describes {algorithm.problem}/{algorithm.name}; rename one of them"
+            f"algorithms/{problem}/{name}.py describes {algorithm.problem}/{algorithm.name}; "
+            "rename one of them"
         )
     return algorithm
 

@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step, block, blocks
+from labkit.schedule import Group, Section, Step, block, blocks
 from labkit.schedule.powers import doublings, floor_power_of_two
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
@@ -55,7 +56,7 @@ def rounds(group: Group) -> Iterator[Step]:
     )
 
 
-def _blocks_of(group_number: np.ndarray, distance: int, extra: int):  # type: ignore[no-untyped-def,type-arg]
+def _blocks_of(group_number: NDArray[np.int64], distance: int, extra: int) -> Section:
     """Return the blocks of one group of `distance` core ranks: the folded ranks' blocks come first."""
     begin, end = group_number * distance, (group_number + 1) * distance
     first = begin + np.minimum(begin, extra)

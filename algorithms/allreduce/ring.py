@@ -36,9 +36,9 @@ def rounds(group: Group) -> Iterator[Step]:
     yield group.copy(whole("send"), whole("recv"))
     for i in range(p - 1):
         passed, arriving = me - i, me - i - 1
-        yield group.sendrecv(
-            block("recv", passed), right, block("incoming", arriving), left
-        ) + group.combine(block("incoming", arriving), block("recv", arriving))
+        yield group.sendrecv(block("recv", passed), right, block("incoming", arriving), left) + group.combine(
+            block("incoming", arriving), block("recv", arriving)
+        )
     for i in range(p - 1):
         yield group.sendrecv(block("recv", me + 1 - i), right, block("recv", me - i), left)
 

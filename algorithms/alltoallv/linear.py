@@ -2,8 +2,8 @@
 
 The schedule is that of the linear alltoall; only the sizes differ, and they are bound at run time.
 
-**Cost**: p - 1 messages through every port: with equal blocks of n bytes ``(p-1) * (alpha + n*beta)``; otherwise
-at least the largest sum of a rank's messages.
+**Cost**: p - 1 messages through every port: with equal blocks of n bytes
+``(p-1) * (alpha + n*beta)``; otherwise at least the largest sum of a rank's messages.
 
 **Requires**: nothing; any number of ranks, any counts, zero included.
 
@@ -20,6 +20,7 @@ Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 from __future__ import annotations
 
 from labkit.algorithms.alltoall.linear import cost, rounds
+
 from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -2,8 +2,8 @@
 
 The schedule is that of the pairwise alltoall; only the sizes differ, and they are bound at run time.
 
-**Cost**: p - 1 rounds. With equal blocks of n bytes ``(p-1) * (alpha + n*beta)``; otherwise each round lasts as
-long as its largest message.
+**Cost**: p - 1 rounds. With equal blocks of n bytes ``(p-1) * (alpha + n*beta)``; otherwise each round
+lasts as long as its largest message.
 
 **Requires**: nothing; any number of ranks, any counts, zero included.
 
@@ -20,6 +20,7 @@ Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 from __future__ import annotations
 
 from labkit.algorithms.alltoall.pairwise import cost, rounds
+
 from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -100,12 +100,18 @@ class Group:
         """Copy blocks from one section to another of the same shape."""
         return self._column(Kind.COPY, where, -1, target, source)
 
-    def combine(self, source: Section, target: Section, source_first: Mask = True, where: Mask = None) -> Step:
+    def combine(
+        self, source: Section, target: Section, source_first: Mask = True, where: Mask = None
+    ) -> Step:
         """Reduce into the target: ``source op target`` if `source_first`, else ``target op source``.
 
         The order matters for operators that do not commute; `source_first` may differ by rank.
         """
-        first: Ints = np.asarray(source_first, np.int64) if isinstance(source_first, np.ndarray) else int(bool(source_first))
+        first: Ints = (
+            np.asarray(source_first, np.int64)
+            if isinstance(source_first, np.ndarray)
+            else int(bool(source_first))
+        )
         return self._column(Kind.COMBINE, where, -1, target, source, is_source_first=first)
 
     # -- making columns --------------------------------------------------------------------------
@@ -164,7 +170,8 @@ class Group:
             return _NOTHING
         if section.buffer not in self._numbers:
             raise ScheduleError(
-                f"no buffer is called {section.buffer!r}; this schedule has {', '.join(self._numbers) or 'none'}"
+                f"no buffer is called {section.buffer!r}; "
+                f"this schedule has {', '.join(self._numbers) or 'none'}"
             )
         return (
             self._numbers[section.buffer],

@@ -173,14 +173,18 @@ def build(
     if ranks < 1:
         raise ScheduleError(f"{problem_name}/{name} needs at least 1 rank, got {ranks}")
     if not 0 <= root < ranks:
-        raise ScheduleError(f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}")
+        raise ScheduleError(
+            f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}"
+        )
     if parts < 1:
         raise ScheduleError(f"{problem_name}/{name}: a message has at least 1 part, got {parts}")
     default_like = "data" if "data" in contract.shapes else "recv"
     made = tuple(Temporary(t, default_like) if isinstance(t, str) else t for t in temporaries)
     for temporary in made:
         if temporary.like not in contract.shapes:
-            raise ScheduleError(f"temporary {temporary.name!r} is like {temporary.like!r}, which {problem_name} lacks")
+            raise ScheduleError(
+                f"temporary {temporary.name!r} is like {temporary.like!r}, which {problem_name} lacks"
+            )
     buffers = tuple(Buffer(user, user) for user in contract.shapes)
     buffers += tuple(Buffer(t.name, t.like, is_temporary=True) for t in made)
     return Schedule(contract, name, ranks, root, commutative, parts, buffers, generator, made)
