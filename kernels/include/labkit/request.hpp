@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "labkit/types.hpp"
@@ -41,7 +42,9 @@ struct Request {
   std::uint64_t received_bytes = 0;  ///< receive: what the matched send carries (may exceed the capacity)
   void* payload = nullptr;     ///< the client's; opaque to the engine
   Client* client = nullptr;
-  Time posted_s = 0.0;         ///< the owner's clock when it was posted
+  Time posted_s = 0.0;         ///< the owner's clock when it was posted, overhead included
+  Time sender_posted_s = 0.0;  ///< receive: the matched send's posted_s
+  Time start_s = 0.0;          ///< when the flow started
   Rank owner = -1;
   Rank peer = -1;              ///< as posted: destination, or source (may be kAnySource)
   std::int32_t tag = 0;        ///< as posted (a receive's may be kAnyTag)
@@ -64,6 +67,8 @@ struct Request {
   bool is_truncated = false;   ///< receive: the message was longer than the capacity
   bool wants_completed = false;  ///< call Client::completed
   bool has_snapshot = false;   ///< Client::snapshot was called and the payload is the engine's to hand on
+  bool is_unmatched = false;   ///< stands in a matching queue
+  bool is_done = false;        ///< the engine has no more use for it: freed once the handle is released
 };
 
 /// What a receive learnt about its message.
@@ -75,22 +80,48 @@ struct Status {
   bool is_cancelled = false;
 };
 
+/// Slots live in chunks that never move, so a reference stays good until its slot is freed.
+/// The most recently freed slot is reused first: it is still in the cache.
 class RequestSlab {
  public:
-  [[nodiscard]] RequestId allocate();
-  void release(std::uint32_t index);
-  [[nodiscard]] Request& at(std::uint32_t index) { return slots_[index]; }
-  [[nodiscard]] const Request& at(std::uint32_t index) const { return slots_[index]; }
-  [[nodiscard]] bool is_live(RequestId id) const {
-    return id.index < slots_.size() && slots_[id.index].generation == id.generation &&
-           slots_[id.index].state != RequestState::free;
+  /// A slot with default values but its generation; state is still `free`.
+  [[nodiscard]] std::uint32_t allocate() {
+    if (free_ == kNone) grow();
+    const std::uint32_t index = free_;
+    Request& slot = at(index);
+    free_ = slot.next;
+    const std::uint32_t generation = slot.generation;
+    slot = Request{};
+    slot.generation = generation;
+    ++live_;
+    return index;
   }
-  [[nodiscard]] RequestId id_of(std::uint32_t index) const { return {index, slots_[index].generation}; }
+  void free(std::uint32_t index) {
+    Request& slot = at(index);
+    slot.state = RequestState::free;
+    ++slot.generation;
+    slot.next = free_;
+    free_ = index;
+    --live_;
+  }
+  [[nodiscard]] Request& at(std::uint32_t index) {
+    return chunks_[index / kChunk][index % kChunk];
+  }
+  [[nodiscard]] const Request& at(std::uint32_t index) const {
+    return chunks_[index / kChunk][index % kChunk];
+  }
+  [[nodiscard]] bool is_live(RequestId id) const {
+    return id.index < slot_count() && at(id.index).generation == id.generation &&
+           at(id.index).state != RequestState::free;
+  }
+  [[nodiscard]] RequestId id_of(std::uint32_t index) const { return {index, at(index).generation}; }
   [[nodiscard]] std::size_t live_count() const { return live_; }
-  [[nodiscard]] std::size_t slot_count() const { return slots_.size(); }
+  [[nodiscard]] std::size_t slot_count() const { return chunks_.size() * kChunk; }
 
  private:
-  std::vector<Request> slots_;
+  static constexpr std::uint32_t kChunk = 512;
+  void grow();
+  std::vector<std::unique_ptr<Request[]>> chunks_;
   std::uint32_t free_ = kNone;
   std::size_t live_ = 0;
 };

@@ -1,0 +1,63 @@
+// Messages on the wire: a latency phase, then a share of the links until the bytes have moved.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "labkit/event_queue.hpp"
+#include "labkit/model.hpp"
+#include "labkit/platform.hpp"
+#include "labkit/sharing.hpp"
+
+namespace labkit {
+
+class Network {
+ public:
+  /// Its events carry these two kinds; whoever pops them hands them back.
+  struct EventKinds {
+    std::uint32_t latency_over;
+    std::uint32_t flow_end;
+  };
+  Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
+          EventKinds kinds);
+
+  /// A message starts now; the cookie comes back when its last byte has arrived.
+  void start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
+  void on_latency_over(const Event& event) { activate(event.id); }
+  /// True when the flow has ended (its cookie is in `cookie`), false for an event out of date.
+  bool on_flow_end(const Event& event, std::uint32_t& cookie);
+
+  [[nodiscard]] bool is_settled() const { return sharing_.is_settled(); }
+  /// Before time moves on: share the links anew among the flows that changed.
+  void settle();
+  [[nodiscard]] const Sharing& sharing() const { return sharing_; }
+
+ private:
+  struct Flow {
+    double remaining_bytes;
+    double rate;              // bytes per second, bandwidth factor included
+    double factor;            // bandwidth factor
+    Time updated_s;           // when remaining_bytes was right
+    Time end_s;
+    Time queued_s;            // when its event comes; never after end_s
+    std::uint32_t cookie;
+    std::uint32_t stamp;      // of its valid event
+  };
+
+  double collect_loads(HostId src, HostId dst);
+  void activate(FlowId flow);
+  void reschedule(FlowId flow);
+
+  std::shared_ptr<const Platform> platform_;
+  const Model& model_;
+  EventQueue& queue_;
+  EventKinds kinds_;
+  Sharing sharing_;
+  std::vector<Flow> flows_;  // by FlowId
+  Route route_;
+  Route reverse_;
+  std::vector<LinkLoad> loads_;
+};
+
+}  // namespace labkit

@@ -1,0 +1,105 @@
+// The engine's inside: what the parts of engine*.cpp share.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "labkit/engine.hpp"
+#include "labkit/event_queue.hpp"
+#include "labkit/matching.hpp"
+#include "labkit/network.hpp"
+
+namespace labkit {
+
+/// A first-in first-out list of ranks without allocation per entry.
+class RankQueue {
+ public:
+  void push(Rank rank) { ranks_.push_back(rank); }
+  [[nodiscard]] bool is_empty() const { return next_ == ranks_.size(); }
+  Rank pop() {
+    const Rank rank = ranks_[next_++];
+    if (next_ == ranks_.size()) {
+      ranks_.clear();
+      next_ = 0;
+    }
+    return rank;
+  }
+
+ private:
+  std::vector<Rank> ranks_;
+  std::size_t next_ = 0;
+};
+
+struct Engine::Parts {
+  enum Kind : std::uint32_t { post_send, post_receive, latency_over, flow_end, catch_up, begin };
+
+  struct RankState {
+    Time clock = 0.0;
+    Driver* driver = nullptr;
+    std::uint32_t missing = 0;       // requests a wait_all still waits for
+    std::uint32_t queued_posts = 0;  // posts of a clock ahead that have not acted yet
+    HostId host = 0;
+    Blocked blocked = Blocked::no;
+    bool is_ready = false;
+    bool is_syncing = false;         // a wait_any or wait_probe that first catches up
+  };
+  /// What only waits for any and probes need.
+  struct Detail {
+    std::vector<RequestId> any;
+    std::size_t any_index = 0;
+    Rank source = kAnySource;
+    std::int32_t tag = kAnyTag;
+    Context context = 0;
+  };
+
+  Parts(std::shared_ptr<const Platform> platform_, Model model_, std::vector<HostId> hosts);
+
+  std::shared_ptr<const Platform> platform;
+  Model model;
+  EventQueue queue;
+  Network network;
+  RequestSlab slab;
+  Matching matching;
+  Recorder recorder;
+  std::vector<RankState> ranks;
+  std::unordered_map<Rank, Detail> details;
+  RankQueue ready;         // ranks the caller resumes
+  RankQueue driven;        // ranks a driver resumes
+  std::uint64_t events = 0;
+
+  RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] const RankState& rank(Rank r) const { return ranks[static_cast<std::size_t>(r)]; }
+  Request& live(RequestId id);
+  [[nodiscard]] bool is_ahead(const RankState& state) const {
+    return state.clock > queue.now() || state.queued_posts > 0;
+  }
+  static bool is_over(const Request& request) {
+    return request.state == RequestState::complete || request.state == RequestState::cancelled;
+  }
+
+  // posts
+  RequestId post(std::uint32_t index);
+  void act_send(std::uint32_t index);
+  void act_receive(std::uint32_t index);
+  void match(std::uint32_t send, std::uint32_t receive);
+  void start_flow(std::uint32_t cookie, std::uint32_t send, std::uint32_t receive);
+  void flow_over(std::uint32_t cookie);
+  void finish_pair(std::uint32_t send, std::uint32_t receive);
+  void complete(std::uint32_t index);
+  void retire(std::uint32_t index);
+  void snapshot(Request& send);
+
+  // waits
+  void make_ready(Rank r);
+  void charge(RankState& state, Request& request);
+  bool try_any(Rank r);
+  void any_completed(Rank r, std::uint32_t index);
+  void caught_up(Rank r);
+  void wake_probe(Rank r, const Request& send);
+
+  void handle(const Event& event);
+};
+
+}  // namespace labkit
