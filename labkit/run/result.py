@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from labkit.run.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
+    import pandas as pd
 
 __all__ = ["PHASE_COLUMNS", "Run", "phase_frame"]
 
@@ -32,6 +33,8 @@ def phase_frame(rows: Iterable[tuple[int, str, float, float]] = ()) -> pd.DataFr
     pandas.DataFrame
         With the columns of `PHASE_COLUMNS`, also when there is no row.
     """
+    import pandas as pd
+
     columns: dict[str, list[Any]] = {name: [] for name in PHASE_COLUMNS}
     for row in rows:
         for name, value in zip(PHASE_COLUMNS, row, strict=True):
@@ -105,6 +108,8 @@ class Run:
             entries; maximum and mean are over all ranks (one that never entered counts as 0), and imbalance
             is maximum / mean (1 when no rank spent any time).
         """
+        import pandas as pd
+
         columns = ["phase", "entries", "max_s", "mean_s", "imbalance"]
         return pd.DataFrame(self.phase_rows(), columns=columns)
 

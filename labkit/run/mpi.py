@@ -1,0 +1,197 @@
+"""Run a program on real MPI on this host, from a notebook or a script, and bring everything back."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import MachineError, ProgramError
+from labkit.run.cores import available_cores
+from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
+from labkit.run.mpi_find import Launcher, find_launcher
+from labkit.run.mpi_job import Job, Outcome
+from labkit.run.mpi_report import failure, read_output
+from labkit.run.processes import JOB_VARIABLE
+from labkit.run.result import Run, phase_frame
+from labkit.run.travel import pack_program, unwritten_sources
+
+__all__ = ["run_mpi"]
+
+#: what all ranks together may print, unless the caller says otherwise
+OUTPUT_LIMIT_BYTES = 200_000_000
+
+
+def run_mpi(
+    program: Callable[..., Any] | str | os.PathLike[str],
+    ranks: int,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    trace: bool = False,
+    timeout_s: float | None = 60.0,
+    seed: int = 0,
+    repeats: int = 1,
+    mpi: str | None = None,
+    output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+) -> Run:
+    """Run a program on real MPI ranks of this host.
+
+    The program is called after a barrier; the makespan runs from the first rank's entry to the last rank's
+    exit on the host's monotonic clock, which all ranks share.
+
+    Parameters
+    ----------
+    program : callable or path
+        ``program(comm, *args, **kwargs)`` with ``comm`` mpi4py's ``COMM_WORLD``, or the path of an mpi4py
+        script. A function travels by value (notebook cells, closures and lambdas too), labkit and installed
+        packages by name; ``labkit.MPI`` is ``mpi4py.MPI`` in the ranks.
+    ranks : int
+        Number of ranks. More than the available cores work, but their times are not valid.
+    args, kwargs
+        Arguments after the communicator; for a script `args` is its command line.
+    trace : bool
+        Real runs record phases only; True adds a note that says so.
+    timeout_s : float or None
+        Limit of host time in seconds for the whole launch; None for no limit.
+    seed : int
+        Seeds ``random`` and ``numpy.random`` of each rank.
+    repeats : int
+        Runs the program so often inside one launch, each time with fresh arguments.
+    mpi : str, optional
+        ``"bundled"``, ``"system"`` or the path of an mpiexec; default: the environment variable
+        ``LABKIT_MPI``, then the bundled MPI.
+    output_limit_bytes : int
+        What all ranks together may print.
+
+    Returns
+    -------
+    Run
+        The run; with `repeats` > 1 the one with the median makespan, all of them in its `repetitions`.
+
+    Raises
+    ------
+    ProgramError
+        The program cannot be called so, or cannot travel.
+    MachineError
+        No MPI, a broken MPI, no space for temporary files.
+    RankError
+        A rank raised, exited, was killed, or returned something that cannot be sent back.
+    TimeLimitError
+        The limit was reached; the message says where each rank was.
+    """
+    kwargs = dict(kwargs or {})
+    check_ranks(ranks)
+    check_limit(timeout_s)
+    check_repeats(repeats)
+    program = check_program(program, args, kwargs)
+    if os.environ.get(JOB_VARIABLE):
+        raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
+    header, payload = _pack(program, args, kwargs, repeats)
+    header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
+    launcher = find_launcher(mpi)
+    with Job(launcher, int(ranks), header, payload, output_limit_bytes) as job:
+        outcome = job.run(timeout_s)
+        error = failure(job, outcome, timeout_s)
+        if error is not None:
+            raise error
+        runs = _read_runs(job, outcome, program_name(program), repeats)
+    run = median_run(runs)
+    if trace:
+        run.notes.append("real runs record phases only, no trace of messages")
+    return run
+
+
+def _pack(
+    program: Callable[..., Any] | Path, args: Sequence[Any], kwargs: Mapping[str, Any], repeats: int
+) -> tuple[dict[str, Any], bytes]:
+    header: dict[str, Any] = {"sources": unwritten_sources(), "early_mpi": True}
+    if not isinstance(program, Path):
+        return header | {"kind": "function"}, pack_program(program, args, kwargs)
+    if kwargs:
+        raise ProgramError("a script takes args only (its command line), no kwargs")
+    if repeats > 1:
+        raise ProgramError(
+            "a script ends MPI when it ends, so it runs once per launch; repeats needs a function"
+        )
+    # A script that configures mpi4py before it imports MPI must find MPI not yet started.
+    source = program.read_text("utf-8", "replace")
+    early = re.search(r"mpi4py\.rc|import\s+rc\b|\bMPI\.Init(_thread)?\(", source) is None
+    argv = [str(argument) for argument in args]
+    return header | {"kind": "script", "script": str(program), "argv": argv, "early_mpi": early}, b""
+
+
+def _read_runs(job: Job, outcome: Outcome, name: str, repeats: int) -> list[Run]:
+    """Read all ranks' files and turn them into one run per repetition."""
+    output = read_output(job)
+    shares = [_read_rank(job, rank, repeats) for rank in range(job.ranks)]
+    notes, is_valid = _validity(job.ranks)
+    if outcome.reason == "lingered":
+        notes.append("all ranks finished, but some did not leave MPI and were ended")
+    machine = _machine(job.launcher, shares[0][0][0].get("about", {}))
+    runs = []
+    for repetition in range(repeats):
+        times = [share[repetition][0] for share in shares]
+        start = min(one["begin"] for one in times)
+        rows = [
+            (rank, phase, begin - start, end - start)
+            for rank, one in enumerate(times)
+            for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
+        ]
+        runs.append(
+            Run(
+                program=name, ranks=job.ranks, on="mpi",
+                results=[share[repetition][1] for share in shares],
+                makespan_s=max(one["end"] for one in times) - start,
+                phases=phase_frame(rows),
+                output=[_printed(output[r], shares[r], repetition) for r in range(job.ranks)],
+                host_seconds=outcome.host_seconds, machine=dict(machine), notes=list(notes),
+                is_valid=is_valid,
+            )
+        )  # fmt: skip
+    return runs
+
+
+def _read_rank(job: Job, rank: int, repeats: int) -> list[tuple[dict[str, Any], Any]]:
+    """Read one rank's (times, result) of each repetition."""
+    try:
+        with open(job.rank_file(rank, "result"), "rb") as file:
+            return [(pickle.load(file), pickle.load(file)) for _ in range(repeats)]
+    except Exception as error:  # unpickling runs foreign code: anything may be raised
+        raise MachineError(
+            f"the result of rank {rank} cannot be read here: {type(error).__name__}: {error}; return plain "
+            "data (numbers, strings, arrays, lists, ...)"
+        ) from error
+
+
+def _printed(text: str, share: list[tuple[dict[str, Any], Any]], repetition: int) -> str:
+    """Cut a repetition's part out of a rank's output; the last has the rest (what exit handlers print)."""
+    raw = text.encode("utf-8", "replace")
+    begin = share[repetition - 1][0]["printed_bytes"] if repetition else 0
+    end = share[repetition][0]["printed_bytes"] if repetition + 1 < len(share) else None
+    return raw[begin:end].decode("utf-8", "replace")
+
+
+def _validity(ranks: int) -> tuple[list[str], bool]:
+    cores = available_cores()
+    if ranks <= cores:
+        return [], True
+    return [
+        f"{ranks} ranks shared {cores} core{'s' if cores != 1 else ''}: the times measure their taking turns"
+    ], False
+
+
+def _machine(launcher: Launcher, about: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": "mpi",
+        "mpi": launcher.describe(),
+        "library": about.get("library"),
+        "mpiexec": launcher.path,
+        "host": platform.node(),
+        "cores": available_cores(),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,326 @@
+"""What every rank of a real run does: take the program, run it, and write down what happened.
+
+A rank talks to the process that started it through files in a private directory only, so that nothing is
+lost when it is killed and nothing of this traffic is measured:
+
+``rank-R.pid``     process id, written as soon as it lives
+``rank-R.out``     everything it printed, from its descriptors 1 and 2
+``rank-R.stack``   its Python stacks, written on the signal `STACK_SIGNAL` or by a crash
+``rank-R.result``  per repetition: a pickle of the times, and a pickle of the result
+``rank-R.error``   how it failed (JSON)
+``rank-R.done``    it has finished, and left only MPI's own shutdown to do
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import linecache
+import os
+import pickle
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, BinaryIO
+
+__all__ = ["STACK_SIGNAL", "main"]
+
+#: the signal on which a rank writes its stacks
+STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
+
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID", "SLURM_PROCID")
+
+
+def main(directory: str) -> None:
+    """Run this process's part of the job in `directory`; never returns normally after a failure."""
+    rank = _expected_rank()
+    child = _Child(directory, rank)
+    try:
+        child.prepare()
+        child.run()
+    except BaseException as error:  # the process border: whatever it is, it has to be written down
+        child.fail(error)
+
+
+class RankContext:
+    """The machine of a real rank: a recorder of phases on the host's monotonic clock."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+        self.phases: list[tuple[str, float, float]] = []
+        self._open: list[tuple[str, float]] = []
+
+    def begin_phase(self, name: str) -> None:
+        """Note the entry into a phase."""
+        self._open.append((name, time.monotonic()))
+
+    def end_phase(self, name: str) -> None:
+        """Note the exit from the innermost open phase of that name."""
+        now = time.monotonic()
+        for index in range(len(self._open) - 1, -1, -1):
+            if self._open[index][0] == name:
+                self.phases.append((name, self._open.pop(index)[1], now))
+                return
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        """Do nothing: on a real machine the work itself takes the time."""
+
+    def wtime(self) -> float:
+        """Return the host's monotonic clock, in seconds."""
+        return time.monotonic()
+
+    def reset(self) -> None:
+        """Forget everything before the next repetition."""
+        self.phases, self._open = [], []
+
+
+class _SetupError(Exception):
+    """The machine, not the program, failed."""
+
+
+class _ResultError(Exception):
+    """The result cannot be sent back."""
+
+
+class _Child:
+    def __init__(self, directory: str, rank: int | None) -> None:
+        self.directory = directory
+        self.rank = rank if rank is not None else -1
+        self.mpi: Any = None
+        self.header: dict[str, Any] = {}
+        self.payload = b""
+        self.stacks: BinaryIO | None = None
+
+    def path(self, kind: str) -> str:
+        return os.path.join(self.directory, f"rank-{self.rank}.{kind}")
+
+    # -- set-up -------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Redirect the output, read the job, start MPI, and install the machine's context."""
+        if self.rank < 0:  # no launcher says which rank this is: only MPI knows
+            self.start_mpi()
+        self.redirect()
+        threading.Thread(target=_die_with_parent, args=(self.directory,), daemon=True).start()
+        with open(os.path.join(self.directory, "job"), "rb") as file:
+            self.header = pickle.load(file)
+            self.payload = file.read()
+        for name, text in self.header["sources"].items():
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        if self.header["early_mpi"]:
+            self.start_mpi()
+
+    def redirect(self) -> None:
+        """Send descriptors 1 and 2 into this rank's file, so that output of C code is caught as well."""
+        with open(self.path("pid"), "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+        output = os.open(self.path("out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for number in (1, 2):
+            os.dup2(output, number)
+        os.close(output)
+        for stream in (sys.stdout, sys.stderr):
+            # Line by line: what a killed rank had printed is worth more than the few system calls.
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        self.stacks = open(self.path("stack"), "wb")  # noqa: SIM115 - lives as long as the process
+        if STACK_SIGNAL is not None:
+            faulthandler.register(STACK_SIGNAL, file=self.stacks, all_threads=True)
+        original = os.environ.pop("LABKIT_TMPDIR", "")
+        os.environ.pop("TMPDIR", None)
+        if original:
+            os.environ["TMPDIR"] = original
+
+    def start_mpi(self) -> None:
+        """Import mpi4py.MPI, which initialises MPI, and make sure that launcher and library fit."""
+        try:
+            from mpi4py import MPI
+        except Exception as error:
+            raise _SetupError(f"mpi4py.MPI cannot be imported: {_one_line(error)}") from error
+        self.mpi = MPI
+        world = MPI.COMM_WORLD
+        wanted = self.header.get("ranks")
+        if wanted is not None and world.size != wanted:
+            raise _SetupError(
+                f"{wanted} ranks were started, but each sees a world of {world.size}: the mpiexec and the "
+                f"MPI library of mpi4py ({_library(MPI)}) do not belong together"
+            )
+        self.rank = world.rank
+        faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
+
+    # -- the program --------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the program, as often as asked, and write each repetition down."""
+        from labkit import context
+
+        machine = RankContext(self.rank, self.header["ranks"])
+        context.install(machine, self.mpi)
+        with open(self.path("result"), "wb") as file:
+            for repetition in range(self.header["repeats"]):
+                machine.reset()
+                call = self.load(repetition)
+                if self.mpi is not None:
+                    self.mpi.COMM_WORLD.Barrier()
+                begin = time.monotonic()
+                result = _until_exit(call)
+                end = time.monotonic()
+                self.write(file, result, {"begin": begin, "end": end, "phases": machine.phases})
+        with open(self.path("done"), "w", encoding="ascii") as file:
+            file.write(str(time.monotonic()))
+
+    def load(self, repetition: int) -> Callable[[], Any]:
+        """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
+        from labkit.run.seeding import seed_rank
+
+        header = self.header
+        seed_rank(header["seed"], self.rank)
+        if header["kind"] == "script":
+            return _script(header["script"], header["argv"])
+        program, args, kwargs = pickle.loads(self.payload)
+        return lambda: program(self.mpi.COMM_WORLD, *args, **kwargs)
+
+    def write(self, file: BinaryIO, result: Any, times: dict[str, Any]) -> None:
+        """Write one repetition: first the times, then the result."""
+        import cloudpickle
+
+        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
+            with contextlib.suppress(Exception):
+                stream.flush()  # type: ignore[union-attr]
+        times["printed_bytes"] = os.stat(self.path("out")).st_size
+        times["about"] = self.about()
+        pickle.dump(times, file)
+        try:
+            cloudpickle.dump(result, file)
+        except OSError:
+            raise
+        except Exception as error:  # pickling runs foreign code: anything may be raised
+            raise _ResultError(
+                f"the result of rank {self.rank}, a {type(result).__name__}, cannot be sent back: "
+                f"{_one_line(error)}; return plain data (numbers, strings, arrays, lists, ...)"
+            ) from error
+        file.flush()
+
+    def about(self) -> dict[str, Any]:
+        """Describe the MPI that this rank really runs under."""
+        module = self.mpi or sys.modules.get("mpi4py.MPI")
+        if module is None or module.Is_finalized():
+            return {}
+        return {"library": _library(module)}
+
+    # -- failure ------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """Write the failure down and take the other ranks along."""
+        record: dict[str, Any] = {"rank": self.rank, "time": time.monotonic(), "status": 1}
+        if isinstance(error, _SetupError):
+            record |= {"kind": "machine", "text": str(error)}
+        elif isinstance(error, _ResultError):
+            record |= {"kind": "result", "text": str(error)}
+        elif isinstance(error, SystemExit):
+            record |= {"kind": "exit", "text": _exit_text(error), "status": _exit_status(error)}
+        else:
+            record |= {"kind": "exception", "text": _format(error)}
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        self._record(record)
+        module = self.mpi or sys.modules.get("mpi4py.MPI")
+        if module is not None and module.Is_initialized() and not module.Is_finalized():
+            module.COMM_WORLD.Abort(record["status"])
+        os._exit(record["status"])
+
+    def _record(self, record: dict[str, Any]) -> None:
+        try:
+            with open(self.path("error.part"), "w", encoding="utf-8", errors="backslashreplace") as file:
+                json.dump(record, file)
+            os.replace(self.path("error.part"), self.path("error"))  # never seen half written
+        except OSError as reason:  # most likely a full disk: say it where no disk is needed
+            with contextlib.suppress(OSError):
+                os.remove(self.path("result"))  # makes room for the last words
+                with open(self.path("error"), "w", encoding="utf-8", errors="backslashreplace") as file:
+                    json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
+
+
+def _until_exit(call: Callable[[], Any]) -> Any:
+    """Call the program; `sys.exit(0)` is an ordinary end."""
+    try:
+        return call()
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return None
+        raise
+
+
+def _script(path: str, argv: list[str]) -> Callable[[], Any]:
+    import runpy
+
+    def call() -> None:
+        sys.argv[:] = [path, *argv]
+        sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
+        runpy.run_path(path, run_name="__main__")
+
+    return call
+
+
+def _die_with_parent(directory: str) -> None:
+    """End this rank when the process that started it is gone, however it went.
+
+    The other end of the pipe is held by that process alone: reading returns when it dies, and costs nothing
+    before.
+    """
+    try:
+        lifeline = os.open(os.path.join(directory, "lifeline"), os.O_RDONLY)
+        os.read(lifeline, 1)
+    except OSError:
+        return  # the directory is gone already: the job is being cleaned up
+    with contextlib.suppress(Exception), open(os.path.join(directory, "folders"), encoding="utf-8") as file:
+        folders = file.read().split("\0")
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _expected_rank() -> int | None:
+    for name in _RANK_VARIABLES:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def _library(module: Any) -> str:
+    """Return the name and version in the library's own words, without its build details."""
+    words = str(module.Get_library_version()).replace("\0", "").split("\n")[0]
+    return words.split(",")[0].strip()
+
+
+def _exit_status(error: SystemExit) -> int:
+    return error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
+
+
+def _exit_text(error: SystemExit) -> str:
+    return f"{_format(error).rstrip()}\nthe rank called sys.exit({error.code!r})"
+
+
+def _format(error: BaseException) -> str:
+    """Format a traceback from the program's first line on: labkit's own frames say nothing to its author."""
+    return "".join(traceback.format_exception(type(error), error, _trim(error.__traceback__)))
+
+
+def _trim(trace: TracebackType | None) -> TracebackType | None:
+    own = {__file__, "<frozen runpy>"}
+    first = trace
+    while first is not None and first.tb_frame.f_code.co_filename in own:
+        first = first.tb_next
+    return first or trace
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

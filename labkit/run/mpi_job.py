@@ -1,0 +1,282 @@
+"""One launch of ranks: private directories, start, watch, end. Nothing survives it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from labkit.errors import MachineError
+from labkit.run.mpi_child import STACK_SIGNAL
+from labkit.run.mpi_env import launch_command, rank_environment
+from labkit.run.mpi_find import Launcher
+from labkit.run.processes import end_processes
+
+__all__ = ["Job"]
+
+#: how long ranks may take to leave once all have finished, or once one has failed
+LEAVE_S = 5.0
+#: how long ranks may take to write their stacks before they are killed
+STACK_S = 1.0
+#: how often the files are looked at while the job runs
+LOOK_S = 0.1
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How a job ended; `reason` is ended, time, output, failed (a rank) or lingered (done, but stayed)."""
+
+    reason: str
+    returncode: int | None
+    host_seconds: float
+
+
+class Job:
+    """A context manager around one launch.
+
+    Parameters
+    ----------
+    launcher : Launcher
+        The mpiexec.
+    ranks : int
+        Number of ranks.
+    header : dict
+        What the ranks must know before they unpack the program.
+    payload : bytes
+        The pickled program.
+    output_limit_bytes : int
+        What all ranks together may print.
+    """
+
+    def __init__(
+        self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int
+    ) -> None:
+        self.launcher = launcher
+        self.ranks = ranks
+        self.token = secrets.token_hex(16)
+        self.output_limit_bytes = output_limit_bytes
+        self.process: subprocess.Popen[bytes] | None = None
+        self._header, self._payload = header, payload
+        self._folders: list[str] = []
+        self._lifeline: int | None = None
+        self.directory = ""
+
+    def __enter__(self) -> Job:
+        try:
+            self._create()
+        except BaseException:
+            self._clean()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self._clean()
+
+    def rank_file(self, rank: int, kind: str) -> Path:
+        """Return the path of one of a rank's files."""
+        return Path(self.directory) / f"rank-{rank}.{kind}"
+
+    def launcher_text(self) -> str:
+        """Return what the launcher itself printed."""
+        try:
+            return (Path(self.directory) / "launcher").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    def run(self, timeout_s: float | None) -> Outcome:
+        """Start the ranks, and return when they have ended or been ended."""
+        begin = time.monotonic()
+        self._start()
+        reason = self._watch(None if timeout_s is None else begin + timeout_s)
+        if reason == "time":
+            self._ask_for_stacks()
+        self.kill()
+        assert self.process is not None
+        return Outcome(reason, self.process.returncode, time.monotonic() - begin)
+
+    def kill(self) -> None:
+        """End every process of the job."""
+        if self.process is None:
+            return
+        left = end_processes(self.token, self.process.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=2)
+        if left:
+            raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them by hand")
+
+    def _create(self) -> None:
+        try:
+            self.directory = tempfile.mkdtemp(prefix="labkit-")
+            self._folders.append(self.directory)
+            shared = self._shared_folder()
+            scratch = os.path.join(self.directory, "s")
+            os.mkdir(scratch)
+            with open(os.path.join(self.directory, "job"), "wb") as file:
+                pickle.dump(self._header, file)
+                file.write(self._payload)
+            paths = [path or os.getcwd() for path in sys.path]
+            self._write("path", "\0".join(paths))
+            self._write("folders", "\0".join(self._folders))
+            os.mkfifo(os.path.join(self.directory, "lifeline"), 0o600)
+            self._lifeline = os.open(os.path.join(self.directory, "lifeline"), os.O_RDWR | os.O_NONBLOCK)
+        except OSError as error:
+            raise MachineError(
+                f"the private directory of this run cannot be written in {_temporary_folder()}: {error}; "
+                "free some space, or set TMPDIR to a folder that can be written"
+            ) from error
+        self._environment = rank_environment(self.launcher, os.environ, self.token, scratch, shared)
+
+    def _write(self, name: str, text: str) -> None:
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+
+    def _shared_folder(self) -> str | None:
+        try:
+            folder = tempfile.mkdtemp(prefix="labkit-", dir="/dev/shm")
+        except OSError:  # no shared memory file system: the launcher falls back to its session directory
+            return None
+        self._folders.append(folder)
+        return folder
+
+    def _start(self) -> None:
+        command = launch_command(self.launcher, self.ranks, self.directory)
+        try:
+            with open(os.path.join(self.directory, "launcher"), "wb") as file:
+                # A session of its own: Ctrl-C in a terminal reaches this process only; it then ends the job.
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=self._environment,
+                    start_new_session=True,
+                )  # fmt: skip
+        except OSError as error:
+            raise MachineError(
+                f"{self.launcher.path} cannot be started: {error}; see labkit doctor"
+            ) from error
+
+    def _watch(self, deadline: float | None) -> str:
+        """Wait until the launcher ends or something calls for its end; return which."""
+        assert self.process is not None
+        leave_by: dict[str, float] = {}
+        with _exit_watch(self.process) as wait:
+            while True:
+                now = time.monotonic()
+                pause = LOOK_S if deadline is None else max(0.0, min(LOOK_S, deadline - now))
+                if wait(pause):
+                    return "ended"
+                now = time.monotonic()
+                names = self._names()
+                if any(name.endswith(".error") for name in names):
+                    leave_by.setdefault("failed", now + LEAVE_S)
+                elif sum(name.endswith(".done") for name in names) == self.ranks:
+                    leave_by.setdefault("lingered", now + LEAVE_S)
+                for reason, moment in leave_by.items():
+                    if now >= moment:
+                        return reason
+                if deadline is not None and now >= deadline and not leave_by:
+                    return "time"
+                if self._printed_bytes(names) > self.output_limit_bytes:
+                    return "output"
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self.directory)
+        except OSError:
+            return []
+
+    def _printed_bytes(self, names: list[str]) -> int:
+        total = 0
+        for name in names:
+            if name.endswith(".out"):
+                with contextlib.suppress(OSError):
+                    total += os.stat(os.path.join(self.directory, name)).st_size
+        return total
+
+    def _ask_for_stacks(self) -> None:
+        """Let every living rank write down where it is; a rank blocked in C can do that as well."""
+        asked = []
+        for rank in range(self.ranks):
+            try:
+                pid = int(self.rank_file(rank, "pid").read_text())
+                if STACK_SIGNAL is None or not self.rank_file(rank, "stack").exists():
+                    continue
+                os.kill(pid, STACK_SIGNAL)
+                asked.append(rank)
+            except (OSError, ValueError):
+                continue
+        until = time.monotonic() + STACK_S
+        sizes: list[int] = []
+        while time.monotonic() < until:
+            time.sleep(0.02)
+            before, sizes = sizes, [self._stack_bytes(rank) for rank in asked]
+            if all(sizes) and sizes == before:
+                return
+
+    def _stack_bytes(self, rank: int) -> int:
+        try:
+            return self.rank_file(rank, "stack").stat().st_size
+        except OSError:
+            return 0
+
+    def _clean(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._folders = []
+
+
+@contextlib.contextmanager
+def _exit_watch(process: subprocess.Popen[bytes]) -> Any:
+    """Yield a function that waits up to some seconds and says whether the process has ended.
+
+    A process descriptor wakes at once; `Popen.wait` with a time limit polls with pauses of up to 50 ms, which
+    would be added to every launch.
+    """
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+
+        def wait(seconds: float) -> bool:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=seconds)
+            return process.returncode is not None
+
+        yield wait
+        return
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+
+    def wait_descriptor(seconds: float) -> bool:
+        if poller.poll(int(seconds * 1000)):
+            process.wait()
+            return True
+        return False
+
+    try:
+        yield wait_descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return "any temporary folder"

@@ -1,0 +1,157 @@
+"""How a program travels to another process: functions by value, labkit and installed packages by name."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from labkit.errors import ProgramError
+
+__all__ = ["pack_program", "unwritten_sources"]
+
+#: the text of interactive cells that travels along, so that tracebacks show their lines
+SOURCE_LIMIT_BYTES = 4_000_000
+
+
+def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+    """Pickle a program and its arguments for another interpreter on this host.
+
+    What is defined in ``__main__`` (a notebook), in a closure, or in a module that a new interpreter could
+    not import goes by value; labkit and everything importable goes by name.
+
+    Parameters
+    ----------
+    program : callable
+        The program.
+    args, kwargs
+        Its arguments after the communicator.
+
+    Returns
+    -------
+    bytes
+        The pickle of ``(program, args, kwargs)``.
+
+    Raises
+    ------
+    ProgramError
+        Something in it cannot be pickled; the message names the variable where it can be found.
+    """
+    with _homeless_modules_by_value():
+        try:
+            return cloudpickle.dumps((program, tuple(args), dict(kwargs)))  # type: ignore[no-any-return]
+        except Exception as error:  # pickling runs foreign code: anything may be raised
+            where = _unpicklable(program, args, kwargs)
+            raise ProgramError(
+                f"the program cannot travel to other processes: {where or 'something it uses'} cannot be "
+                f"pickled ({_first_line(error)}); create it inside the program instead"
+            ) from error
+
+
+def unwritten_sources() -> dict[str, str]:
+    """Collect the source text that exists in no file: notebook cells and interactive input.
+
+    Returns
+    -------
+    dict
+        Source text by the name under which code objects know it.
+    """
+    sources: dict[str, str] = {}
+    size = 0
+    for name, entry in reversed(list(linecache.cache.items())):  # newest first: they are the likeliest
+        if len(entry) != 4 or entry[1] is not None:  # a lazy entry, or one that belongs to a file
+            continue
+        size += entry[0]
+        if size > SOURCE_LIMIT_BYTES:
+            break
+        sources[name] = "".join(entry[2])
+    return sources
+
+
+@contextlib.contextmanager
+def _homeless_modules_by_value() -> Iterator[None]:
+    """Let cloudpickle take the content of modules that a new interpreter could not import."""
+    known = set(cloudpickle.list_registry_pickle_by_value())
+    added = []
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and name not in known and _is_homeless(name, module):
+            cloudpickle.register_pickle_by_value(module)
+            added.append(module)
+    try:
+        yield
+    finally:
+        for module in added:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_homeless(name: str, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if name == "__main__" or name.partition(".")[0] in ("labkit", "mpi4py") or module.__name__ != name:
+        return False
+    if file is None:  # built in, frozen, or a namespace: importable whenever it has a spec
+        return getattr(module, "__spec__", None) is None
+    if _is_installed(file):
+        return False
+    return not _is_importable(name, file)
+
+
+def _is_installed(file: str) -> bool:
+    path = os.path.abspath(file)
+    if {"site-packages", "dist-packages"} & set(Path(path).parts):
+        return True
+    return any(path.startswith(folder + os.sep) for folder in _standard_folders())
+
+
+def _standard_folders() -> set[str]:
+    return {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
+
+
+def _is_importable(name: str, file: str) -> bool:
+    """Ask the finders themselves: `importlib.util.find_spec` would only look into ``sys.modules``."""
+    path, parts = None, name.split(".")
+    spec = None
+    for depth in range(1, len(parts) + 1):
+        spec = _find_spec(".".join(parts[:depth]), path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations
+    origin = getattr(spec, "origin", None)
+    return origin is not None and os.path.realpath(origin) == os.path.realpath(file)
+
+
+def _find_spec(name: str, path: Any) -> Any:
+    for finder in sys.meta_path:
+        with contextlib.suppress(Exception):  # a foreign finder that fails cannot import it either
+            spec = finder.find_spec(name, path)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _unpicklable(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """Name the first variable or argument that cannot be pickled on its own."""
+    candidates = [(f"argument {index}", value) for index, value in enumerate(args)]
+    candidates += [(f"argument {name!r}", value) for name, value in kwargs.items()]
+    with contextlib.suppress(TypeError, ValueError):
+        used = inspect.getclosurevars(program)
+        candidates += [(f"its variable {name!r}", value) for name, value in used.nonlocals.items()]
+        candidates += [(f"the global {name!r}", value) for name, value in used.globals.items()]
+    for name, value in candidates:
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            return f"{name} (a {type(value).__name__})"
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
