@@ -1,0 +1,48 @@
+"""Small pieces of HTML that every rich display uses; they inherit a notebook's colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["MATCH_COLORS", "MATCH_SIGNS", "badge", "card", "escape", "properties", "table"]
+
+#: Okabe-Ito colours; the sign and the word say the same without colour
+MATCH_COLORS = {"exact": "#00795a", "approximate": "#0067a5", "none": "#b54700", "undecided": "#5f5f5f"}
+MATCH_SIGNS = {"exact": "✓", "approximate": "≈", "none": "✗", "undecided": "?"}
+_TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:0;background:none"
+_HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"
+
+
+def badge(match: str) -> str:
+    """Return a verdict as a coloured sign with its word."""
+    return (
+        f'<span style="background:{MATCH_COLORS[match]};color:#fff;border-radius:4px;padding:1px 8px;'
+        f'font-weight:600;white-space:nowrap">{MATCH_SIGNS[match]}&nbsp;{match}</span>'
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; the cells are HTML already."""
+    top = "".join(f'<th style="{_HEAD}">{h}</th>' for h in head)
+    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{c}</td>' for c in row) + "</tr>" for row in rows)
+    return f"{_TABLE}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def properties(rows: Iterable[tuple[str, str]]) -> str:
+    """Return a table of names and values; the values are HTML already."""
+    body = "".join(
+        f'<tr><th scope="row" style="{_CELL};font-weight:normal;opacity:.75">{escape(name)}</th>'
+        f'<td style="{_CELL}">{value}</td></tr>'
+        for name, value in rows
+    )
+    return f"{_TABLE}<tbody>{body}</tbody></table>"
+
+
+def card(title: str, inner: str) -> str:
+    """Return a block with a title; the inside is HTML already."""
+    return (
+        '<div style="border-left:3px solid #8888;padding:2px 0 2px 12px;margin:6px 0">'
+        f'<div style="font-weight:600">{title}</div>{inner}</div>'
+    )

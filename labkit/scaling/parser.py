@@ -1,0 +1,358 @@
+"""Reads orders of growth as people write them: ``p^2 log p``, ``n/p * log2(n/p)``, ``k^3 2^k``."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from labkit.errors import ExpectationError
+
+from .algebra import Product, monomial
+
+__all__ = ["EXAMPLES", "parse"]
+
+EXAMPLES = "1, log p, log^2 p, sqrt(p), p, p log2(p), p^2 log p, p^0.75/log p, n/p * log2(n/p), k^3 2^k"
+
+_TOKEN = re.compile(
+    r"(?P<number>(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)|(?P<name>[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*)|(?P<power>\*\*|\^)"
+    r"|(?P<superscript>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<times>[*·×⋅])|(?P<other>[-+/()√−])"
+)
+_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_LOGS = {"log", "log2", "lg", "ld", "ln", "log10", "lb"}
+_ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3), "√": Fraction(1, 2)}
+_LANDAU = {"O", "o", "Theta", "Θ", "θ"}
+_LONGEST = 120
+_LARGEST_EXPONENT = 64
+#: two printed digits of a third are a third, as the literature prints p^0.67
+_THIRDS = {"33": Fraction(1, 3), "66": Fraction(2, 3), "67": Fraction(2, 3)}
+_REPEATED = re.compile(r"(\d*)\.(33|66|67|3{3,}|6{2,}7?)")
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+
+def parse(text: object) -> tuple[Product, ...]:
+    """Read an order of growth.
+
+    Parameters
+    ----------
+    text : str
+        A sum of products of numbers, powers, roots, logarithms (of any base) and powers of two;
+        ``O(...)`` around it is allowed.  ``p^0.33`` and ``p^0.67`` are read as thirds.
+
+    Returns
+    -------
+    tuple of Product
+        The summands, coefficients kept.
+
+    Raises
+    ------
+    ExpectationError
+        With the position of what cannot be read and examples of what can.
+    """
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        raise ExpectationError(f"an expectation is text such as {EXAMPLES}; got {kind} {text!r}")
+    if len(text) > _LONGEST:
+        raise ExpectationError(f"an expectation has at most {_LONGEST} characters; this one has {len(text)}")
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = self._tokenize()
+        self.next = 0
+        self.is_exponent = False
+
+    def _tokenize(self) -> list[_Token]:
+        tokens, at = [], 0
+        while at < len(self.text):
+            if self.text[at].isspace():
+                at += 1
+                continue
+            found = _TOKEN.match(self.text, at)
+            if not found:
+                self.fail(at, f"cannot read {self.text[at]!r}")
+            kind, word = str(found.lastgroup), found.group()
+            tokens.append(_Token("symbol" if kind in ("other", "times") else kind, word, at))
+            at = found.end()
+        return [*tokens, _Token("end", "", len(self.text))]
+
+    def fail(self, at: int, why: str) -> NoReturn:
+        """Raise the one error, with a caret under the place."""
+        raise ExpectationError(
+            f"expectation {self.text!r}, position {at + 1}: {why}\n    {self.text}\n    {' ' * at}^\n"
+            f"Allowed are expressions such as {EXAMPLES}."
+        )
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.next]
+
+    def take(self, *texts: str) -> bool:
+        if self.token.kind == "symbol" and self.token.text in texts:
+            self.next += 1
+            return True
+        return False
+
+    def whole(self) -> tuple[Product, ...]:
+        if self.token.kind == "end":
+            self.fail(0, "it is empty")
+        first, second = self.token, self.tokens[1]
+        if first.text in _LANDAU and second.text == "(":
+            self.next = 1
+            inner = self.group()
+        else:
+            inner = self.sum()
+        if self.token.kind != "end":
+            self.fail(self.token.at, f"cannot go on with {self.token.text!r} here")
+        for product in inner:
+            if product.coefficient <= 0:
+                self.fail(0, "an order of growth needs positive coefficients")
+        return inner
+
+    def group(self) -> tuple[Product, ...]:
+        at = self.token.at
+        if not self.take("("):
+            self.fail(at, "expected '('")
+        inner = self.sum()
+        if not self.take(")"):
+            self.fail(self.token.at, "expected ')'")
+        return inner
+
+    def sum(self, may_subtract: bool = False) -> tuple[Product, ...]:
+        terms: list[Product] = []
+        sign = Fraction(-1 if may_subtract and self.take("-", "−") else 1)
+        while True:
+            terms += [Product(sign).times(p) for p in self.product()]
+            if self.take("+"):
+                sign = Fraction(1)
+            elif self.token.text in ("-", "−") and self.token.kind == "symbol":
+                if not may_subtract:
+                    self.fail(self.token.at, "an order of growth has no minus: keep the terms that are added")
+                self.next += 1
+                sign = Fraction(-1)
+            else:
+                return tuple(terms)
+
+    def product(self) -> tuple[Product, ...]:
+        result = self.factor()
+        while True:
+            if self.take("*", "·", "×", "⋅"):
+                result = _multiply(result, self.factor())
+            elif self.take("/"):
+                at = self.token.at
+                result = _multiply(result, self.raised(self.factor(), Fraction(-1), at))
+            elif self.token.kind in ("number", "name") or self.token.text in ("(", "√"):
+                result = _multiply(result, self.factor())
+            else:
+                return result
+
+    def factor(self) -> tuple[Product, ...]:
+        start = self.token
+        if start.kind == "name" and start.text in _LOGS:
+            return self.logarithm()
+        base = self.atom()
+        power = self.exponent()
+        if power is None:
+            return base
+        constant = _number(power)
+        if constant is None:
+            return self.exponential(base, power, start.at)
+        if start.kind == "number" and constant.denominator != 1 and constant < 0:
+            return (Product(),)
+        return self.raised(base, constant, start.at)
+
+    def atom(self) -> tuple[Product, ...]:
+        token = self.token
+        if token.text == "(":
+            return self.group()
+        self.next += 1
+        if token.kind == "number":
+            return (Product(_exact(token.text) if self.is_exponent else Fraction(token.text)),)
+        if token.text in _ROOTS:
+            inner = self.atom() if token.text == "√" else self.group()
+            return self.raised(inner, _ROOTS[token.text], token.at)
+        if token.kind == "name":
+            return (Product(powers=((self.symbol(token), Fraction(1)),)),)
+        self.next -= 1
+        self.fail(token.at, "expected a number, a parameter, a function or '('")
+
+    def symbol(self, token: _Token) -> str:
+        for word in ("log", "sqrt"):
+            if word in token.text.lower():
+                left, right = token.text.lower().split(word, 1)
+                hint = f"{left} {word}({right.lstrip('2') or left or 'p'})".strip()
+                self.fail(token.at, f"{token.text!r} is not a function; write {hint!r}, with spaces")
+        if token.text == "exp":
+            self.fail(token.at, "only powers of two are terms: e^p is 2^(1.443 p)")
+        if self.token.text == "(" and (token.text in _LANDAU or len(token.text) > 1):
+            self.fail(token.at, f"the function {token.text!r} is not known; known: log, log2, sqrt, cbrt")
+        return token.text
+
+    def exponent(self) -> tuple[Product, ...] | None:
+        """Read what follows ^ or **, or a superscript; None when there is none."""
+        token = self.token
+        if token.kind == "superscript":
+            self.next += 1
+            return (Product(Fraction(token.text.translate(_SUPERSCRIPT))),)
+        if token.kind != "power":
+            return None
+        self.next += 1
+        if self.token.text == "(":
+            self.next += 1
+            outside, self.is_exponent = self.is_exponent, True
+            inner = self.sum(may_subtract=True)
+            self.is_exponent = outside
+            if not self.take(")"):
+                self.fail(self.token.at, "expected ')'")
+            return inner
+        sign = Fraction(-1 if self.take("-", "−") else 1)
+        value = self.token
+        if value.kind == "number":
+            self.next += 1
+            if self.token.text == "/" and self.tokens[self.next + 1].kind == "number":
+                after = self.tokens[self.next + 1].text
+                asked = f"{value.text}/{after}"
+                self.fail(token.at, f"'^{asked}' can be read in two ways; write ^({asked})")
+            return (Product(sign * _exact(value.text)),)
+        return tuple(Product(sign).times(p) for p in self.atom())
+
+    def raised(self, base: tuple[Product, ...], k: Fraction, at: int) -> tuple[Product, ...]:
+        """Return a sum to a power, in its order of growth."""
+        if abs(k) > _LARGEST_EXPONENT:
+            self.fail(at, f"exponents go up to {_LARGEST_EXPONENT}")
+        if len(base) == 1:
+            if base[0].coefficient == 0:
+                self.fail(at, "0 is not an order of growth")
+            return (base[0].power(k),)
+        if k > 0:  # (a + b)^k grows as a^k + b^k
+            return tuple(p.power(k) for p in base)
+        return (self.leading(base, at).power(k),)
+
+    def leading(self, terms: tuple[Product, ...], at: int) -> Product:
+        if len(terms) == 1:
+            return terms[0]
+        if len(frozenset().union(*(p.symbols for p in terms))) > 1:
+            self.fail(at, "a sum in several parameters cannot stand in a denominator or a logarithm")
+        return max(terms, key=lambda p: p.term())
+
+    def exponential(
+        self, base: tuple[Product, ...], power: tuple[Product, ...], at: int
+    ) -> tuple[Product, ...]:
+        number = _number(base)
+        if number is None or number <= 0:
+            self.fail(at, "only a number may be raised to a parameter, as in 2^p")
+        bits = _binary_log(number)
+        if bits is None:
+            self.fail(at, f"only powers of two are terms: write {_as_power_of_two(number)}")
+        result = Product()
+        for p in power:
+            if p.is_number:
+                continue
+            if p.exponentials or p.logs or len(p.powers) != 1 or p.powers[0][1] != 1:
+                self.fail(at, "an exponent must be a number times a parameter, as in 2^(p/2)")
+            symbol = p.powers[0][0]
+            result = result.times(Product(exponentials=monomial({symbol: bits * p.coefficient})))
+        return (result,)
+
+    def logarithm(self) -> tuple[Product, ...]:
+        name = self.token
+        self.next += 1
+        power = self.exponent() or (Product(),)
+        start = self.token
+        if start.text == "(":
+            argument = self.group()
+            later = self.exponent()
+            if later is not None:
+                power = later
+        elif start.kind in ("name", "number") or start.text == "√":
+            argument = self.bare_argument(name)
+        else:
+            self.fail(start.at, f"{name.text} needs an argument, as in log p or log(n/p)")
+        r = _number(power)
+        if r is None:
+            self.fail(name.at, "a logarithm's exponent must be a number, as in log^2 p")
+        inner = self.log_of(self.leading(argument, start.at), start.at)
+        return (inner.power(r),)
+
+    def bare_argument(self, name: _Token) -> tuple[Product, ...]:
+        """Read the argument of ``log p``, refusing what can be read in two ways."""
+        start = self.token
+        argument = self.factor() if start.text in _LOGS else self.atom()
+        after, word = self.token, start.text
+        if after.kind in ("power", "superscript"):
+            self.fail(after.at, f"this can be read in two ways; write log^2 {word} or log({word}^2)")
+        other = self.tokens[self.next + 1] if after.kind != "end" else after
+        if after.text == "/" and other.kind == "name" and other.text not in {*_LOGS, *_ROOTS, word}:
+            self.fail(
+                after.at,
+                f"'log {word}/{other.text}' can be read in two ways; "
+                f"write log({word}/{other.text}) or (log {word})/{other.text}",
+            )
+        return argument
+
+    def log_of(self, p: Product, at: int) -> Product:
+        if p.coefficient <= 0:
+            self.fail(at, "the logarithm of a number <= 0 does not exist")
+        if p.is_number:
+            return Product()
+        if p.exponentials:
+            if len(p.symbols) > 1 or p.exponentials[0][1] < 0:
+                self.fail(at, "this logarithm is not an order of growth of one parameter")
+            return Product(powers=((p.exponentials[0][0], Fraction(1)),))
+        if not p.powers:
+            self.fail(at, "a logarithm of a logarithm is not among the terms")
+        if len(p.symbols) == 1:
+            symbol, exponent = p.powers[0]
+            if exponent < 0:
+                self.fail(at, f"log(1/{symbol}) is negative")
+            return Product(logs=((((symbol, Fraction(1)),), Fraction(1)),))
+        if p.logs:
+            self.fail(at, "a logarithm of a logarithm is not among the terms")
+        return Product(logs=((p.powers, Fraction(1)),))
+
+
+def _multiply(left: tuple[Product, ...], right: tuple[Product, ...]) -> tuple[Product, ...]:
+    """Return the product of two sums, like summands merged."""
+    merged: dict[Product, Fraction] = {}
+    for a in left:
+        for b in right:
+            p = a.times(b)
+            bare = Product(Fraction(1), p.powers, p.exponentials, p.logs)
+            merged[bare] = merged.get(bare, Fraction(0)) + p.coefficient
+    return tuple(Product(c, p.powers, p.exponentials, p.logs) for p, c in merged.items())
+
+
+def _number(terms: tuple[Product, ...]) -> Fraction | None:
+    if all(p.is_number for p in terms):
+        return sum((p.coefficient for p in terms), Fraction(0))
+    return None
+
+
+def _exact(digits: str) -> Fraction:
+    """Return an exponent exactly; 0.33 and 0.67 are thirds."""
+    repeated = _REPEATED.fullmatch(digits)
+    if not repeated:
+        return Fraction(digits)
+    whole, part = repeated.groups()
+    return Fraction(whole or 0) + _THIRDS.get(part, Fraction(round(3 * float("0." + part)), 3))
+
+
+def _binary_log(value: Fraction) -> Fraction | None:
+    for number, sign in ((value, 1), (1 / value, -1)):
+        if number.denominator == 1 and number.numerator & (number.numerator - 1) == 0:
+            return Fraction(sign * (number.numerator.bit_length() - 1))
+    return None
+
+
+def _as_power_of_two(value: Fraction) -> str:
+    return f"2^({math.log2(value):.4g} x) for {float(value):g}^x"

@@ -1,0 +1,183 @@
+"""A verdict: whether the measured growth matches the expectation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit import markup
+
+from .deviation import Deviation, match
+from .expectation import Expectation
+from .model import Model
+from .samples import Samples
+from .term import Term
+
+__all__ = ["Verdict"]
+
+_ORIGINS = {
+    "default": "the default limit",
+    "strict": "the expectation's leading exponent halved",
+    "given": "the limit given",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The answer to one expectation; true in a condition when it matches exactly or approximately.
+
+    Attributes
+    ----------
+    match : str
+        "exact", "approximate", "none" or "undecided".
+    expectation : Expectation
+        What was expected.
+    model : Model or None
+        The best model G; None when too few values were measured.
+    divergence : Term or None
+        G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much.
+    deviation : Deviation
+        The limit D: approximate means E/D <= G <= E*D.
+    plausible : tuple of Model
+        Every model the data do not reject, best first.
+    reference : Model or None
+        The expectation's own curve, fitted; None when it cannot be fitted (data that go the other way).
+    reasons : tuple of str
+        Why the verdict is undecided.
+    notes : tuple of str
+        Assumptions and warnings.
+    """
+
+    match: str
+    expectation: Expectation
+    model: Model | None
+    divergence: Term | None
+    deviation: Deviation
+    plausible: tuple[Model, ...] = ()
+    reference: Model | None = None
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    test: str = ""
+    aggregate: str = "quartile"
+    metric: str = ""
+    unit: str = ""
+    phase: str = ""
+    samples: Samples | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the expectation is met, exactly or approximately."""
+        return self.match in ("exact", "approximate")
+
+    def __bool__(self) -> bool:
+        """Return `ok`, so that ``assert study.expect("p log p")`` is a test."""
+        return self.ok
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether the data do not reject the expectation itself."""
+        return any(m.term == self.expectation.term for m in self.plausible)
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether every model that the data do not reject would give the same match."""
+        others = {match(m.term, self.expectation.term, self.deviation.term) for m in self.plausible}
+        return bool(others) and others == {self.match}
+
+    @property
+    def reading(self) -> str:
+        """The verdict in one sentence."""
+        if self.model is None:
+            return f"Undecided: {self.reasons[0]}."
+        e, g, d = self.expectation.term, self.model.term, self.divergence
+        if self.match == "undecided":
+            return f"Undecided: the best model grows as {g}, {e} is expected; {self.reasons[0]}."
+        if self.match == "exact":
+            return f"Exact match: it grows as {g}, as expected."
+        pace = "faster" if g > e else "slower"
+        if self.match == "approximate":
+            by = f"by {_by(d)}, within the limit {self.deviation}"
+            return f"Approximate match: it grows as {g}, {pace} than {e} {by}."
+        return f"No match: it grows as {g}, {pace} than {e} by {_by(d)}, beyond the limit {self.deviation}."
+
+    @property
+    def evidence(self) -> str:
+        """What the data allow beside the best model, in one sentence."""
+        if self.model is None or not self.test:
+            return ""
+        others = ", ".join(str(m.term) for m in self.plausible) or "none of the terms"
+        own = "does not reject" if self.is_plausible else "rejects"
+        return f"The test ({self.test}) {own} the expectation; not rejected: {others}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as JSON-able values."""
+        g = self.model
+        exponents = ("exponential", "polynomial", "logarithmic")
+        return {
+            "match": self.match,
+            "expectation": str(self.expectation.term),
+            "term": dict(zip(exponents, map(float, g.term), strict=True)) if g else None,
+            "growth": str(g.term) if g else None,
+            "model": g.formula if g else None,
+            "divergence": str(self.divergence) if self.divergence is not None else None,
+            "deviation": str(self.deviation),
+            "deviation_origin": self.deviation.origin,
+            "r2_adjusted": g.r2_adjusted if g else None,
+            "largest_error": g.error if g else None,
+            "is_plausible": self.is_plausible if g else None,
+            "is_firm": self.is_firm if g else None,
+            "plausible": [str(m.term) for m in self.plausible],
+            "test": self.test,
+            "aggregate": self.aggregate,
+            "metric": self.metric,
+            "phase": self.phase,
+            "unit": self.unit,
+            "parameter": self.expectation.parameter,
+            "values": self.samples.x.tolist() if self.samples else [],
+            "reasons": list(self.reasons),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        """Print the verdict, its figures and its evidence."""
+        lines = [f"{markup.MATCH_SIGNS[self.match]} {self.reading}"]
+        if self.model is not None:
+            r2 = "-" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
+            lines += [
+                f"  expectation  {self.expectation}",
+                f"  model        {self.model}: {self.model.formula}{f'  [{self.unit}]' if self.unit else ''}",
+                f"  divergence   O({self.divergence})",
+                f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
+                f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%}",
+                f"  {self.evidence}",
+            ]
+        lines += [f"  note: {note}" for note in (*self.reasons[1:], *self.notes)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Print as text: a failed assertion shows it."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [("Expected", f"O({self.expectation.term.html()})")]
+        if self.model is not None and self.divergence is not None:
+            r2 = "–" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
+            terms = ", ".join(m.term.html() for m in self.plausible) or "none of the terms"
+            unit = f" {markup.escape(self.unit)}" if self.unit else ""
+            rows += [
+                ("Measured", f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.formula)}{unit}"),
+                ("Divergence", f"O({self.divergence.html()})"),
+                ("Limit", f"{self.deviation.term.html()}, {_ORIGINS[self.deviation.origin]}"),
+                ("Fit", f"adjusted R² {r2}, largest error {self.model.error:.2%}"),
+                ("Not rejected", f'{terms}<br><small style="opacity:.75">{markup.escape(self.test)}</small>'),
+            ]
+        rows += [("Note", markup.escape(n)) for n in (*self.reasons[1:], *self.notes)]
+        title = f"{markup.badge(self.match)} &nbsp;{markup.escape(self.phase or self.metric)}"
+        return markup.card(title, f"<div>{markup.escape(self.reading)}</div>{markup.properties(rows)}")
+
+
+def _by(divergence: Term | None) -> str:
+    """Return how much faster or slower, as a growing term."""
+    if divergence is None:
+        return "1"
+    return str(divergence.power(-1) if divergence.is_falling else divergence)

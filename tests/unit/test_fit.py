@@ -1,0 +1,284 @@
+"""Fits against independent least squares, and verdicts on data with a known answer."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, ExpectationError
+from labkit.scaling import WIDE, Term, fit_many, read_samples, space_for
+from labkit.scaling.leastsquares import basis_values, fit_all
+from labkit.scaling.selection import choose, rejection
+
+P = np.array([16.0, 32, 64, 128, 256, 512])
+
+
+def brute_force(f: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
+    """Fit c + a f by numpy's lstsq, leaving each point out by really leaving it out.
+
+    Returns c, a, the sum of squared relative errors and PRESS; the case c < 0 is held at c = 0.
+    """
+
+    def solve(rows: np.ndarray, hold: bool) -> tuple[float, float]:
+        design = np.stack([np.ones_like(f), f], axis=1)[rows] / y[rows, None]
+        if hold:
+            a = np.linalg.lstsq(design[:, 1:], np.ones(rows.sum()), rcond=None)[0]
+            return 0.0, float(a[0])
+        c, a = np.linalg.lstsq(design, np.ones(rows.sum()), rcond=None)[0]
+        return float(c), float(a)
+
+    every = np.ones(y.size, dtype=bool)
+    c, a = solve(every, False)
+    hold = c < 0
+    if hold:
+        c, a = solve(every, True)
+    press = 0.0
+    for i in range(y.size):
+        rest = every.copy()
+        rest[i] = False
+        ci, ai = solve(rest, hold)
+        press += ((y[i] - ci - ai * f[i]) / y[i]) ** 2
+    return c, a, float((((y - c - a * f) / y) ** 2).sum()), press
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_closed_form_equals_lstsq_and_real_leave_one_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = WIDE[rng.integers(1, len(WIDE))]
+    y = (rng.uniform(0, 50) + truth(P)) * np.exp(0.05 * rng.standard_normal(P.size))
+    terms = [t for t in WIDE if not t.is_constant]
+    values, scales = basis_values(terms, P)
+    fits = fit_all(values, y[None])
+    compared = 0
+    for k, term in enumerate(terms):
+        c, a, sse, press = brute_force(values[k], y)
+        if a <= 0:
+            assert fits.press[0, k] == np.inf
+            continue
+        compared += 1
+        assert np.isclose(fits.constant[0, k], c, rtol=1e-7, atol=1e-9 * y.min()), term
+        assert np.isclose(fits.coefficient[0, k], a, rtol=1e-7), term
+        assert np.isclose(fits.sse[0, k], sse, rtol=1e-7), term
+        assert np.isclose(fits.press[0, k], press, rtol=1e-6), term
+    assert compared > 10
+    assert np.allclose(np.exp2(scales)[:, None] * values, [t(P) for t in terms])
+
+
+def test_the_constant_is_the_weighted_mean() -> None:
+    y = np.array([5.0, 6, 7, 5, 6, 7])
+    values, _ = basis_values([Term()], P)
+    fits = fit_all(values, y[None])
+    assert np.isclose(fits.constant[0, 0], (1 / y).sum() / (1 / y**2).sum())
+    assert fits.coefficient[0, 0] == 0
+
+
+def test_the_lack_of_fit_test_equals_the_textbook() -> None:
+    from scipy import stats
+
+    rng = np.random.default_rng(7)
+    y = (3 + 0.5 * P * np.log2(P))[:, None] * np.exp(0.04 * rng.standard_normal((P.size, 6)))
+    samples = read_samples(P, y)
+    terms = space_for("wide", None)
+    values, _ = basis_values(terms, samples.x)
+    fits = fit_all(values, samples.aggregate()[None])
+    kept = rejection(samples, values, fits, terms.index(Term())).kept
+    mean = y.mean(axis=1)
+    pure = (((y - mean[:, None]) / mean[:, None]) ** 2).sum()
+    for k, term in enumerate(terms):
+        if term.is_constant:
+            continue
+        c, a, sse, _ = brute_force(values[k], mean)
+        if a <= 0:
+            continue
+        free = 1 if c == 0 else 2
+        ratio = (6 * sse / (P.size - free)) / (pure / (P.size * 5))
+        p_value = stats.f.sf(ratio, P.size - free, P.size * 5)
+        assert kept[k] == (p_value > 0.05), term
+
+
+def test_a_batch_gives_what_single_fits_give() -> None:
+    rng = np.random.default_rng(3)
+    terms = [WIDE[i] for i in rng.integers(0, len(WIDE), 40)]
+    ys = np.array([(2 + t(P)) * np.exp(0.03 * rng.standard_normal(P.size)) for t in terms])
+    ys[::7] = ys[::7, ::-1]  # some that fall
+    for model, y in zip(fit_many(P, ys), ys, strict=True):
+        alone = lk.fit(P, y)
+        assert model.term == alone.term
+        assert model.formula == alone.formula
+
+
+def test_ties_in_the_rounding_go_to_the_expectation() -> None:
+    terms = (Term(), Term(0, 1), Term(0, 2))
+    values, _ = basis_values(terms, P)
+    fits = fit_all(values, np.array([P]))
+    fits.press[0, 2] = fits.sse[0, 2] = 0.0  # as if p^2 were exact as well
+    assert choose(fits, P.size, 0, preferred=2)[0] == 2
+    assert choose(fits, P.size, 0, preferred=1)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("expectation", "truth", "match", "divergence"),
+    [
+        ("p log2(p)", lambda p: 3 + 2 * p * np.log2(p), "exact", "1"),
+        ("p", lambda p: 3 + 2 * p * np.log2(p), "approximate", "log p"),
+        ("p log p", lambda p: 1 + p, "approximate", "1/log p"),
+        ("log p", lambda p: 3 + 2 * p**1.75, "none", "p^1.75/log p"),
+        ("p^2", lambda p: 9 + p, "none", "1/p"),
+        ("1", lambda p: 7 + 0 * p, "exact", "1"),
+        ("log p", lambda p: 7 + 0 * p, "approximate", "1/log p"),
+        ("p", lambda p: 7 + 0 * p, "none", "1/p"),
+        ("1/p", lambda p: 1e-3 + 5 / p, "exact", "1"),
+        ("1/p", lambda p: 5 / np.sqrt(p), "approximate", "sqrt(p)"),
+        ("1", lambda p: 5 / p, "none", "1/p"),
+    ],
+)
+def test_verdicts_on_exact_data(expectation: str, truth: object, match: str, divergence: str) -> None:
+    verdict = lk.judge(P, truth(P), expectation)  # type: ignore[operator]
+    assert (verdict.match, str(verdict.divergence)) == (match, divergence), str(verdict)
+    assert bool(verdict) == (match in ("exact", "approximate"))
+
+
+def test_exponentials() -> None:
+    k = np.arange(3.0, 17)
+    assert lk.judge(k, 4e-6 * k**3 * 2**k, "k^3 2^k").match == "exact"
+    assert lk.judge(k, 4e-6 * k**4 * 2**k, "k^3 2^k").match == "approximate"
+    assert lk.judge(k, 2.0 ** (2 * k), "k 2^k").match == "none"
+    steep = np.array([10.0, 200, 400, 600, 900])
+    assert lk.judge(steep, 2.0**steep, "2^p").match == "exact"
+
+
+def test_the_local_work_of_strong_scaling_keeps_its_logarithm() -> None:
+    n = 1e6
+    y = 1e-3 + 1e-8 * n / P * np.log2(n / P)
+    known = lk.judge(P, y, "n/p * log2(n/p)", given={"n": n})
+    assert known.match == "exact"
+    assert known.model is not None
+    assert np.allclose(known.model.predict(P), y)
+    untold = lk.judge(P, y, "n/p * log2(n/p)")
+    assert untold.match == "exact"
+    assert any("not given and is fitted" in note for note in untold.notes)
+
+
+def test_undecided_below_five_values_and_a_fit_is_refused() -> None:
+    verdict = lk.judge(P[:4], P[:4], "p")
+    assert verdict.match == "undecided"
+    assert verdict.model is None
+    assert "at least 5" in str(verdict)
+    assert not verdict
+    with pytest.raises(DataError, match="at least 5 different values of the parameter, got 4"):
+        lk.fit(P[:4], P[:4])
+    with pytest.raises(DataError, match="at least 5"):
+        lk.fit(np.repeat(P[:4], 9), np.arange(1.0, 37))
+
+
+def test_undecided_when_the_measurements_are_not_valid() -> None:
+    verdict = lk.judge(P, 3 * P, "p", is_valid=False)
+    assert verdict.match == "undecided"
+    assert verdict.model is not None
+    assert verdict.model.term == (0, 1, 0)
+    assert "not valid" in verdict.reading
+
+
+def test_undecided_when_no_term_describes_the_data() -> None:
+    verdict = lk.judge(P, [1.0, 9, 1, 9, 1, 9], "p")
+    assert verdict.match == "undecided"
+    assert "no single term" in verdict.reading
+
+
+def test_undecided_when_the_data_do_not_reject_what_the_model_contradicts() -> None:
+    rng = np.random.default_rng(11)
+    seen = set()
+    for _ in range(200):
+        y = (60 + P)[:, None] * np.exp(0.3 * rng.standard_normal((P.size, 4)))
+        verdict = lk.judge(P, y, "log p")
+        assert verdict.model is not None
+        beyond = abs(verdict.model.term.polynomial) > 0.5
+        if beyond and verdict.is_plausible:
+            assert verdict.match == "undecided"
+        seen.add(verdict.match)
+    assert "undecided" in seen
+    assert "none" in seen
+
+
+def test_flat_deterministic_data_do_not_make_growing_terms_plausible() -> None:
+    verdict = lk.judge(P, np.full(P.size, 7.0), "1")
+    assert [str(m.term) for m in verdict.plausible] == ["1"]
+
+
+def test_firm_means_that_every_plausible_term_agrees() -> None:
+    y = 3 + 2 * P
+    assert lk.judge(P, y, "p").is_firm
+    loose = lk.judge(P, y, "p", tolerance=0.5)
+    assert len(loose.plausible) > 3
+    assert not loose.is_firm
+
+
+def test_own_and_strict_limits_are_named() -> None:
+    y = P * np.log2(P)
+    assert lk.judge(P, y, "p", deviation="log p").match == "approximate"
+    tight = lk.judge(P, y, "p", deviation="log^0.5 p")
+    assert tight.match == "none"
+    assert "log^0.5 p (the limit given)" in str(tight)
+    assert lk.judge(P, P**3, "p^2", deviation="strict").match == "approximate"
+    assert lk.judge(P, P**3, "p^2").match == "none"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "word"),
+    [
+        ([1, 2, 3], [1, 2], "shape"),
+        ([], [], "no measurements"),
+        ([1, 2, 3, 4, 5], [1, 2, 0, 4, 5], "number 3 of 5"),
+        ([1, 2, 3, 4, 5], [1, 2, float("nan"), 4, 5], "number 3 of 5"),
+        ([-1, 2, 3, 4, 5], [1, 2, 3, 4, 5], "parameter"),
+        (["a", 2], [1, 2], "numbers"),
+    ],
+)
+def test_refuses_unusable_data(x: list[object], y: list[object], word: str) -> None:
+    with pytest.raises(DataError, match=word):
+        lk.fit(x, y)
+
+
+def test_refuses_unknown_names() -> None:
+    with pytest.raises(DataError, match="aggregate 'best'"):
+        lk.fit(P, P, aggregate="best")
+    with pytest.raises(ExpectationError, match="search space"):
+        lk.fit(P, P, space="small")
+
+
+def test_aggregates_of_repetitions() -> None:
+    y = P[:, None] * np.array([1.0, 1.1, 1.2, 9.0, 1.05])
+    for how, factor in [("min", 1.0), ("quartile", 1.05), ("median", 1.1), ("mean", 2.67)]:
+        assert np.isclose(lk.fit(P, y, aggregate=how).coefficient, factor)
+
+
+def test_adjusted_r2_and_display() -> None:
+    rng = np.random.default_rng(5)
+    y = (10 + P) * (1 + 0.02 * rng.standard_normal(P.size))
+    model = lk.fit(P, y, space=[Term(0, 1)])
+    w = 1 / y**2
+    line = model.predict(P)
+    r2 = 1 - ((w * (y - line) ** 2).sum() / 4) / ((w * (y - (w * y).sum() / w.sum()) ** 2).sum() / 5)
+    assert model.r2_adjusted == pytest.approx(r2)
+    assert "O(p)" in repr(model)
+    assert "<table" in model._repr_html_()
+    verdict = lk.judge(P, y, "p log p", metric="makespan_s", unit="s")
+    assert str(verdict) == repr(verdict)
+    assert "makespan_s" in verdict._repr_html_()
+    clean = lk.judge(P, 10 + P, "p").to_dict()
+    assert clean["term"] == {"exponential": 0.0, "polynomial": 1.0, "logarithmic": 0.0}
+    constant = lk.fit(P, [2.0] * 6)
+    assert constant.r2_adjusted is None
+    assert "adjusted R2 -" in repr(constant)
+
+
+def test_no_warning_escapes_on_extreme_data() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for y in (P * 1e-300, P * 1e290, P**2 * 1e-20, 2.0 ** (P * 2 - 1000)):
+            lk.judge(P, y, "p")
+        lk.judge([1, 2, 4, 8, 16], [1, 2, 4, 8, 16], "p/log p")
+        lk.judge([0.1, 0.2, 0.4, 0.8, 0.9], [1, 2, 4, 8, 9], "p log p")
