@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "CheckError",
     "DataError",
     "DeadlockError",
     "ExpectationError",
@@ -19,6 +20,10 @@ __all__ = [
 
 class LabkitError(Exception):
     """Base of labkit's errors: the message says what arrived, what is allowed and what to do."""
+
+
+class CheckError(LabkitError):
+    """A result that is not what its algorithm promises; the message names the ranks and the reasons."""
 
 
 class DataError(LabkitError):

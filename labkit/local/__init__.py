@@ -1,1 +1,27 @@
-"""To be filled."""
+"""Node-local kernels: the work that one rank does between its messages.
+
+Each kernel does its work with NumPy. In a simulated run it also charges what the same work took on the
+machine that was calibrated (`labkit.local.calibration`), so that simulated time is a function of the input
+and of committed data alone, never of the host that happens to run the simulation.
+"""
+
+from labkit.local.calibration import Calibration, Cost, calibration, use_calibration
+from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
+from labkit.local.kernels import KERNELS, count_up_to, merge, merge_order, predicted_s, sort
+
+__all__ = [
+    "KERNELS",
+    "KEY_KINDS",
+    "Calibration",
+    "Cost",
+    "calibration",
+    "count_up_to",
+    "from_codes",
+    "is_sortable",
+    "merge",
+    "merge_order",
+    "predicted_s",
+    "sort",
+    "to_codes",
+    "use_calibration",
+]

@@ -1,0 +1,208 @@
+"""Measure the node-local kernels on this machine and write the coefficients as TOML.
+
+Run it on an idle machine::
+
+    python -m labkit.local.calibrate --out datasets/calibrations/NAME.toml
+
+Every kernel is timed on random codes over a grid of sizes; a cell is the lower quartile of its samples, each
+sample long enough for the clock. The coefficients are a non-negative least-squares fit of relative errors,
+and the largest relative error over the grid is written beside them: it says how far to trust the formula.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from labkit.local import kernels
+from labkit.local.calibration import Calibration, Cost
+from labkit.local.codes import to_codes
+
+__all__ = ["fit_cost", "main", "measure", "to_toml"]
+
+SIZES = (16, 64, 256, 1000, 4096, 16384, 65536, 262144)
+RUNS = (2, 4, 16, 64, 256)
+LIMITS = (4, 16, 64, 256, 1024)
+DIFFERENT_KEYS = 1 << 17
+Codes = NDArray[Any]
+#: (items, log_of, seconds)
+Cell = tuple[int, int, float]
+
+
+def _seconds_per_call(work: Callable[[], object], samples: int, sample_s: float) -> float:
+    """Return the lower quartile of the time of one call, in seconds."""
+    work()
+    begin = time.perf_counter()
+    work()
+    calls = max(1, round(sample_s / max(time.perf_counter() - begin, 1e-7)))
+    times = []
+    for _ in range(samples):
+        begin = time.perf_counter()
+        for _ in range(calls):
+            work()
+        times.append((time.perf_counter() - begin) / calls)
+    return float(np.quantile(times, 0.25))
+
+
+def _jobs(kernel: str, itemsize: int) -> Iterator[tuple[int, int, Callable[[], object]]]:
+    """Yield the grid of a kernel: items, the number its logarithm is about, and the work."""
+    bits = np.random.PCG64(1)
+
+    def codes(n: int) -> Codes:
+        return (bits.random_raw(n) >> np.uint64(64 - 8 * itemsize)).astype(f"u{itemsize}")
+
+    def runs(n: int, k: int) -> tuple[Codes, Codes]:
+        parts = [np.sort(part) for part in np.array_split(codes(n), k)]
+        return np.concatenate(parts), np.array([len(part) for part in parts])
+
+    if kernel == "sort":
+        for n in SIZES:
+            yield n, n, _cycled(kernels.sort, [(codes(n),) for _ in range(_copies(n))])
+    elif kernel == "code":
+        for n in SIZES:
+            floats = [(codes(n).view(f"f{itemsize}"),) for _ in range(_copies(n))]
+            yield n, 1, _cycled(to_codes, floats)
+    elif kernel == "count_up_to":
+        for n in SIZES[2:-1]:
+            for m in LIMITS:
+                including = np.arange(m) % 2 == 0
+                inputs = [(np.sort(codes(n)), np.sort(codes(m)), including) for _ in range(_copies(n))]
+                yield m, n, _cycled(kernels.count_up_to, inputs)
+    else:
+        for n in SIZES:
+            for k in (k for k in RUNS if k <= n // 4):
+                yield n, k, _cycled(getattr(kernels, kernel), [runs(n, k) for _ in range(_copies(n))])
+
+
+def _copies(n: int) -> int:
+    """How many different inputs of n keys to cycle through.
+
+    One small input, repeated, teaches the branch predictor its comparisons: merging looks 3 times faster.
+    """
+    return max(1, DIFFERENT_KEYS // n)
+
+
+def _cycled(function: Callable[..., object], inputs: list[Any]) -> Callable[[], object]:
+    endless = itertools.cycle(inputs)
+    return lambda: function(*next(endless))
+
+
+def fit_cost(cells: list[Cell]) -> Cost:
+    """Fit ``call_s + items (item_s + item_log_s log2(log_of))`` to measurements, relative errors squared.
+
+    Parameters
+    ----------
+    cells : list of (items, log_of, seconds)
+
+    Returns
+    -------
+    Cost
+        With non-negative coefficients and the largest relative error over the cells.
+    """
+    items, log_of, seconds = (np.array(column, float) for column in zip(*cells, strict=True))
+    terms = np.stack([np.ones_like(items), items, items * np.log2(log_of)], axis=1)
+    scaled = terms / seconds[:, None]
+    norms = np.linalg.norm(scaled, axis=0)
+    norms[norms == 0] = 1  # a kernel without a logarithm
+    coefficients = nnls(scaled / norms, np.ones_like(seconds))[0] / norms
+    error = float(np.max(np.abs(terms @ coefficients / seconds - 1)))
+    call, item, item_log = (float(c) for c in coefficients)
+    return Cost(call, item, item_log, error)
+
+
+def measure(samples: int = 7, sample_s: float = 2e-3) -> dict[tuple[str, int], Cost]:
+    """Measure every kernel for every item size on this machine.
+
+    Parameters
+    ----------
+    samples : int
+        Samples per cell, of which the lower quartile is kept.
+    sample_s : float
+        Least length of a sample, in seconds.
+    """
+    costs = {}
+    for kernel in kernels.KERNELS:
+        for itemsize in (2, 4, 8) if kernel == "code" else (1, 2, 4, 8):
+            cells = [
+                (items, log_of, _seconds_per_call(work, samples, sample_s))
+                for items, log_of, work in _jobs(kernel, itemsize)
+            ]
+            costs[kernel, itemsize] = fit_cost(cells)
+    return costs
+
+
+def describe_machine() -> dict[str, str]:
+    """Describe this machine and the software whose speed was measured."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    return {
+        "cpu": cpu,
+        "cores": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "simd": simd[-1] if simd else "baseline",
+        "date": datetime.date.today().isoformat(),
+        "command": "python -m labkit.local.calibrate",
+    }
+
+
+def to_toml(calibration: Calibration) -> str:
+    """Write a calibration as the TOML text that `Calibration.read` reads."""
+    lines = [
+        "# Node-local costs: seconds = call_s + items * (item_s + item_log_s * log2(log_of)).",
+        "# Measured; do not edit by hand. largest_error is the formula's largest relative error.",
+        f"reference_flops_per_s = {calibration.reference_flops_per_s:.1f}",
+        "",
+        "[machine]",
+        *(f'{key} = "{value}"' for key, value in calibration.machine.items()),
+    ]
+    for (kernel, itemsize), cost in calibration.costs.items():
+        lines += [
+            "",
+            f"[kernels.{kernel}.{itemsize}]  # {kernels.KERNELS[kernel]}",
+            f"call_s = {cost.call_s:.4e}",
+            f"item_s = {cost.item_s:.4e}",
+            f"item_log_s = {cost.item_log_s:.4e}",
+            f"largest_error = {math.ceil(cost.largest_error * 100) / 100:.2f}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m labkit.local.calibrate", description=__doc__)
+    parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
+    parser.add_argument("--samples", type=int, default=7, help="samples per cell (default 7)")
+    options = parser.parse_args(arguments)
+    if options.samples < 1:
+        parser.error(f"--samples must be at least 1, got {options.samples}")
+    text = to_toml(Calibration("measured", describe_machine(), 1e9, measure(options.samples)))
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        options.out.write_text(text, encoding="utf-8")
+        sys.stderr.write(f"wrote {options.out}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,170 @@
+"""What node-local work costs on a calibrated machine: coefficients read from committed data.
+
+A kernel that handles ``n`` items of one size costs ``call_s + n (item_s + item_log_s log2(m))``, where ``m``
+is the number the kernel's logarithm is about: the keys of a sort, the runs of a merge, the haystack of a
+search. The coefficients were measured once by ``python -m labkit.local.calibrate`` and are shipped as TOML.
+
+Scaling with the host's speed: the calibrated machine counts as a host of `Calibration.reference_flops_per_s`
+(1 Gflop/s, what a platform's host has unless it says otherwise), and work is charged as that many operations.
+A simulated host of 2 Gflop/s does the same work in half the time. This is one number for compute-bound and
+memory-bound work alike: a declared simplification, the same that flop-counting simulators make.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from labkit import context
+from labkit.errors import DataError
+
+__all__ = ["DEFAULT_CALIBRATION", "Calibration", "Cost", "calibration", "charge", "use_calibration"]
+
+#: name of the file in datasets/calibrations that is used unless the program chooses another
+DEFAULT_CALIBRATION = "default"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Coefficients of one kernel for items of one size.
+
+    Attributes
+    ----------
+    call_s : float
+        Seconds per call.
+    item_s : float
+        Seconds per item.
+    item_log_s : float
+        Seconds per item and binary logarithm.
+    largest_error : float
+        Largest relative error of this formula on the measurements it was fitted to.
+    """
+
+    call_s: float
+    item_s: float
+    item_log_s: float
+    largest_error: float = 0.0
+
+    def seconds(self, items: int, log_of: int) -> float:
+        """Return the cost of one call, in seconds."""
+        # math.log2 of an int is the one libm call on the way to simulated time; frexp and a table would
+        # avoid it, but log2 of integers below 2**53 is correctly rounded wherever it was tried, and the
+        # rounding below makes a last-bit difference vanish.
+        logarithm = round(math.log2(log_of), 6) if log_of > 1 else 0.0
+        return self.call_s + items * (self.item_s + self.item_log_s * logarithm)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The node-local costs of one machine.
+
+    Attributes
+    ----------
+    name : str
+        The file's name, without its ending.
+    machine : dict
+        What was measured, when and how.
+    reference_flops_per_s : float
+        The speed of the simulated host on which work takes exactly as long as it was measured.
+    costs : dict
+        (kernel, item size in bytes) -> `Cost`.
+    """
+
+    name: str
+    machine: dict[str, Any] = field(compare=False)
+    reference_flops_per_s: float
+    costs: dict[tuple[str, int], Cost]
+
+    def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1) -> float:
+        """Return what one call of `kernel` costs on the calibrated machine, in seconds."""
+        return self.costs[kernel, itemsize].seconds(items, log_of)
+
+    @classmethod
+    def read(cls, text: str, name: str) -> Calibration:
+        """Read a calibration from TOML text.
+
+        Raises
+        ------
+        DataError
+            If the text is not TOML, or a table or a number is missing or negative.
+        """
+        try:
+            table = tomllib.loads(text)
+            costs = {
+                (kernel, int(itemsize)): _cost(entry)
+                for kernel, sizes in table["kernels"].items()
+                for itemsize, entry in sizes.items()
+            }
+            return cls(name, table["machine"], float(table["reference_flops_per_s"]), costs)
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"calibration {name} cannot be read: {type(error).__name__}: {error}; "
+                "write one with: python -m labkit.local.calibrate --out FILE.toml"
+            ) from error
+
+
+def _cost(entry: dict[str, float]) -> Cost:
+    cost = Cost(*(float(entry[key]) for key in ("call_s", "item_s", "item_log_s", "largest_error")))
+    if not all(0 <= value < math.inf for value in (cost.call_s, cost.item_s, cost.item_log_s)):
+        raise ValueError(f"coefficients must be finite and >= 0, got {cost}")
+    return cost
+
+
+_current: Calibration | None = None
+
+
+def calibration() -> Calibration:
+    """Return the calibration in use, reading the shipped default at first use."""
+    global _current
+    if _current is None:
+        _current = _load(DEFAULT_CALIBRATION)
+    return _current
+
+
+def charge(kernel: str, itemsize: int, items: int, log_of: int = 1) -> None:
+    """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
+    if context.current() is not None:
+        table = calibration()
+        context.compute(flops=table.seconds(kernel, itemsize, items, log_of) * table.reference_flops_per_s)
+
+
+def use_calibration(source: str | Path | Calibration) -> Calibration:
+    """Charge node-local work by another calibration from now on, in this process.
+
+    Parameters
+    ----------
+    source : str, Path or Calibration
+        The name of a file in datasets/calibrations, a path that ends in ``.toml``, or a calibration.
+
+    Returns
+    -------
+    Calibration
+        The calibration that was in use before.
+
+    Raises
+    ------
+    DataError
+        If it cannot be found or read.
+    """
+    global _current
+    previous = calibration()
+    _current = source if isinstance(source, Calibration) else _load(source)
+    return previous
+
+
+def _load(source: str | Path) -> Calibration:
+    if str(source).endswith(".toml"):
+        path = Path(source)
+        try:
+            return Calibration.read(path.read_text(encoding="utf-8"), path.stem)
+        except OSError as error:
+            raise DataError(f"calibration {path} cannot be read: {error}") from error
+    folder = resources.files("labkit.datasets") / "calibrations"
+    names = sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    if str(source) not in names:
+        raise DataError(f"no calibration named {str(source)!r}; there are {', '.join(names)}")
+    return Calibration.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))
