@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -94,6 +94,9 @@ class Algorithm:
         ``parts(ranks)``: into how many blocks a message is cut.
     temporaries : tuple
         Work buffers of the schedule.
+    expectations : mapping of str to str
+        Phase -> how its time is expected to grow with the ranks p at a fixed amount of input per rank;
+        the empty name stands for the makespan (algorithms that are programs).
     """
 
     name: str
@@ -104,6 +107,7 @@ class Algorithm:
     cost: Callable[[int, float], Cost] | None = None
     parts: Callable[[int], int] = _one_part
     temporaries: tuple[Temporary | str, ...] = ()
+    expectations: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, ranks: int, root: int = 0, commutative: bool = True) -> Schedule:
         """Return the schedule for a number of ranks.

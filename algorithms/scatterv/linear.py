@@ -20,7 +20,6 @@ Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 from __future__ import annotations
 
 from labkit.algorithms.scatter.linear import cost, rounds
-
 from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -51,9 +51,11 @@ from labkit import local
 from labkit.algorithms.sorting._agreement import agree
 from labkit.context import phase
 from labkit.errors import DataError
+from labkit.registry import Algorithm, Cost
+from labkit.schedule.powers import ceil_log2
 from labkit.testing.checker import check_sorted
 
-__all__ = ["block_length", "largest_block", "sample_sort"]
+__all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -217,3 +219,32 @@ def _require_valid(oversampling: float, seed: int | None, check: str) -> None:
         raise DataError(f"seed must be None or an integer >= 0, got {seed!r}")
     if check not in ("off", "local", "global"):
         raise DataError(f'check must be "off", "local" or "global", got {check!r}')
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Predict the messages and bytes on the root's path, for n_bytes of 8-byte keys per rank, oversampling 1.
+
+    The root takes part in an Allgather, receives the samples of all others, broadcasts the splitters, and
+    exchanges counts and keys with every rank.
+    """
+    p = ranks
+    samples = p * min(p, n_bytes / 8)
+    rounds = 2 * ceil_log2(p) + 3 * (p - 1)
+    volume = (p - 1) * (96 + 24 + 8) + (p - 1) / p * (8 * samples + n_bytes)
+    return Cost(rounds, volume)
+
+
+ALGORITHM = Algorithm(
+    "sample_sort",
+    "sorting",
+    function=sample_sort,
+    cost=cost,
+    expectations={
+        "agree": "p",
+        "local sort": "1",
+        "splitters": "p^2 log p",
+        "exchange": "p",
+        "merge": "log p",
+        "": "p^2 log p",
+    },
+)

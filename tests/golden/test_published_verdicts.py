@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from labkit.datasets.papers import shudler2019
 
+from labkit.datasets.papers import shudler2019
 from labkit.scaling import check_guideline, deviation_for, match, read_expectation
 
 SLIPS = {
