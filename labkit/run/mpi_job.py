@@ -213,7 +213,10 @@ class Job:
         for rank in range(self.ranks):
             try:
                 pid = int(self.rank_file(rank, "pid").read_text())
-                if STACK_SIGNAL is None or not self.rank_file(rank, "stack").exists():
+                is_listening = (
+                    self.rank_file(rank, "stack").exists() and not self.rank_file(rank, "done").exists()
+                )
+                if STACK_SIGNAL is None or not is_listening:
                     continue
                 os.kill(pid, STACK_SIGNAL)
                 asked.append(rank)

@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,8 @@ __all__ = ["pack_program", "unwritten_sources"]
 
 #: the text of interactive cells that travels along, so that tracebacks show their lines
 SOURCE_LIMIT_BYTES = 4_000_000
+
+_registry_lock = threading.RLock()
 
 
 def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
@@ -80,22 +83,26 @@ def unwritten_sources() -> dict[str, str]:
 @contextlib.contextmanager
 def _homeless_modules_by_value() -> Iterator[None]:
     """Let cloudpickle take the content of modules that a new interpreter could not import."""
-    known = set(cloudpickle.list_registry_pickle_by_value())
-    added = []
-    for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and name not in known and _is_homeless(name, module):
-            cloudpickle.register_pickle_by_value(module)
-            added.append(module)
-    try:
-        yield
-    finally:
-        for module in added:
-            cloudpickle.unregister_pickle_by_value(module)
+    with _registry_lock:  # cloudpickle's registry belongs to the whole process
+        known = set(cloudpickle.list_registry_pickle_by_value())
+        added = []
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, ModuleType) and name not in known and _is_homeless(name, module):
+                cloudpickle.register_pickle_by_value(module)
+                added.append(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                cloudpickle.unregister_pickle_by_value(module)
 
 
 def _is_homeless(name: str, module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
-    if name == "__main__" or name.partition(".")[0] in ("labkit", "mpi4py") or module.__name__ != name:
+    top = name.partition(".")[0]
+    if name == "__main__" or module.__name__ != name:
+        return False
+    if top in ("labkit", "mpi4py") or top in sys.stdlib_module_names:
         return False
     if file is None:  # built in, frozen, or a namespace: importable whenever it has a spec
         return getattr(module, "__spec__", None) is None

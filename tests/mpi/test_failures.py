@@ -1,0 +1,254 @@
+"""Programs that fail on real MPI: one clear error each, soon, and nothing left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import MachineError, ProgramError, RankError, TimeLimitError
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
+
+
+def test_exception_names_the_rank_and_shows_its_traceback_while_others_wait():
+    def program(comm):
+        print("before")
+        if comm.rank == 2:
+            raise ValueError("a bad splitter")
+        comm.barrier()
+
+    with pytest.raises(RankError) as caught:
+        lk.run(program, 4, "mpi", timeout_s=30)
+    assert caught.value.rank == 2
+    assert 'raise ValueError("a bad splitter")' in caught.value.traceback
+    assert caught.value.traceback.rstrip().endswith("ValueError: a bad splitter")
+    assert "mpi_child" not in caught.value.traceback
+    assert caught.value.output[2] == "before\n"
+
+
+def test_first_failure_is_reported_when_several_ranks_fail():
+    def program(comm):
+        time.sleep(0.3 * (comm.rank != 1))
+        raise RuntimeError(f"rank {comm.rank}")
+
+    with pytest.raises(RankError) as caught:
+        lk.run(program, 3, "mpi", timeout_s=30)
+    assert caught.value.rank == 1
+
+
+def test_facing_receives_meet_the_limit_and_both_lines_are_shown():
+    def program(comm):
+        if comm.rank == 0:
+            return comm.recv(source=1)  # rank 0 waits here
+        return comm.recv(source=0)  # rank 1 waits here
+
+    begin = time.monotonic()
+    with pytest.raises(TimeLimitError) as caught:
+        lk.run(program, 2, "mpi", timeout_s=2)
+    assert time.monotonic() - begin < 8
+    message = str(caught.value)
+    assert "within 2 s" in message
+    first, second = message.split("rank 1:")
+    assert "rank 0:" in first
+    assert "rank 0 waits here" in first
+    assert "rank 1 waits here" in second
+
+
+def test_endless_loop_meets_the_limit_and_finished_ranks_are_told_apart():
+    def program(comm):
+        while comm.rank != 1:
+            pass
+
+    with pytest.raises(TimeLimitError) as caught:
+        lk.run(program, 3, "mpi", timeout_s=2)
+    message = str(caught.value)
+    assert "ranks 0, 2:" in message
+    assert "rank 1: had finished" in message
+
+
+def test_killed_rank_is_named():
+    def program(comm):
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.barrier()
+
+    with pytest.raises(RankError, match="rank 1 was ended by signal 9") as caught:
+        lk.run(program, 3, "mpi", timeout_s=30)
+    assert caught.value.rank == 1
+
+
+def test_crashed_rank_is_named_with_its_line():
+    def program(comm):
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGSEGV)  # crashes here
+        comm.barrier()
+
+    with pytest.raises(RankError, match="rank 1 was ended by signal 11") as caught:
+        lk.run(program, 2, "mpi", timeout_s=30)
+    assert "crashes here" in caught.value.traceback
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_silent_exit_is_named(status):
+    def program(comm):
+        if comm.rank == 1:
+            os._exit(status)
+        comm.barrier()
+
+    with pytest.raises(RankError) as caught:
+        lk.run(program, 3, "mpi", timeout_s=30)
+    assert caught.value.rank == 1
+    assert f"exit status {status}" in str(caught.value)
+
+
+def test_sys_exit_with_a_status_fails_and_without_one_ends_the_rank():
+    def failing(comm):
+        if comm.rank == 0:
+            sys.exit(4)
+        comm.barrier()
+
+    with pytest.raises(RankError, match=r"sys\.exit\(4\)") as caught:
+        lk.run(failing, 2, "mpi", timeout_s=30)
+    assert caught.value.rank == 0
+
+    def leaving(comm):
+        if comm.rank == 0:
+            sys.exit()
+        return comm.rank
+
+    assert lk.run(leaving, 2, "mpi", timeout_s=30).results == [None, 1]
+
+
+def test_abort_by_the_program_is_an_error():
+    def program(comm):
+        if comm.rank == 1:
+            comm.Abort(7)
+        comm.barrier()
+
+    with pytest.raises((RankError, MachineError)):
+        lk.run(program, 2, "mpi", timeout_s=30)
+
+
+def test_result_that_cannot_be_pickled_is_named():
+    def program(comm):
+        return (k for k in range(3)) if comm.rank == 1 else 0
+
+    with pytest.raises(RankError, match="result of rank 1, a generator, cannot be sent back") as caught:
+        lk.run(program, 2, "mpi", timeout_s=30)
+    assert caught.value.rank == 1
+
+
+def test_program_that_cannot_travel_names_the_variable():
+    import threading
+
+    lock = threading.Lock()
+
+    def program(comm):
+        with lock:
+            return comm.rank
+
+    with pytest.raises(ProgramError, match="variable 'lock'"):
+        lk.run(program, 2, "mpi")
+
+
+def test_standard_input_is_closed():
+    def program(comm):
+        return input()
+
+    with pytest.raises(RankError, match="EOFError"):
+        lk.run(program, 2, "mpi", timeout_s=30)
+
+
+def test_endless_output_is_stopped():
+    def program(comm):
+        while True:
+            print("x" * 1000)
+
+    with pytest.raises(MachineError, match="printed more than 100000 bytes"):
+        lk.run(program, 2, "mpi", timeout_s=30, output_limit_bytes=100_000)
+
+
+def test_large_results_come_back_whole():
+    def program(comm):
+        return np.full(4_000_000, comm.rank, dtype=np.int64)
+
+    results = lk.run(program, 2, "mpi", timeout_s=60).results
+    assert [(len(one), one.min(), one.max()) for one in results] == [(4_000_000, 0, 0), (4_000_000, 1, 1)]
+
+
+def test_detached_grandchildren_do_not_survive():
+    seconds = f"600.{os.getpid()}"  # tells this test's sleepers from others'
+
+    def program(comm):
+        subprocess.Popen(["sleep", seconds], start_new_session=True)
+        subprocess.Popen(["env", "-i", "sleep", seconds])
+        while comm.rank == 0:
+            pass
+
+    with pytest.raises(TimeLimitError):
+        lk.run(program, 2, "mpi", timeout_s=2)
+    # `env -i` cleared its environment, so the fixture's mark cannot see it: look for the command itself.
+    assert _commands(f"sleep\0{seconds}\0") == []
+
+
+def _commands(wanted: str) -> list[int]:
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", encoding="utf-8", errors="replace") as file:
+                if file.read() == wanted:
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+_INTERRUPTED = """
+    import os, signal, sys, threading, time
+    import labkit as lk
+
+    def program(comm):
+        while True:
+            pass
+
+    threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.{name})).start()
+    try:
+        lk.run(program, 2, "mpi", timeout_s=60)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_interrupt_in_the_parent_ends_the_job():
+    code = textwrap.dedent(_INTERRUPTED.format(name="SIGINT"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=40, check=False
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_ranks_die_with_a_killed_parent():
+    code = textwrap.dedent(_INTERRUPTED.format(name="SIGKILL"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=40, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_parallel_runs_from_threads_do_not_disturb_each_other():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def program(comm, value):
+        return comm.allreduce(value)
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda value: lk.run(program, 2, "mpi", args=(value,)), [1, 10]))
+    assert [run.results for run in runs] == [[2, 2], [20, 20]]

@@ -1,0 +1,159 @@
+"""Programs that work on real MPI: results, phases, output and times in the shapes of a `Run`."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.run.cores import available_cores
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_results_phases_and_output_come_in_rank_order(ranks):
+    def program(comm, base, *, factor):
+        with lk.phase("exchange"):
+            total = comm.allreduce(comm.rank)
+        with lk.phase("talk"):
+            print("rank", comm.rank, "of", comm.size)
+            print("to stderr", file=sys.stderr)
+        with lk.phase("exchange"):
+            comm.barrier()
+        lk.compute(seconds=1000.0)  # charged in simulation, ignored here
+        return base + factor * total, comm.rank
+
+    run = lk.run(program, ranks, "mpi", args=(5,), kwargs={"factor": 2})
+    total = ranks * (ranks - 1) // 2
+    assert run.results == [(5 + 2 * total, rank) for rank in range(ranks)]
+    assert run.output == [f"rank {rank} of {ranks}\nto stderr\n" for rank in range(ranks)]
+    assert (run.program, run.ranks, run.on, run.model) == ("program", ranks, "mpi", None)
+    assert list(run.phases.columns) == ["rank", "phase", "begin_s", "end_s"]
+    assert run.phases["rank"].tolist() == [rank for rank in range(ranks) for _ in range(3)]
+    assert run.phases["phase"].tolist() == ["exchange", "talk", "exchange"] * ranks
+    assert (run.phases["begin_s"] >= 0).all()
+    assert (run.phases["end_s"] >= run.phases["begin_s"]).all()
+    assert (run.phases["end_s"] <= run.makespan_s).all()
+    assert 0 < run.makespan_s < run.host_seconds
+    assert run.messages is None
+    assert run.is_valid == (ranks <= available_cores())
+    assert (run.notes == []) == run.is_valid
+    assert run.machine["library"].startswith(("Open MPI", "MPICH", "Intel"))
+
+
+def test_oversubscribed_times_may_not_be_used():
+    ranks = available_cores() + 1
+    run = lk.run(lambda comm: comm.size, ranks, "mpi")
+    assert run.results == [ranks] * ranks
+    assert not run.is_valid
+    assert "the times measure their taking turns" in run.notes[0]
+
+
+def test_nested_and_unfinished_phases():
+    def program(comm):
+        with lk.phase("outer"), lk.phase("inner"):
+            comm.barrier()
+        lk.phase("never left").__enter__()
+
+    phases = lk.run(program, 1, "mpi").phases
+    assert phases["phase"].tolist() == ["outer", "inner"]
+    outer, inner = phases.iloc[0], phases.iloc[1]
+    assert outer.begin_s <= inner.begin_s <= inner.end_s <= outer.end_s
+
+
+def test_makespan_runs_from_the_first_entry_to_the_last_exit():
+    def program(comm):
+        import time
+
+        time.sleep(0.05 * (1 + comm.rank))
+
+    makespan_s = lk.run(program, 2, "mpi").makespan_s
+    assert makespan_s >= 0.1
+
+
+def test_repetitions_share_a_launch_but_nothing_else():
+    def program(comm, keys, seen=[]):  # noqa: B006 - the trap is the point
+        keys.sort()
+        seen.append(len(seen))
+        print("repetition", keys[0], len(seen))
+        return keys[0], list(seen), random.random(), np.random.random()
+
+    run = lk.run(program, 2, "mpi", args=([3, 1, 2],), repeats=3)
+    assert len(run.repetitions) == 3
+    makespans = sorted(one.makespan_s for one in run.repetitions)
+    assert run.makespan_s == makespans[1]
+    first = run.repetitions[0].results
+    for one in run.repetitions:
+        assert [result[:2] for result in one.results] == [(1, [0])] * 2
+        assert one.results == first
+        assert one.output == ["repetition 1 1\n"] * 2
+        assert one.repetitions == []
+    assert first[0][2] != first[1][2]
+    assert first[0][3] != first[1][3]
+
+
+def test_seed_decides_the_random_numbers():
+    def program(comm):
+        return random.random(), np.random.random()
+
+    one = lk.run(program, 2, "mpi", seed=1).results
+    assert lk.run(program, 2, "mpi", seed=1).results == one
+    assert lk.run(program, 2, "mpi", seed=2).results != one
+
+
+def test_output_of_c_code_and_of_child_processes_is_caught():
+    def program(comm):
+        import os
+        import subprocess
+
+        os.write(1, b"raw\n")
+        subprocess.run(["echo", "child", str(comm.rank)], check=True)
+
+    assert lk.run(program, 2, "mpi").output == ["raw\nchild 0\n", "raw\nchild 1\n"]
+
+
+def test_script_runs_unmodified(tmp_path):
+    script = tmp_path / "prog.py"
+    (tmp_path / "helper.py").write_text("NAME = 'helper'\n")
+    script.write_text(
+        "import sys\n"
+        "from mpi4py import MPI\n"
+        "import helper\n"
+        "comm = MPI.COMM_WORLD\n"
+        "if __name__ == '__main__':\n"
+        "    print(comm.allreduce(comm.rank), sys.argv[1:], helper.NAME, __file__)\n"
+    )
+    run = lk.run(script, 3, "mpi", args=("a", "b c"))
+    assert run.results == [None] * 3
+    assert run.output == [f"3 ['a', 'b c'] helper {script}\n"] * 3
+    assert run.program == "prog.py"
+
+
+def test_script_that_configures_mpi4py_finds_mpi_not_yet_started(tmp_path):
+    script = tmp_path / "prog.py"
+    script.write_text(
+        "import mpi4py\n"
+        "mpi4py.rc.initialize = False\n"
+        "from mpi4py import MPI\n"
+        "assert not MPI.Is_initialized()\n"
+        "MPI.Init_thread(MPI.THREAD_FUNNELED)\n"
+        "print(MPI.COMM_WORLD.size, MPI.Query_thread() == MPI.THREAD_FUNNELED)\n"
+        "MPI.Finalize()\n"
+    )
+    assert lk.run(script, 2, "mpi").output == ["2 True\n"] * 2
+
+
+def test_environment_of_the_program_is_the_callers(monkeypatch):
+    import os
+
+    monkeypatch.setenv("MINE", "yes")
+    wanted = (os.environ["TMPDIR"], "yes", os.getcwd())
+
+    def program(comm):
+        return os.environ.get("TMPDIR"), os.environ.get("MINE"), os.getcwd()
+
+    assert lk.run(program, 1, "mpi").results == [wanted]
