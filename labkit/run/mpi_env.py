@@ -75,10 +75,11 @@ def rank_environment(
         wanted.update(_open_mpi(launcher, shared))
     elif launcher.kind == "mpich":
         wanted["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"  # without it a barrier of 4 ranks on 2 cores takes ms
-    if launcher.kind != "unknown":
+    # With MPI4PY_MPIABI set, mpi4py does not look at MPI4PY_LIBMPI: it is the second choice.
+    if launcher.library and "MPI4PY_MPIABI" not in base:
+        wanted["MPI4PY_LIBMPI"] = launcher.library
+    elif launcher.kind != "unknown":
         wanted["MPI4PY_MPIABI"] = launcher.kind
-        if launcher.library:
-            wanted["MPI4PY_LIBMPI"] = launcher.library
     return {**wanted, **environment}
 
 
