@@ -17,7 +17,7 @@ Sharing::Sharing(const std::vector<Link>& links) {
     LinkState& state = links_[i];
     state.capacity = links[i].bandwidth_bytes_per_s;
     state.remaining = state.usage = state.counted_usage = 0.0;
-    state.unfixed = state.seen = 0;
+    state.unfixed = state.seen = state.fillers = 0;
     state.is_dirty = false;
     state.is_fatpipe = links[i].policy == Policy::fatpipe;
   }
@@ -55,21 +55,10 @@ FlowId Sharing::create(std::span<const LinkLoad> loads, double weight, double bo
   flow.bound = bound;
   flow.rate = 0.0;
   flow.is_active = flow.is_dirty = false;
-  // A fat pipe limits every flow by itself: that is a bound, and couples nobody.
-  std::size_t shared = 0;
-  for (const LinkLoad& load : loads) {
-    const LinkState& link = links_[static_cast<std::size_t>(load.link)];
-    if (link.is_fatpipe) {
-      flow.bound = std::min(flow.bound, link.capacity / load.coefficient);
-    } else {
-      ++shared;
-    }
-  }
-  flow.uses = static_cast<std::uint16_t>(shared);
-  flow.first_use = take_uses(shared);
+  flow.uses = static_cast<std::uint16_t>(loads.size());
+  flow.first_use = take_uses(loads.size());
   std::uint32_t next = flow.first_use;
   for (const LinkLoad& load : loads) {
-    if (links_[static_cast<std::size_t>(load.link)].is_fatpipe) continue;
     uses_[next++] = {static_cast<std::uint32_t>(load.link), kNone, load.coefficient};
   }
   return id;
@@ -79,17 +68,17 @@ void Sharing::activate(FlowId id) {
   Flow& flow = flows_[id];
   flow.is_active = true;
   ++active_;
-  if (flow.uses == 0) {
-    flow.is_dirty = true;
-    dirty_flows_.push_back(id);
-    return;
-  }
+  bool is_found = false;  // by a dirty link
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
     LinkState& link = links_[uses_[u].link];
     uses_[u].place = static_cast<std::uint32_t>(link.members.size());
     link.members.push_back({id, u});
+    if (link.is_fatpipe && can_fill(flow, uses_[u])) ++link.fillers;
+    if (is_idle(link)) continue;
     mark(uses_[u].link);
+    is_found = true;
   }
+  if (!is_found) mark_flow(id);
 }
 
 void Sharing::remove(FlowId id) {
@@ -102,7 +91,19 @@ void Sharing::remove(FlowId id) {
       link.members[uses_[u].place] = last;
       uses_[last.use].place = uses_[u].place;
       link.members.pop_back();
-      if (!link.members.empty()) mark(uses_[u].link);
+      if (link.members.empty()) {
+        link.fillers = 0;
+      } else if (!link.is_fatpipe) {
+        mark(uses_[u].link);
+      } else if (link.fillers > 0) {
+        if (can_fill(flow, uses_[u])) --link.fillers;
+        // A pipe that has become idle will not lead a search to its flows any more.
+        if (link.fillers > 0) {
+          mark(uses_[u].link);
+        } else {
+          for (const Member& member : link.members) mark_flow(member.flow);
+        }
+      }
     }
     if (flow.is_dirty) std::erase(dirty_flows_, id);
   }
@@ -123,27 +124,28 @@ std::vector<LinkLoad> Sharing::loads(FlowId id) const {
 
 void Sharing::begin_solve() {
   changed_.clear();
-  if (++epoch_ == 0) {  // wrapped: old marks could look fresh
+  epoch_ += 2;
+  if (epoch_ >= kNone - 2) {  // before the marks wrap and old ones look fresh
     for (Flow& flow : flows_) flow.seen = 0;
     for (LinkState& link : links_) link.seen = 0;
-    epoch_ = 1;
+    epoch_ = 2;
   }
-  for (const FlowId flow : dirty_flows_) {
-    flows_[flow].is_dirty = false;
-    set_rate(flow, flows_[flow].bound);
-  }
-  dirty_flows_.clear();
 }
 
 const std::vector<FlowId>& Sharing::solve() {
   begin_solve();
-  for (const std::uint32_t link : dirty_links_) {
-    links_[link].is_dirty = false;
-    if (links_[link].seen == epoch_ || links_[link].members.empty()) continue;
-    collect(link);
-    fill();
+  for (const std::uint32_t id : dirty_links_) {
+    LinkState& link = links_[id];
+    link.is_dirty = false;
+    if (link.seen == epoch_ || link.members.empty() || is_idle(link)) continue;
+    solve_around(link.members.front().flow);
   }
   dirty_links_.clear();
+  for (const FlowId id : dirty_flows_) {
+    flows_[id].is_dirty = false;
+    if (flows_[id].seen < epoch_) solve_around(id);
+  }
+  dirty_flows_.clear();
   return changed_;
 }
 
@@ -151,44 +153,51 @@ const std::vector<FlowId>& Sharing::solve_all() {
   begin_solve();
   component_flows_.clear();
   component_links_.clear();
-  for (std::uint32_t link = 0; link < links_.size(); ++link) {
-    links_[link].is_dirty = false;
-    if (links_[link].members.empty()) continue;
-    links_[link].seen = epoch_;
-    component_links_.push_back(link);
-    for (const Member& member : links_[link].members) visit(member.flow);
+  for (FlowId id = 0; id < flows_.size(); ++id) {
+    flows_[id].is_dirty = false;
+    if (!flows_[id].is_active) continue;
+    visit(id);
+    visit_links(flows_[id]);
   }
+  for (LinkState& link : links_) link.is_dirty = false;
   dirty_links_.clear();
+  dirty_flows_.clear();
   fill();
+  for (const FlowId id : component_flows_) {  // those that no link holds back
+    if (flows_[id].seen == epoch_ && component_flows_.size() > 1) set_rate(id, flows_[id].bound);
+  }
   return changed_;
 }
 
 void Sharing::visit(FlowId id) {
   Flow& flow = flows_[id];
-  if (flow.seen == epoch_) return;
+  if (flow.seen >= epoch_) return;
   flow.seen = epoch_;
   component_flows_.push_back(id);
 }
 
-/// The connected component of a link: breadth first, the lists are the queues.
-void Sharing::collect(std::uint32_t seed_link) {
+void Sharing::visit_links(const Flow& flow) {
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
+    LinkState& link = links_[uses_[u].link];
+    if (link.seen == epoch_ || is_idle(link)) continue;
+    link.seen = epoch_;
+    component_links_.push_back(uses_[u].link);
+  }
+}
+
+/// Fills the connected component of a flow: breadth first, the two lists are the queues.
+void Sharing::solve_around(FlowId seed) {
   component_flows_.clear();
   component_links_.clear();
-  links_[seed_link].seen = epoch_;
-  component_links_.push_back(seed_link);
-  std::size_t next_flow = 0;
-  for (std::size_t next_link = 0; next_link < component_links_.size(); ++next_link) {
-    for (const Member& member : links_[component_links_[next_link]].members) visit(member.flow);
-    for (; next_flow < component_flows_.size(); ++next_flow) {
-      const Flow& flow = flows_[component_flows_[next_flow]];
-      for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
-        LinkState& link = links_[uses_[u].link];
-        if (link.seen == epoch_) continue;
-        link.seen = epoch_;
-        component_links_.push_back(uses_[u].link);
-      }
+  visit(seed);
+  std::size_t next_link = 0;
+  for (std::size_t next = 0; next < component_flows_.size(); ++next) {
+    visit_links(flows_[component_flows_[next]]);
+    for (; next_link < component_links_.size(); ++next_link) {
+      for (const Member& member : links_[component_links_[next_link]].members) visit(member.flow);
     }
   }
+  fill();
 }
 
 void Sharing::set_rate(FlowId id, double rate) {
@@ -222,30 +231,28 @@ void Sharing::fill_alone(FlowId id) {
   set_rate(id, rate);
 }
 
-// While a component is filled, `seen == epoch_` means "not fixed yet"; fixing a flow takes the
-// mark away. (The component's flows are met only once per solve, so nobody misses it.)
+// Marks: seen < epoch_: not met in this solve; epoch_: met, not fixed yet; epoch_ + 1: fixed.
 
 void Sharing::prepare(std::uint32_t id) {
   LinkState& link = links_[id];
-  link.remaining = link.capacity;
-  double usage = 0.0;
-  for (const Member& member : link.members) {
-    usage += uses_[member.use].coefficient * flows_[member.flow].inverse_weight;
-  }
-  link.usage = link.counted_usage = usage;
   link.unfixed = static_cast<std::uint32_t>(link.members.size());
+  recount(link);
 }
 
-/// Subtraction has cancelled most of the usage: sum up afresh what is left.
+/// Sum up afresh: subtraction has cancelled most of the usage, or a fat pipe's maximum is gone.
 void Sharing::recount(LinkState& link) {
   double remaining = link.capacity;
   double usage = 0.0;
   for (const Member& member : link.members) {
     const Flow& flow = flows_[member.flow];
-    if (flow.seen == epoch_) {
-      usage += uses_[member.use].coefficient * flow.inverse_weight;
+    const double coefficient = uses_[member.use].coefficient;
+    const bool is_fixed = flow.seen != epoch_;
+    if (link.is_fatpipe) {
+      if (!is_fixed) usage = std::max(usage, coefficient * flow.inverse_weight);
+    } else if (is_fixed) {
+      remaining -= coefficient * flow.rate;
     } else {
-      remaining -= uses_[member.use].coefficient * flow.rate;
+      usage += coefficient * flow.inverse_weight;
     }
   }
   link.usage = link.counted_usage = usage;
@@ -260,50 +267,81 @@ double Sharing::level_of(LinkState& link) {
 
 void Sharing::fix(FlowId id, double rate) {
   Flow& flow = flows_[id];
-  flow.seen = epoch_ - 1;
+  flow.seen = epoch_ + 1;
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
     LinkState& link = links_[uses_[u].link];
-    link.remaining -= uses_[u].coefficient * rate;
-    link.usage -= uses_[u].coefficient * flow.inverse_weight;
     --link.unfixed;
+    if (link.is_fatpipe) {
+      link.usage = 0.0;  // find the maximum again when the level is asked for
+    } else {
+      link.remaining -= uses_[u].coefficient * rate;
+      link.usage -= uses_[u].coefficient * flow.inverse_weight;
+    }
   }
   set_rate(id, rate);
 }
 
-/// The link is the first to fill, at this level. Flows that reach their bound before stop there,
-/// and the link goes on (false); without such flows all its flows stop at the level (true).
-bool Sharing::fix_members(std::uint32_t id, double level) {
-  LinkState& link = links_[id];
+/// Fat pipes that fill at the same level and have flows in common fill together: whichever came
+/// first would otherwise take away what the other stops at this level.
+void Sharing::find_tied(std::uint32_t id, double level) {
+  tied_.assign(1, id);
+  if (!links_[id].is_fatpipe) return;
+  for (std::size_t next = 0; next < tied_.size(); ++next) {
+    for (const Member& member : links_[tied_[next]].members) {
+      const Flow& flow = flows_[member.flow];
+      if (flow.seen != epoch_) continue;
+      for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
+        LinkState& other = links_[uses_[u].link];
+        if (!other.is_fatpipe || is_idle(other) || level_of(other) * kBelowTie > level) continue;
+        if (std::find(tied_.begin(), tied_.end(), uses_[u].link) == tied_.end()) {
+          tied_.push_back(uses_[u].link);
+        }
+      }
+    }
+  }
+}
+
+/// The link is the first to fill. Flows that reach their bound before stop there, and the link
+/// goes on (false); without such flows all its flows stop at its level (true).
+bool Sharing::fix_members(std::uint32_t id) {
+  const double level = level_of(links_[id]);
+  find_tied(id, level);
   bool is_filled = true;
-  for (const Member& member : link.members) {
-    const Flow& flow = flows_[member.flow];
-    if (flow.seen != epoch_ || flow.bound >= level * flow.inverse_weight) continue;
-    fix(member.flow, flow.bound);
-    is_filled = false;
+  for (const std::uint32_t tied : tied_) {
+    for (const Member& member : links_[tied].members) {
+      const Flow& flow = flows_[member.flow];
+      if (flow.seen != epoch_ || flow.bound >= level * kBelowTie * flow.inverse_weight) continue;
+      fix(member.flow, flow.bound);
+      is_filled = false;
+    }
   }
   if (!is_filled) return false;
-  for (const Member& member : link.members) {
-    const Flow& flow = flows_[member.flow];
-    if (flow.seen == epoch_) fix(member.flow, level * flow.inverse_weight);
+  for (const std::uint32_t tied : tied_) {
+    for (const Member& member : links_[tied].members) {
+      const Flow& flow = flows_[member.flow];
+      if (flow.seen != epoch_) continue;
+      fix(member.flow, std::min(flow.bound, level * flow.inverse_weight));
+    }
   }
+  floor_level_ = level;
   return true;
 }
 
 void Sharing::fill_by_scanning() {
   for (;;) {
-    double level = kNever;
+    double least = kNever;
     std::uint32_t first = kNone;
     for (const std::uint32_t id : component_links_) {
       LinkState& link = links_[id];
       if (link.unfixed == 0) continue;
-      const double here = level_of(link);
-      if (here < level) {
-        level = here;
+      const double rank = rank_of(link);
+      if (rank < least) {
+        least = rank;
         first = id;
       }
     }
     if (first == kNone) return;
-    if (fix_members(first, level)) floor_level_ = level;
+    fix_members(first);
   }
 }
 
@@ -314,7 +352,7 @@ void Sharing::fill_by_heap() {
     return a.level > b.level || (a.level == b.level && a.link > b.link);
   };
   heap_.clear();
-  for (const std::uint32_t id : component_links_) heap_.push_back({level_of(links_[id]), id});
+  for (const std::uint32_t id : component_links_) heap_.push_back({rank_of(links_[id]), id});
   std::make_heap(heap_.begin(), heap_.end(), later);
   while (!heap_.empty()) {
     const HeapEntry top = heap_.front();
@@ -322,14 +360,10 @@ void Sharing::fill_by_heap() {
     heap_.pop_back();
     LinkState& link = links_[top.link];
     if (link.unfixed == 0) continue;
-    double level = level_of(link);
-    const bool is_first = heap_.empty() || level <= heap_.front().level;
-    if (is_first && fix_members(top.link, level)) {
-      floor_level_ = level;
-      continue;
-    }
+    const bool is_first = heap_.empty() || rank_of(link) <= heap_.front().level;
+    if (is_first && fix_members(top.link)) continue;
     if (link.unfixed == 0) continue;
-    heap_.push_back({level_of(link), top.link});
+    heap_.push_back({rank_of(link), top.link});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 }

@@ -92,7 +92,7 @@ struct Model {
   double test_s = 1e-4;
   double iprobe_s = 1e-4;
   /// A message of a rank to itself: 0 s (a copy) when true, else it travels the host's loopback.
-  bool is_self_free = true;
+  bool is_self_free = false;
 
   /// Throws std::invalid_argument naming the field, the value and what is allowed.
   void validate() const;

@@ -2,11 +2,15 @@
 //
 // The system. Flow f has a rate x_f, a weight w_f and a bound b_f; it loads link l with a_fl * x_f.
 //     shared link:   sum_f a_fl x_f <= C_l
-//     fat pipe:      a_fl x_f <= C_l for every flow by itself
+//     fat pipe:      max_f a_fl x_f <= C_l
 //     x_f <= b_f
 // The solution is the one where every flow runs at its bound, or crosses a saturated link on which
 // no other flow has a higher weighted rate w x. It is found by progressive filling: raise one
 // common level w_f x_f, stop the flows of the first link that fills, and so on.
+//
+// A saturated fat pipe stops ALL its flows at its level, so one with a larger weight may stay below
+// the capacity (SimGrid 3.32 does the same, checked by running it). A fat pipe that none of its
+// flows can fill alone (a b < C for all) is idle: it limits nobody and connects nobody.
 //
 // A change touches only what is connected to it through links in common: solve() fills again the
 // connected components of the links touched since the last solve, and says whose rate changed.
@@ -64,7 +68,7 @@ class Sharing {
   };
   struct Flow {
     double inverse_weight;
-    double bound;      // with the fat pipes' limits folded in
+    double bound;
     double rate;
     std::uint32_t first_use;
     std::uint16_t uses;
@@ -81,13 +85,17 @@ class Sharing {
     double capacity;
     std::vector<Member> members;  // active flows
     double remaining;
-    double usage;                 // sum of a / w over the flows not fixed yet
+    double usage;                 // sum (fat pipe: maximum) of a / w over the flows not fixed yet
     double counted_usage;         // usage when it was last summed up afresh
+    std::uint32_t fillers;        // fat pipe: flows that could fill it alone
     std::uint32_t unfixed;
     std::uint32_t seen;
     bool is_dirty;
     bool is_fatpipe;
   };
+  // Levels closer than this are one level. It matters only where a fat pipe fills together with
+  // something else: then the pipe counts first, so that rounding cannot decide who it stops.
+  static constexpr double kBelowTie = 1.0 - 1e-12;
   struct HeapEntry {
     double level;
     std::uint32_t link;
@@ -98,11 +106,23 @@ class Sharing {
     links_[link].is_dirty = true;
     dirty_links_.push_back(link);
   }
+  void mark_flow(FlowId id) {
+    if (flows_[id].is_dirty) return;
+    flows_[id].is_dirty = true;
+    dirty_flows_.push_back(id);
+  }
+  [[nodiscard]] static bool is_idle(const LinkState& link) {
+    return link.is_fatpipe && link.fillers == 0;
+  }
+  [[nodiscard]] bool can_fill(const Flow& flow, const Use& use) const {
+    return use.coefficient * flow.bound >= links_[use.link].capacity * kBelowTie;
+  }
   std::uint32_t take_uses(std::size_t count);
   void give_uses(std::uint32_t first, std::size_t count);
   void begin_solve();
-  void collect(std::uint32_t seed_link);
+  void solve_around(FlowId seed);
   void visit(FlowId flow);
+  void visit_links(const Flow& flow);
   void fill();
   void fill_alone(FlowId flow);
   void fill_by_scanning();
@@ -110,7 +130,9 @@ class Sharing {
   void prepare(std::uint32_t link);
   void recount(LinkState& link);
   double level_of(LinkState& link);
-  bool fix_members(std::uint32_t link, double level);
+  double rank_of(LinkState& link) { return link.is_fatpipe ? level_of(link) * kBelowTie : level_of(link); }
+  void find_tied(std::uint32_t link, double level);
+  bool fix_members(std::uint32_t link);
   void fix(FlowId flow, double rate);
   void set_rate(FlowId flow, double rate);
 
@@ -124,11 +146,12 @@ class Sharing {
   std::uint32_t epoch_ = 0;
   double floor_level_ = 0.0;  // levels only rise within one filling
   std::vector<std::uint32_t> dirty_links_;
-  std::vector<FlowId> dirty_flows_;  // active flows without links
+  std::vector<FlowId> dirty_flows_;  // active flows that no dirty link will find
   std::vector<FlowId> changed_;
   std::vector<FlowId> component_flows_;
   std::vector<std::uint32_t> component_links_;
   std::vector<HeapEntry> heap_;
+  std::vector<std::uint32_t> tied_;
 };
 
 }  // namespace labkit

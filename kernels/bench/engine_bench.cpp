@@ -1,0 +1,193 @@
+// Cost of one message from C++, end to end: post, match, flow, completion.
+//
+//     engine_bench [ranks] [repetitions]
+//
+// Prints one line per workload: messages, CPU nanoseconds per message, live bytes per rank.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "labkit/engine.hpp"
+#include "labkit/star.hpp"
+
+namespace {
+
+using namespace labkit;
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec) +
+         static_cast<double>(usage.ru_stime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_stime.tv_usec);
+}
+
+Model lv08(bool cross_traffic) {
+  Model model;
+  model.name = "lv08";
+  model.weight_s_bytes = 20537;
+  model.latency_factor = SizeFactor(13.01);
+  model.bandwidth_factor = SizeFactor(0.97);
+  model.tcp_gamma_bytes = 4194304;
+  model.cross_traffic = cross_traffic;
+  return model;
+}
+
+/// Every rank exchanges with one partner per round: XOR (recursive doubling) or shift (pairwise).
+class Rounds final : public Driver {
+ public:
+  Rounds(Engine& engine, int rounds, bool is_xor, std::uint64_t bytes)
+      : engine_(engine), rounds_(rounds), is_xor_(is_xor), bytes_(bytes),
+        round_(static_cast<std::size_t>(engine.rank_count()), 0),
+        pending_(round_.size()) {}
+
+  void resume(Rank rank) override {
+    const std::size_t r = static_cast<std::size_t>(rank);
+    const Rank p = engine_.rank_count();
+    for (;;) {
+      Pair& pair = pending_[r];
+      if (!pair.send.is_null()) {
+        engine_.release(pair.send);
+        engine_.release(pair.receive);
+        pair = {};
+      }
+      if (round_[r] == rounds_) {
+        engine_.finish(rank);
+        return;
+      }
+      const int k = round_[r]++;
+      const Rank dest = is_xor_ ? rank ^ (1 << (k % log2(p))) : (rank + k + 1) % p;
+      const Rank source = is_xor_ ? dest : (rank + p - k - 1) % p;
+      ReceivePost receive;
+      receive.rank = rank;
+      receive.source = source;
+      receive.tag = 7;
+      receive.capacity_bytes = bytes_;
+      SendPost send;
+      send.rank = rank;
+      send.dest = dest;
+      send.tag = 7;
+      send.bytes = bytes_;
+      pair.receive = engine_.receive(receive);
+      pair.send = engine_.send(send);
+      const RequestId both[2] = {pair.receive, pair.send};
+      if (!engine_.wait_all(rank, both)) return;
+    }
+  }
+
+ private:
+  struct Pair {
+    RequestId send;
+    RequestId receive;
+  };
+  static int log2(Rank p) {
+    int k = 0;
+    while ((1 << (k + 1)) <= p) ++k;
+    return k;
+  }
+  Engine& engine_;
+  int rounds_;
+  bool is_xor_;
+  std::uint64_t bytes_;
+  std::vector<int> round_;
+  std::vector<Pair> pending_;
+};
+
+/// Every rank posts all its messages to everybody at once and waits for them all.
+class Linear final : public Driver {
+ public:
+  Linear(Engine& engine, std::uint64_t bytes) : engine_(engine), bytes_(bytes), is_posted_(static_cast<std::size_t>(engine.rank_count()), false) {}
+  void resume(Rank rank) override {
+    const std::size_t r = static_cast<std::size_t>(rank);
+    const Rank p = engine_.rank_count();
+    if (is_posted_[r]) {
+      engine_.finish(rank);
+      return;
+    }
+    is_posted_[r] = true;
+    std::vector<RequestId> ids;
+    for (Rank k = 1; k < p; ++k) {
+      ReceivePost receive;
+      receive.rank = rank;
+      receive.source = (rank + p - k) % p;
+      receive.tag = 7;
+      receive.capacity_bytes = bytes_;
+      ids.push_back(engine_.receive(receive));
+    }
+    for (Rank k = 1; k < p; ++k) {
+      SendPost send;
+      send.rank = rank;
+      send.dest = (rank + k) % p;
+      send.tag = 7;
+      send.bytes = bytes_;
+      ids.push_back(engine_.send(send));
+    }
+    const bool goes_on = engine_.wait_all(rank, ids);
+    for (const RequestId id : ids) engine_.release(id);
+    if (goes_on) engine_.finish(rank);
+  }
+
+ private:
+  Engine& engine_;
+  std::uint64_t bytes_;
+  std::vector<bool> is_posted_;
+};
+
+template <class MakeDriver>
+void run_driver(const char* name, Rank ranks, Model model, double stagger_s, MakeDriver make) {
+  StarSpec spec;
+  spec.hosts = ranks;
+  std::vector<HostId> hosts;
+  for (Rank r = 0; r < ranks; ++r) hosts.push_back(r);
+  Engine engine(make_star(spec), std::move(model), hosts);
+  auto driver = make(engine);
+  std::uint64_t state = 1;
+  for (Rank r = 0; r < ranks; ++r) {
+    engine.set_driver(r, &driver);
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    engine.start(r, stagger_s * static_cast<double>(state >> 40) / static_cast<double>(1 << 24));
+  }
+  const double before = cpu_seconds();
+  while (engine.advance(1u << 20) != Advance::idle) {
+  }
+  const double used = cpu_seconds() - before;
+  const double messages = static_cast<double>(engine.recorder().messages());
+  std::printf("%-44s p=%-6d %9.0f messages %8.1f ns each  events/msg %.2f  makespan %.17g\n", name,
+              ranks, messages, 1e9 * used / messages,
+              static_cast<double>(engine.events()) / messages, engine.makespan());
+}
+
+void run(const char* name, Rank ranks, int rounds, bool is_xor, std::uint64_t bytes, Model model,
+         double stagger_s) {
+  run_driver(name, ranks, std::move(model), stagger_s,
+             [&](Engine& engine) { return Rounds(engine, rounds, is_xor, bytes); });
+}
+
+void run_linear(const char* name, Rank ranks, std::uint64_t bytes, Model model, double stagger_s) {
+  run_driver(name, ranks, std::move(model), stagger_s,
+             [&](Engine& engine) { return Linear(engine, bytes); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Rank p = argc > 1 ? std::atoi(argv[1]) : 4096;
+  run("recursive doubling 8 B, raw", p, 96, true, 8, Model{}, 0);
+  run("recursive doubling 8 B, lv08", p, 96, true, 8, lv08(true), 0);
+  run("recursive doubling 8 B, lv08, random starts", p, 96, true, 8, lv08(true), 1e-3);
+  run("recursive doubling 1 MiB, lv08", p, 96, true, 1 << 20, lv08(true), 0);
+  run("recursive doubling 1 MiB, lv08, random starts", p, 48, true, 1 << 20, lv08(true), 1e-2);
+  const Rank q = std::min<Rank>(p, 1024);
+  run("pairwise alltoall 64 KiB, raw", q, q - 1, false, 65536, Model{}, 0);
+  run("pairwise alltoall 64 KiB, lv08", q, q - 1, false, 65536, lv08(true), 0);
+  run("pairwise alltoall 8 B, lv08", q, q - 1, false, 8, lv08(true), 0);
+  run_linear("linear alltoall 64 KiB, raw", 256, 65536, Model{}, 0);
+  run_linear("linear alltoall 64 KiB, lv08", 256, 65536, lv08(true), 0);
+  run_linear("linear alltoall 64 KiB, raw, random starts", 64, 65536, Model{}, 1e-3);
+  run_linear("linear alltoall 64 KiB, lv08, random starts", 64, 65536, lv08(true), 1e-3);
+  return 0;
+}
