@@ -9,6 +9,7 @@ import functools
 import importlib.resources
 import tomllib
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from labkit.errors import PlatformError
@@ -118,7 +119,7 @@ def _check_table(model: NetworkModel, name: str, width: int) -> None:
     if any(len(row) != width for row in table):
         raise PlatformError(f"model {model.name!r}: each row of {name} has {width} numbers, got {table}")
     thresholds = [row[0] for row in table]
-    if any(b <= a for a, b in zip(thresholds, thresholds[1:], strict=False)) or any(
+    if any(b <= a for a, b in pairwise(thresholds)) or any(
         t < 0 for t in thresholds
     ):
         raise PlatformError(

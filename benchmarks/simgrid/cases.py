@@ -1,0 +1,173 @@
+"""What labkit and SimGrid are compared on: named message programs on named machines under named models."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.sim.models import NetworkModel, get
+from labkit.sim.platform import Platform, platform
+
+__all__ = ["Case", "all_cases"]
+
+#: Around every threshold of the factor tables (less the 16 bytes of envelope), of the protocols, and up to 16 MiB.
+SIZES = sorted(
+    {1, 8, 64, 100, 1000, 4096, 10_000, 20_000, 40_000, 65_535, 65_536, 65_537, 100_000, 2**17, 327_680, 2**20, 2**22,
+     2**24}
+    | {t - 16 + d for t in (257, 732, 1426, 3484, 5776, 9376, 15_424, 65_472) for d in (0, 1)}
+)  # fmt: skip
+STAR = "star:{p},bw=1.25GBps,lat=1us"
+GIGABIT = "star:{p},bw=1Gbps,lat=24us"
+CONTENDED = "star:{p},bw=1.25GBps,lat=1us,limiter=1.875GBps,bb_bw=5GBps,bb_lat=500ns"
+MODELS = ("raw", "cm02", "lv08", "smpi")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    ranks: int
+    spec: str
+    model: str
+    program: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def platform(self) -> Platform:
+        return platform(self.spec)
+
+    @property
+    def network_model(self) -> NetworkModel:
+        return get(self.model, **self.options)
+
+
+def ping_pong(name: str, spec: str, model: str, **options: Any) -> Case:
+    there = "; ".join(f"send 1 0 {s}; recv 1 1 {s}; mark" for s in SIZES)
+    back = "; ".join(f"recv 0 0 {s}; send 0 1 {s}; mark" for s in SIZES)
+    return Case(name, 2, spec.format(p=2), model, f"0: {there}\n1: {back}\n", options)
+
+
+def pairs(name: str, spec: str, model: str, size: int, both_ways: bool) -> Case:
+    """Sixteen ranks, half of them sending to the other half at once (and being sent to)."""
+    lines = []
+    for r in range(8):
+        out, back = f"sendrecv {r + 8} 0 {size} {r + 8} 0 {size}", f"sendrecv {r} 0 {size} {r} 0 {size}"
+        one, other = (out, back) if both_ways else (f"send {r + 8} 0 {size}", f"recv {r} 0 {size}")
+        lines += [f"{r}: {one}; mark; {one}; mark", f"{r + 8}: {other}; mark; {other}; mark"]
+    return Case(name, 16, spec.format(p=16), model, "\n".join(lines) + "\n")
+
+
+def _size(rng: random.Random, largest: int) -> int:
+    return rng.choice([0, 1, rng.randrange(2, 300), rng.randrange(300, 20_000), rng.randrange(20_000, 80_000),
+                       65_535, 65_536, rng.randrange(65_536, largest)])  # fmt: skip
+
+
+def blocking_mix(seed: int, p: int, messages: int, largest: int = 2_000_000) -> str:
+    """Blocking sends and receives, unequal sizes and starts: a global order keeps them free of deadlock."""
+    rng = random.Random(seed)
+    lines = [[f"sleep {rng.randrange(1, 200_000)}"] for _ in range(p)]
+    for tag in range(messages):
+        src, dst = rng.sample(range(p), 2)
+        size = _size(rng, largest)
+        lines[src].append(f"{rng.choice(['send', 'send', 'ssend'])} {dst} {tag} {size}")
+        lines[dst].append(f"recv {rng.choice([src, src, -1])} {tag} {size}")
+        for rank in (src, dst):
+            lines[rank].append("mark")
+            if rng.random() < 0.3:
+                lines[rank].append(f"sleep {rng.randrange(1, 50_000)}")
+    return "".join(f"{r}: {'; '.join(ops)}\n" for r, ops in enumerate(lines))
+
+
+def posted_mix(seed: int, p: int, messages: int, is_any: bool, wait: str, largest: int = 2_000_000) -> str:
+    """Several messages in flight per rank: posts in random order, then waits; sources and tags may be any."""
+    rng = random.Random(seed)
+    posts: list[list[str]] = [[] for _ in range(p)]
+    for tag in range(messages):
+        src, dst = rng.sample(range(p), 2)
+        size = _size(rng, largest)
+        posts[src].append(f"{rng.choice(['isend', 'isend', 'issend'])} {{}} {dst} {tag} {size}")
+        posts[dst].append(f"irecv {{}} -1 -1 {largest}" if is_any else f"irecv {{}} {src} {tag} {size}")
+    text = ""
+    for rank, own in enumerate(posts):
+        rng.shuffle(own)
+        ops = [f"sleep {rng.randrange(1, 300_000)}"]
+        for slot, post in enumerate(own):
+            ops.append(post.format(slot))
+            if rng.random() < 0.5:
+                ops.append(f"sleep {rng.randrange(1, 40_000)}")
+        slots = list(range(len(own)))
+        rng.shuffle(slots)
+        if wait == "waitall":
+            half = len(slots) // 2
+            ops += [f"waitall {' '.join(map(str, part))}; mark" for part in (slots[:half], slots[half:]) if part]
+        elif wait == "waitany":
+            ops += [f"waitany {' '.join(map(str, slots))}; mark; sleep {1000 + 7 * rank}" for _ in slots]
+        else:
+            ops += [f"{wait} {slot}; mark" for slot in slots]
+        text += f"{rank}: {'; '.join(ops)}\n"
+    return text
+
+
+def collectives() -> Iterator[Case]:
+    """The ones the equality with SimGrid is promised for, with SimGrid's algorithms rdb, pair, binomial_tree."""
+    for model in ("smpi", "lab"):
+        yield Case(f"alltoall-64KiB-64-{model}", 64, STAR.format(p=64), model, "*: alltoall 65536; mark\n")
+        for size, text in ((8, "8B"), (2**20, "1MiB")):
+            yield Case(f"allreduce-{text}-512-{model}", 512, STAR.format(p=512), model, f"*: allreduce {size}; mark\n")
+        for size, text in ((800, "800B"), (2**20, "1MiB")):
+            program = f"*: bcast {size} 0; mark\n"
+            yield Case(f"bcast-{text}-256-{model}", 256, STAR.format(p=256), model, program)
+    yield Case("alltoall-64KiB-64-contended", 64, CONTENDED.format(p=64), "smpi", "*: alltoall 65536; mark\n")
+    yield Case("allreduce-60000B-23-lab", 23, GIGABIT.format(p=23), "lab", "*: allreduce 60000; mark\n")
+    yield Case("bcast-100000B-37-root5-lab", 37, GIGABIT.format(p=37), "lab", "*: bcast 100000 5; mark\n")
+
+
+def point_to_point() -> Iterator[Case]:
+    for model in MODELS:
+        yield ping_pong(f"pingpong-{model}", STAR, model)
+    yield ping_pong("pingpong-gigabit-lab", GIGABIT, "lab")
+    yield ping_pong("pingpong-shared-smpi", STAR + ",sharing=shared", "smpi")
+    yield ping_pong("pingpong-eager-lab", GIGABIT, "lab", eager_below_bytes=16384, detached_below_bytes=40000)
+    yield ping_pong("pingpong-loopback-smpi", "star:1,cores=2,loopback_bw=6GBps,loopback_lat=100ns", "smpi")
+    yield ping_pong("pingpong-samehost-smpi", "star:1,cores=2", "smpi")
+    for model in MODELS:
+        for size in (1000, 2**20):
+            yield pairs(f"pairs-{size}-contended-{model}", CONTENDED, model, size, both_ways=False)
+            yield pairs(f"exchange-{size}-contended-{model}", CONTENDED, model, size, both_ways=True)
+    yield pairs("exchange-fatpipe-backbone-smpi", STAR + ",bb_bw=2GBps,bb_sharing=fatpipe", "smpi", 2**20, True)
+
+
+def mixes() -> Iterator[Case]:
+    """Nothing in step: the semantics of protocols, matching and sharing under load."""
+    nosy: dict[str, Any] = {"cross_traffic": False}
+    eager: dict[str, Any] = {"eager_below_bytes": 8000}
+    for seed, (spec, model, options) in enumerate([
+        (STAR, "raw", {}), (STAR, "cm02", {}), (STAR, "lv08", {}), (STAR, "smpi", {}), (GIGABIT, "lab", {}),
+        (CONTENDED, "lab", {}), (CONTENDED, "smpi", nosy), (GIGABIT, "lab", eager),
+    ]):  # fmt: skip
+        tail = "-".join([model, *options])
+        yield Case(f"blocking-{seed}-{tail}", 8, spec.format(p=8), model, blocking_mix(seed, 8, 60), options)
+        yield Case(f"posted-{seed}-{tail}", 8, spec.format(p=8), model,
+                   posted_mix(100 + seed, 8, 60, is_any=False, wait="waitall"), options)  # fmt: skip
+        yield Case(f"any-{seed}-{tail}", 8, spec.format(p=8), model,
+                   posted_mix(200 + seed, 8, 40, is_any=True, wait="waitall"), options)  # fmt: skip
+    for wait in ("wait", "waitany", "test"):
+        for model in ("smpi", "lab"):
+            program = posted_mix(300, 6, 40, is_any=False, wait=wait)
+            yield Case(f"posted-{wait}-{model}", 6, GIGABIT.format(p=6), model, program)
+    yield Case("two-per-host-lab", 8, "star:4,cores=2,loopback_bw=6GBps,loopback_lat=100ns", "lab",
+               posted_mix(400, 8, 60, is_any=False, wait="waitall"))  # fmt: skip
+    yield Case("wide-smpi", 64, CONTENDED.format(p=64), "smpi", posted_mix(500, 64, 400, False, "waitall", 300_000))
+    yield Case("wtime-smpi", 2, STAR.format(p=2), "smpi",
+               "0: wtime; mark; send 1 0 8; wtime; mark; recv 1 0 8; wtime; mark\n"
+               "1: wtime; recv 0 0 8; wtime; wtime; mark; send 0 0 8; mark\n")  # fmt: skip
+    yield Case("zero-bytes-lab", 2, STAR.format(p=2), "lab",
+               "0: send 1 0 0; mark; isend 0 1 1 0; wait 0; mark; issend 1 1 2 0; wait 1; mark\n"
+               "1: recv 0 0 0; mark; recv 0 1 0; mark; recv 0 2 0; mark\n")  # fmt: skip
+
+
+def all_cases() -> list[Case]:
+    cases = [*point_to_point(), *mixes(), *collectives()]
+    assert len({case.name for case in cases}) == len(cases)
+    return cases

@@ -1,0 +1,71 @@
+"""Runs a message program under SimGrid's SMPI and reads back when every rank passed its marks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.sim.models import NetworkModel
+from labkit.sim.platform import Platform
+from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
+
+HERE = Path(__file__).parent
+#: SimGrid's algorithms whose messages labkit.sim.message_program repeats.
+ALGORITHMS = ["smpi/allreduce:rdb", "smpi/alltoall:pair", "smpi/bcast:binomial_tree"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    marks: list[list[float]]
+    command: str
+    xml: str
+    host_seconds: float
+
+
+def is_there() -> bool:
+    return shutil.which("smpirun") is not None and shutil.which("smpicc") is not None
+
+
+def version() -> str:
+    said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"version (\d+(?:\.\d+)+)", said)
+    return found[1] if found else "unknown"
+
+
+def compile_interpreter(folder: Path) -> Path:
+    binary = folder / "interpret"
+    if not binary.exists():
+        subprocess.run(["smpicc", "-O1", str(HERE / "interpret.c"), "-o", str(binary)], check=True)
+    return binary
+
+
+def run(program: str, ranks: int, platform: Platform, model: NetworkModel, folder: Path | None = None) -> Measured:
+    """One smpirun; without a folder, in a temporary one."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            return run(program, ranks, platform, model, Path(temporary))
+    options = smpirun_options(model)
+    xml = platform_xml(platform, ranks)
+    for name, text in (("program.txt", program), ("platform.xml", xml), ("hosts.txt", host_file(platform, ranks))):
+        (folder / name).write_text(text)
+    largest = max((int(n) for n in re.findall(r"\d+", program)), default=0)
+    buffer = str(min(largest, 1 << 25) + 1)
+    command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
+               "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *ALGORITHMS]),
+               str(compile_interpreter(folder)), "program.txt", buffer]  # fmt: skip
+    begin = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    took = time.perf_counter() - begin
+    if done.returncode:
+        raise RuntimeError(f"smpirun failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    marks: list[list[float]] = [[] for _ in range(ranks)]
+    for rank, index, at in re.findall(r"^@ (\d+) (\d+) (\S+)$", done.stdout, re.MULTILINE):
+        assert len(marks[int(rank)]) == int(index)
+        marks[int(rank)].append(float(at))
+    shown = " ".join("'" + word + "'" if ";" in word else word for word in command[:-3])
+    return Measured(marks, f"{shown} ./interpret program.txt {buffer}", xml, took)

@@ -1,0 +1,36 @@
+"""Measures SimGrid once and writes the goldens: python benchmarks/simgrid/goldens.py [NAME ...] (a substring each).
+
+Needs smpirun and smpicc of SimGrid 3.32 (Debian: libsimgrid-dev). Regenerating needs a reason in the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import driver
+from cases import all_cases
+
+GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid"
+
+
+def regenerate(wanted: list[str]) -> None:
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for case in all_cases():
+            if wanted and not any(word in case.name for word in wanted):
+                continue
+            got = driver.run(case.program, case.ranks, case.platform, case.network_model, Path(folder))
+            path = GOLDEN / f"{case.name}.json"
+            path.write_text(json.dumps({
+                "name": case.name, "simgrid": driver.version(), "command": got.command.replace(folder, "."),
+                "platform_xml": got.xml, "ranks": case.ranks, "spec": case.spec, "model": case.model,
+                "options": case.options, "program": case.program, "marks_s": got.marks,
+            }, indent=1) + "\n")  # fmt: skip
+            print(f"{case.name}: {sum(map(len, got.marks))} marks, {got.host_seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    regenerate(sys.argv[1:])

@@ -1,0 +1,170 @@
+// _kernels.Platform and _kernels.Model: machines and network models, as labkit.sim makes them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bound_platform.hpp"
+#include "labkit/model.hpp"
+#include "labkit/star.hpp"
+#include "registration.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace labkit::bindings {
+namespace {
+
+using FactorTable = std::vector<std::pair<double, double>>;
+using CostTable = std::vector<std::tuple<std::uint64_t, double, double>>;
+using OptionalLink = std::optional<std::pair<double, double>>;
+
+SizeFactor to_factor(const FactorTable& table) {
+  std::vector<SizeFactor::Step> steps;
+  for (const auto& [threshold, value] : table) steps.push_back({threshold, value});
+  return SizeFactor(std::move(steps));
+}
+
+SizeCost to_cost(const CostTable& table) {
+  std::vector<SizeCost::Section> sections;
+  for (const auto& [threshold, constant, per_byte] : table) sections.push_back({threshold, constant, per_byte});
+  return SizeCost(std::move(sections));
+}
+
+FactorTable from_factor(const SizeFactor& factor) {
+  FactorTable table;
+  for (const auto& step : factor.steps()) table.emplace_back(step.threshold_bytes, step.value);
+  return table;
+}
+
+CostTable from_cost(const SizeCost& cost) {
+  CostTable table;
+  for (const auto& s : cost.sections()) table.emplace_back(s.threshold_bytes, s.constant_s, s.per_byte_s);
+  return table;
+}
+
+Duplex to_duplex(const std::string& name) {
+  if (name == "splitduplex") return Duplex::split;
+  if (name == "shared") return Duplex::shared;
+  if (name == "fatpipe") return Duplex::fatpipe;
+  throw std::invalid_argument("sharing '" + name + "' is not known; allowed: splitduplex, shared, fatpipe");
+}
+
+BoundPlatform star(std::int32_t hosts, std::vector<HostId> rank_hosts, double bw, double lat, double speed,
+                   std::int32_t cores, const std::string& sharing,
+                   const std::optional<std::tuple<double, double, bool>>& backbone,
+                   std::optional<double> limiter, const OptionalLink& loopback) {
+  StarSpec spec;
+  spec.hosts = hosts;
+  spec.speed_flops = speed;
+  spec.cores = cores;
+  spec.link = {bw, lat};
+  spec.duplex = to_duplex(sharing);
+  if (backbone) {
+    const auto& [bandwidth, latency, is_fatpipe] = *backbone;
+    spec.backbone = BackboneSpec{bandwidth, latency, is_fatpipe ? Policy::fatpipe : Policy::shared};
+  }
+  spec.limiter_bandwidth_bytes_per_s = limiter;
+  if (loopback) spec.loopback = LinkSpec{loopback->first, loopback->second};
+  for (HostId host : rank_hosts)
+    if (host < 0 || host >= hosts) throw std::invalid_argument("a rank's host is not one of the star's");
+  return {make_star(spec), std::move(rank_hosts)};
+}
+
+nb::tuple route(const BoundPlatform& self, HostId src, HostId dst) {
+  const auto count = static_cast<HostId>(self.platform->host_count());
+  if (src < 0 || src >= count || dst < 0 || dst >= count) throw std::invalid_argument("no such host");
+  Route found;
+  self.platform->route(src, dst, found);
+  std::vector<std::string> names;
+  for (LinkId link : found.links) names.push_back(self.platform->router().link_name(link));
+  return nb::make_tuple(names, found.latency_s);
+}
+
+void bind_platform(nb::module_& module) {
+  nb::class_<BoundPlatform>(module, "Platform", "A machine for the engine, and the host of each rank.")
+      .def_prop_ro("host_count", [](const BoundPlatform& self) { return self.platform->host_count(); })
+      .def_prop_ro("link_count", [](const BoundPlatform& self) { return self.platform->link_count(); })
+      .def_prop_ro("rank_count", [](const BoundPlatform& self) { return self.rank_hosts.size(); })
+      .def_prop_ro("rank_hosts", [](const BoundPlatform& self) { return self.rank_hosts; })
+      .def("speed", [](const BoundPlatform& self, std::size_t rank) {
+             return self.platform->host(self.rank_hosts.at(rank)).speed_flops;
+           }, "rank"_a, "Flop/s of the core a rank runs on.")
+      .def("route", &route, "src"_a, "dst"_a, "Names of the links from host to host, and their latency (s).")
+      .def("__repr__", [](const BoundPlatform& self) { return self.platform->router().describe(); });
+  module.def("star", &star, "hosts"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
+             "sharing"_a, "backbone"_a.none() = nb::none(), "limiter"_a.none() = nb::none(),
+             "loopback"_a.none() = nb::none(),
+             "A star. backbone: (bytes/s, s, is fat pipe); limiter: bytes/s; loopback: (bytes/s, s).");
+}
+
+Model make_model(std::string name, double weight_s_bytes, const FactorTable& latency_factor,
+                 const FactorTable& bandwidth_factor, double tcp_gamma_bytes, bool cross_traffic,
+                 std::uint64_t detached_below_bytes, std::uint64_t eager_below_bytes,
+                 const CostTable& send_overhead, const CostTable& isend_overhead,
+                 const CostTable& recv_overhead, double wtime_s, double test_s, double iprobe_s) {
+  Model model;
+  model.name = std::move(name);
+  model.weight_s_bytes = weight_s_bytes;
+  model.latency_factor = to_factor(latency_factor);
+  model.bandwidth_factor = to_factor(bandwidth_factor);
+  model.tcp_gamma_bytes = tcp_gamma_bytes;
+  model.cross_traffic = cross_traffic;
+  model.detached_below_bytes = detached_below_bytes;
+  model.eager_below_bytes = eager_below_bytes;
+  model.send_overhead = to_cost(send_overhead);
+  model.isend_overhead = to_cost(isend_overhead);
+  model.recv_overhead = to_cost(recv_overhead);
+  model.wtime_s = wtime_s;
+  model.test_s = test_s;
+  model.iprobe_s = iprobe_s;
+  model.validate();
+  return model;
+}
+
+void bind_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model", "A network model: every number that turns a message into time.")
+      .def("__init__",
+           [](Model* self, std::string name, double weight_s_bytes, const FactorTable& latency_factor,
+              const FactorTable& bandwidth_factor, double tcp_gamma_bytes, bool cross_traffic,
+              std::uint64_t detached_below_bytes, std::uint64_t eager_below_bytes,
+              const CostTable& send_overhead, const CostTable& isend_overhead,
+              const CostTable& recv_overhead, double wtime_s, double test_s, double iprobe_s) {
+             new (self) Model(make_model(std::move(name), weight_s_bytes, latency_factor, bandwidth_factor,
+                                         tcp_gamma_bytes, cross_traffic, detached_below_bytes,
+                                         eager_below_bytes, send_overhead, isend_overhead, recv_overhead,
+                                         wtime_s, test_s, iprobe_s));
+           },
+           nb::kw_only(), "name"_a, "weight_s_bytes"_a, "latency_factor"_a, "bandwidth_factor"_a,
+           "tcp_gamma_bytes"_a, "cross_traffic"_a, "detached_below_bytes"_a, "eager_below_bytes"_a,
+           "send_overhead"_a, "isend_overhead"_a, "recv_overhead"_a, "wtime_s"_a, "test_s"_a, "iprobe_s"_a)
+      .def_ro("name", &Model::name)
+      .def_ro("cross_traffic", &Model::cross_traffic)
+      .def_ro("detached_below_bytes", &Model::detached_below_bytes)
+      .def_ro("eager_below_bytes", &Model::eager_below_bytes)
+      .def_ro("wtime_s", &Model::wtime_s)
+      .def_ro("test_s", &Model::test_s)
+      .def_ro("iprobe_s", &Model::iprobe_s)
+      .def_prop_ro("latency_factor", [](const Model& self) { return from_factor(self.latency_factor); })
+      .def_prop_ro("bandwidth_factor", [](const Model& self) { return from_factor(self.bandwidth_factor); })
+      .def_prop_ro("send_overhead", [](const Model& self) { return from_cost(self.send_overhead); })
+      .def_prop_ro("isend_overhead", [](const Model& self) { return from_cost(self.isend_overhead); })
+      .def_prop_ro("recv_overhead", [](const Model& self) { return from_cost(self.recv_overhead); })
+      .def("__repr__", [](const Model& self) { return "Model('" + self.name + "')"; });
+}
+
+const Registration platform_registration(10, bind_platform);
+const Registration model_registration(10, bind_model);
+
+}  // namespace
+}  // namespace labkit::bindings

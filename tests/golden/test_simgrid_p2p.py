@@ -1,0 +1,64 @@
+"""Predictions equal SimGrid 3.32's: every message program of tests/golden/simgrid, within 1e-6 relative at every mark.
+
+The figures are SimGrid's own (benchmarks/simgrid/goldens.py measured them); each file holds the platform, the
+command and the program. The programs of collectives are the messages of SimGrid's named algorithms.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.sim import models
+from labkit.sim.message_program import run_program
+from labkit.sim.xml_writer import platform_xml
+
+FILES = sorted((Path(__file__).parent / "simgrid").glob("*.json"))
+TOLERANCE = 1e-6
+
+
+def load(path: Path) -> dict[str, Any]:
+    golden: dict[str, Any] = json.loads(path.read_text())
+    return golden
+
+
+def test_there_are_goldens_of_every_kind() -> None:
+    names = {path.stem.split("-")[0] for path in FILES}
+    assert names >= {"pingpong", "pairs", "exchange", "blocking", "posted", "any", "alltoall", "allreduce", "bcast"}
+    assert all(load(path)["simgrid"] == "3.32" for path in FILES)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_mark_agrees(path: Path) -> None:
+    golden = load(path)
+    machine = lk.platform(golden["spec"])
+    model = models.get(golden["model"], **golden["options"])
+    got = run_program(golden["program"], golden["ranks"], machine, model)
+    assert [len(marks) for marks in got.marks] == [len(marks) for marks in golden["marks_s"]]
+    ours, theirs = np.concatenate(got.marks), np.concatenate(golden["marks_s"])
+    assert theirs.size
+    error = np.abs(ours - theirs) / theirs
+    worst = int(error.argmax())
+    assert error[worst] <= TOLERANCE, f"mark {worst}: labkit {ours[worst]!r} s, SimGrid {theirs[worst]!r} s"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.stem.startswith("pingpong")], ids=lambda path: path.stem)
+def test_every_single_round_trip_agrees(path: Path) -> None:
+    """Sums could hide an error of a small message behind the large ones: compare the differences too."""
+    golden = load(path)
+    got = run_program(
+        golden["program"], 2, lk.platform(golden["spec"]), models.get(golden["model"], **golden["options"])
+    )
+    ours, theirs = np.diff(got.marks[0], prepend=0.0), np.diff(golden["marks_s"][0], prepend=0.0)
+    np.testing.assert_allclose(ours, theirs, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_platform_written_today_is_the_one_that_was_measured(path: Path) -> None:
+    golden = load(path)
+    assert platform_xml(lk.platform(golden["spec"]), golden["ranks"]) == golden["platform_xml"]
