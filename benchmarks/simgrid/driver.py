@@ -44,25 +44,38 @@ def compile_interpreter(folder: Path) -> Path:
     return binary
 
 
-def run(program: str, ranks: int, platform: Platform, model: NetworkModel, folder: Path | None = None) -> Measured:
+def run(
+    program: str,
+    ranks: int,
+    platform: Platform,
+    model: NetworkModel,
+    folder: Path | None = None,
+    extra: tuple[str, ...] = (),
+) -> Measured:
     """One smpirun; without a folder, in a temporary one."""
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run(program, ranks, platform, model, Path(temporary))
+            return run(program, ranks, platform, model, Path(temporary), extra)
     options = smpirun_options(model)
     xml = platform_xml(platform, ranks)
-    for name, text in (("program.txt", program), ("platform.xml", xml), ("hosts.txt", host_file(platform, ranks))):
+    for name, text in (
+        ("program.txt", program),
+        ("platform.xml", xml),
+        ("hosts.txt", host_file(platform, ranks)),
+    ):
         (folder / name).write_text(text)
     largest = max((int(n) for n in re.findall(r"\d+", program)), default=0)
     buffer = str(min(largest, 1 << 25) + 1)
     command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
-               "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *ALGORITHMS]),
+               "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *ALGORITHMS, *extra]),
                str(compile_interpreter(folder)), "program.txt", buffer]  # fmt: skip
     begin = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     took = time.perf_counter() - begin
     if done.returncode:
-        raise RuntimeError(f"smpirun failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        raise RuntimeError(
+            f"smpirun failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        )
     marks: list[list[float]] = [[] for _ in range(ranks)]
     for rank, index, at in re.findall(r"^@ (\d+) (\d+) (\S+)$", done.stdout, re.MULTILINE):
         assert len(marks[int(rank)]) == int(index)

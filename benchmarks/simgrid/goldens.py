@@ -1,4 +1,6 @@
-"""Measures SimGrid once and writes the goldens: python benchmarks/simgrid/goldens.py [NAME ...] (a substring each).
+"""Measures SimGrid once and writes the goldens.
+
+``python benchmarks/simgrid/goldens.py [PART_OF_A_NAME ...]``; without arguments all of them.
 
 Needs smpirun and smpicc of SimGrid 3.32 (Debian: libsimgrid-dev). Regenerating needs a reason in the commit.
 """
@@ -22,7 +24,9 @@ def regenerate(wanted: list[str]) -> None:
         for case in all_cases():
             if wanted and not any(word in case.name for word in wanted):
                 continue
-            got = driver.run(case.program, case.ranks, case.platform, case.network_model, Path(folder))
+            got = driver.run(
+                case.program, case.ranks, case.platform, case.network_model, Path(folder), case.simgrid
+            )
             path = GOLDEN / f"{case.name}.json"
             path.write_text(json.dumps({
                 "name": case.name, "simgrid": driver.version(), "command": got.command.replace(folder, "."),

@@ -70,14 +70,22 @@ bool Engine::wait_any(Rank rank, std::span<const RequestId> ids) {
 
 std::size_t Engine::any_index(Rank rank) const { return parts_->details.at(rank).any_index; }
 
-/// Takes the first complete request of the list; otherwise marks them all as waited for.
+/// Takes the first send of the list whose owner went on, as SimGrid does, else the first complete
+/// request; otherwise marks them all as waited for.
 bool Engine::Parts::try_any(Rank r) {
   Detail& detail = details[r];
+  std::size_t found = detail.any.size();
   for (std::size_t i = 0; i < detail.any.size(); ++i) {
     if (detail.any[i].is_null()) continue;
-    Request& request = live(detail.any[i]);
+    const Request& request = live(detail.any[i]);
     if (!is_over(request)) continue;
-    detail.any_index = i;
+    const bool is_gone_on = request.kind == RequestKind::send && request.is_detached;
+    if (is_gone_on || found == detail.any.size()) found = i;
+    if (is_gone_on) break;
+  }
+  if (found < detail.any.size()) {
+    Request& request = live(detail.any[found]);
+    detail.any_index = found;
     if (request.state == RequestState::complete) charge(rank(r), request);
     return true;
   }

@@ -1,7 +1,8 @@
-"""Message programs: the sends, receives, waits and sleeps of every rank as text, run on the engine without Python.
+"""Message programs: every rank's sends, receives, waits and sleeps as text, run without Python ranks.
 
-The text is also what ``benchmarks/simgrid/interpret.c`` runs under SMPI, so that both simulators are given the very
-same program. One line a rank, ``3: send 0 7 1024; mark``, or one line for all ranks without their own, ``*: ...``::
+The text is also what ``benchmarks/simgrid/interpret.c`` runs under SMPI, so that both simulators are given
+the very same program. One line a rank, ``3: send 0 7 1024; mark``, or one for all ranks without their own,
+``*: ...``::
 
     sleep NS                              send|ssend DST TAG BYTES           recv SRC TAG BYTES
     isend|issend SLOT DST TAG BYTES       irecv SLOT SRC TAG BYTES           wait SLOT
@@ -9,8 +10,8 @@ same program. One line a rank, ``3: send 0 7 1024; mark``, or one line for all r
     sendrecv DST TAG BYTES SRC TAG BYTES  wtime                              mark
     allreduce BYTES                       alltoall BYTES (per block)         bcast BYTES ROOT
 
-SRC and TAG may be -1 (any). A mark notes the rank's clock. The collectives stand for the messages of SimGrid's
-algorithms rdb, pair and binomial_tree.
+SRC and TAG may be -1 (any). A mark notes the rank's clock. The collectives stand for the messages of
+SimGrid's algorithms rdb, pair and binomial_tree.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ def encode(program: str, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int6
     for line in filter(None, map(str.strip, program.splitlines())):
         head, colon, text = line.partition(":")
         if not colon or not (head == "*" or head.isdigit()):
-            raise DataError(f"line {line[:40]!r} of a message program does not begin with a rank or *, and a colon")
+            raise DataError(
+                f"line {line[:40]!r} of a message program does not begin with a rank or *, and a colon"
+            )
         if head == "*":
             of_all = text
         elif int(head) >= ranks or int(head) in own:
@@ -184,7 +187,11 @@ def encode(program: str, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def run_program(
-    program: str, ranks: int, platform: Platform, model: str | NetworkModel | None = None, keep_messages: bool = False
+    program: str,
+    ranks: int,
+    platform: Platform,
+    model: str | NetworkModel | None = None,
+    keep_messages: bool = False,
 ) -> Outcome:
     """Run a message program on a simulated machine.
 
@@ -221,7 +228,13 @@ def run_program(
     got = _kernels.run_message_program(platform.build(ranks), chosen.build(), code, offsets, keep_messages)
     if got["unfinished"]:
         some = ", ".join(map(str, got["unfinished"][:8]))
-        raise DeadlockError(f"{len(got['unfinished'])} of {ranks} ranks wait for messages that never come: {some}")
+        raise DeadlockError(
+            f"{len(got['unfinished'])} of {ranks} ranks wait for messages that never come: {some}"
+        )
     return Outcome(
-        np.array(got["finish_s"]), got["marks"], got["messages"], got["bytes"], [tuple(r) for r in got["records"]]
+        np.array(got["finish_s"]),
+        got["marks"],
+        got["messages"],
+        got["bytes"],
+        [tuple(r) for r in got["records"]],
     )

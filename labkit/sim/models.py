@@ -119,9 +119,7 @@ def _check_table(model: NetworkModel, name: str, width: int) -> None:
     if any(len(row) != width for row in table):
         raise PlatformError(f"model {model.name!r}: each row of {name} has {width} numbers, got {table}")
     thresholds = [row[0] for row in table]
-    if any(b <= a for a, b in pairwise(thresholds)) or any(
-        t < 0 for t in thresholds
-    ):
+    if any(b <= a for a, b in pairwise(thresholds)) or any(t < 0 for t in thresholds):
         raise PlatformError(
             f"model {model.name!r}: thresholds of {name} must ascend from 0 on, got {thresholds}"
         )

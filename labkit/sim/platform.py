@@ -173,8 +173,8 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform) -> Platform:
     ----------
     spec_or_file : str, path or Platform
         ``star:64``, ``star`` (grows with the ranks), options behind commas as in
-        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``; or a TOML file with `spec` and, if wanted, `name` and
-        `source`. A Platform is handed back as it is.
+        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``; or a TOML file with `spec` and, if wanted,
+        `name` and `source`. A Platform is handed back as it is.
 
     Returns
     -------

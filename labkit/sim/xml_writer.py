@@ -62,7 +62,10 @@ def platform_xml(platform: Platform, ranks: int) -> str:
     if s.limiter is not None:
         attributes["limiter_link"] = f"{_number(s.limiter)}Bps"
     if s.loopback_bw is not None:
-        attributes |= {"loopback_bw": f"{_number(s.loopback_bw)}Bps", "loopback_lat": f"{_number(s.loopback_lat or 0.0)}s"}
+        attributes |= {
+            "loopback_bw": f"{_number(s.loopback_bw)}Bps",
+            "loopback_lat": f"{_number(s.loopback_lat or 0.0)}s",
+        }
     body = "\n           ".join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
     return (
         "<?xml version='1.0'?>\n"
@@ -87,8 +90,8 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     Returns
     -------
     list of str
-        Items such as ``network/model:SMPI``. SimGrid's own model is chosen by name wherever there is one, so that
-        a comparison also checks labkit's tables; what differs from that name is written out.
+        Items such as ``network/model:SMPI``. SimGrid's own model is chosen by name wherever there is one, so
+        that a comparison also checks labkit's tables; what differs from that name is written out.
     """
     model = get(model)
     name = model.name.partition("(")[0]
@@ -107,7 +110,11 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     ):
         if table != plain:
             items.append(f"smpi/{key}:" + ";".join(f"{t:g}:{_number(f)}" for t, f in table))
-    for key, cost in (("os", model.send_overhead), ("ois", model.isend_overhead), ("or", model.recv_overhead)):
+    for key, cost in (
+        ("os", model.send_overhead),
+        ("ois", model.isend_overhead),
+        ("or", model.recv_overhead),
+    ):
         if cost:
             items.append(f"smpi/{key}:" + ";".join(f"{t}:{_number(a)}:{_number(b)}" for t, a, b in cost))
     items += [
