@@ -14,8 +14,8 @@ __all__ = ["Case", "all_cases"]
 
 #: Around every threshold of the tables (less the 16 bytes of envelope) and of the protocols, up to 16 MiB.
 SIZES = sorted(
-    {1, 8, 64, 100, 1000, 4096, 10_000, 20_000, 40_000, 65_535, 65_536, 65_537, 100_000, 2**17, 327_680, 2**20,
-     2**22, 2**24}
+    {1, 8, 64, 100, 1000, 4096, 10_000, 20_000, 40_000, 65_535, 65_536, 65_537, 100_000, 2**17, 327_680,
+     2**20, 2**22, 2**24}
     | {t - 16 + d for t in (257, 732, 1426, 3484, 5776, 9376, 15_424, 65_472) for d in (0, 1)}
 )  # fmt: skip
 STAR = "star:{p},bw=1.25GBps,lat=1us"

@@ -65,7 +65,7 @@ def test_two_receives_facing_each_other_are_a_deadlock() -> None:
 
 @pytest.mark.parametrize("size", [8, 2**20])
 def test_flat_against_binomial_broadcast(size: int) -> None:
-    """With free start-ups a flat broadcast of 8 bytes wins, which no real machine shows; under lab it loses."""
+    """With free start-ups a flat broadcast of 8 bytes wins, as on no real machine; under lab it loses."""
     p, star = 128, lk.platform("star:128,bw=1Gbps,lat=24us")
     flat = f"*: recv 0 0 {size}\n0: " + "; ".join(f"send {r} 0 {size}" for r in range(1, p))
     times = {
