@@ -1,7 +1,7 @@
 """Sample sort: sort locally, let a sample of the keys choose p - 1 splitters, send every key once, merge.
 
 Every rank sorts its keys and cuts them into blocks of equal length; one key stands for each block. The root
-merges these samples and takes the ones that divide their weight evenly as splitters. The splitters cut every
+merges these samples and takes those that divide their weight evenly as splitters. The splitters cut every
 rank's sorted keys into p pieces, piece j goes to rank j, and rank j merges what it receives.
 
 Cost, for n keys on p ranks with oversampling a and latency alpha, key time beta::
@@ -20,9 +20,9 @@ Properties
     Order: NumPy's, made total (`labkit.local.codes`): NaNs last, -0.0 directly before 0.0. Equal keys are
     identical bit patterns, so stability is not a question; no pattern is lost, NaN payloads included.
     Balance: no rank ends with more than `largest_block` keys, which is below (1 + (1 + 1/p)/a) n/p + 1,
-    whatever the keys: all equal, skewed, or all on one rank. With a ``seed`` each sample is a random key of
-    its block, and the excess over n/p is above ``2 w (1 + sqrt(p/2 ln(2 p/q)))`` only with probability q,
-    where w = ceil(n / (a p^2)) is the block length.
+    whatever the keys: all equal, skewed, or all on one rank. That is the worst case; usual inputs stay
+    within 1.2 n/p. With a ``seed`` each sample is a random key of its block, and some rank exceeds
+    n/p + 2 w (1 + sqrt(p/2 ln(2 p/q))), w = ceil(n / (a p^2)), only with probability q (Hoeffding).
     Memory: the root holds up to (a p + 1) p samples.
 
 Reference
@@ -60,6 +60,8 @@ __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
 ROOT = 0
+#: its fractional part, times 2**32
+GOLDEN_RATIO = 0x9E3779B9
 
 
 class Splitters(NamedTuple):
@@ -93,7 +95,7 @@ def sample_sort(
     oversampling : float
         The number a > 0: a rank that holds n/p keys gives about a * p samples. More samples, better balance.
     seed : int, optional
-        Draw each sample at random from its block instead of taking the block's middle.
+        Draw each sample at random from its block: keys made to defeat fixed places cannot know it.
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
         (`labkit.testing.check_sorted`, two small collectives).
@@ -141,9 +143,10 @@ def block_length(n: int, p: int, oversampling: float) -> int:
 def largest_block(n: int, p: int, oversampling: float) -> int:
     """Return the number of keys that no rank's result exceeds (without a seed), whatever the keys.
 
-    A rank's keys up to a splitter and the weight of its samples up to there differ by the part of a block
-    beyond its middle: over p ranks and a bucket's two splitters by at most p (w - 1). A splitter's weight
-    misses its target by at most w - 1.
+    Let w be the block length. The weight of a rank's samples up to a splitter and the number of its keys up
+    to there differ by part of one block: what follows the last of these samples, less what precedes the
+    next. That is at most w - 1 from one extreme to the other, so at most p (w - 1) for a bucket between two
+    splitters; and a splitter's weight misses its target by at most w - 1.
     """
     return -(-n // p) + (p + 1) * (block_length(n, p, oversampling) - 1)
 
@@ -155,12 +158,17 @@ def block_bounds(n_local: int, block: int) -> Counts:
 
 
 def sample_positions(n_local: int, block: int, seed: int | None, rank: int) -> Counts:
-    """Choose one position in every block: its middle, or with a seed any of its positions."""
+    """Choose one position in every block: the same place in all of a rank's blocks, or with a seed any place.
+
+    The place moves from rank to rank by the golden ratio, so that on any ranks whose keys are alike the
+    samples divide the keys evenly; the same place everywhere would make them coincide.
+    """
     bounds = block_bounds(n_local, block)
+    lengths = np.diff(bounds)
     if seed is None:
-        return (bounds[:-1] + bounds[1:]) // 2
-    raw = np.random.PCG64([seed, rank]).random_raw(len(bounds) - 1)
-    return bounds[:-1] + (raw % np.diff(bounds).astype(np.uint64)).astype(np.int64)
+        return bounds[:-1] + (lengths * (rank * GOLDEN_RATIO % (1 << 32)) >> 32)
+    raw = np.random.PCG64([seed, rank]).random_raw(len(lengths))
+    return bounds[:-1] + (raw % lengths.astype(np.uint64)).astype(np.int64)
 
 
 def choose_splitters(comm: Any, samples: Keys, lengths: Counts, block: int) -> Splitters:
@@ -176,21 +184,21 @@ def choose_splitters(comm: Any, samples: Keys, lengths: Counts, block: int) -> S
 
 
 def pick(samples: Keys, counts: Counts, lengths: Counts, block: int) -> Splitters:
-    """Pick the samples at which the weight of all samples so far reaches 1/p, 2/p, ... of the whole.
+    """Pick the samples up to which about 1/p, 2/p, ... of all keys come.
 
     A sample weighs as many keys as its block. Samples arrive in the order of (rank, place), so merging
     them with ties by position orders them by (key, rank, place).
     """
     p = len(lengths)
+    if len(samples) == 0:
+        return Splitters(np.zeros(p - 1, np.int64), np.full(p - 1, -1), np.zeros(p - 1, np.int64))
     owners = np.repeat(np.arange(p), counts)
     numbers = np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)
     weights = np.concatenate([np.diff(block_bounds(int(n), block)) for n in lengths])
     order = local.merge_order(samples, counts)
-    weight_so_far = np.cumsum(weights[order])
-    if len(samples) == 0:
-        return Splitters(np.zeros(p - 1, np.int64), np.full(p - 1, -1), np.zeros(p - 1, np.int64))
+    keys_up_to = np.cumsum(weights[order])
     targets = -(-np.arange(1, p) * int(lengths.sum()) // p)
-    chosen = order[np.searchsorted(weight_so_far, targets)]
+    chosen = order[np.searchsorted(keys_up_to, targets)]
     return Splitters(samples[chosen].astype(np.int64), owners[chosen], numbers[chosen])
 
 
