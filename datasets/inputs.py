@@ -56,7 +56,7 @@ class Place:
 
     @property
     def n(self) -> int:
-        """This rank's number of keys."""
+        """The number of keys of this rank."""
         return self.lengths[self.rank]
 
     @property
@@ -72,7 +72,7 @@ class Place:
 
     @cached_property
     def own(self) -> np.random.PCG64:
-        """This rank's stream of bits."""
+        """The stream of bits of this rank."""
         return np.random.PCG64([self.seed, 1 + self.rank])
 
     @cached_property
@@ -120,7 +120,7 @@ def gaussian(place: Place) -> Keys:
 
 
 def all_equal(place: Place) -> Keys:
-    """One value only: without tie-breaking every key goes to one rank, and windows in key space never close."""
+    """One value only: without tie-breaking all go to one rank, and windows in key space never close."""
     return place.small(np.ones(place.n))
 
 
@@ -140,7 +140,7 @@ def g_group(place: Place, group: int | None = None) -> Keys:
 
 
 def staggered(place: Place) -> Keys:
-    """All of a rank's keys belong to one other rank: the exchange is a permutation, no link is shared fairly."""
+    """All keys of a rank belong to one other rank: the exchange is a permutation of whole blocks."""
     i, p = place.rank, place.ranks
     return place.in_slices(min(2 * i + 1, p - 1) if i < p // 2 else 2 * (i - p // 2))
 
@@ -159,7 +159,7 @@ def deterministic_duplicates(place: Place) -> Keys:
 
 
 def _halving_levels(place: Place) -> NDArray[np.int64]:
-    """log2 n on the first half of the ranks, log2(n/2) on the next quarter, ...; the last rank by its keys."""
+    """log2 n on the first half of the ranks, log2(n/2) on the next quarter, ...; likewise within the last."""
     if place.rank < place.ranks - 1:
         return np.full(place.n, _log2(place.total >> _level(place.rank, place.ranks)))
     first = max(place.total // place.ranks, 1)
@@ -199,7 +199,7 @@ def zipf(place: Place, values: int = 100, exponent: int = 1) -> Keys:
 
 
 def all_to_one(place: Place) -> Keys:
-    """Each rank's keys go to one rank, its last key to rank 0: a naive exchange floods rank 0 with messages."""
+    """Each rank sends its keys to one rank, its last key to rank 0: naive exchanges flood rank 0."""
     target = np.full(place.n, place.ranks - 1 - place.rank)
     target[-1:] = 0
     return place.in_slices(target)
@@ -235,7 +235,7 @@ def worst_regular(place: Place) -> Keys:
 
 
 def bit_patterns(place: Place) -> Keys:
-    """Every bit pattern of the dtype alike: for floats NaNs of both signs, infinities, subnormals, both zeros."""
+    """Every bit pattern of the dtype: for floats NaNs of both signs, infinities, subnormals, both zeros."""
     if place.dtype.kind == "b":
         return uniform(place)
     words = place.words() >> np.uint64(64 - 8 * place.dtype.itemsize)
