@@ -123,7 +123,7 @@ void Engine::Parts::caught_up(Rank r) {
 }
 
 bool Engine::probe(Rank rank, Rank source, std::int32_t tag, Context context, Envelope& out) const {
-  const Parts& parts = *parts_;
+  Parts& parts = *parts_;  // a long queue may build an index
   const std::uint32_t index = parts.matching.find_send(rank, source, tag, context);
   if (index == kNone) return false;
   const Request& send = parts.slab.at(index);

@@ -1,85 +1,108 @@
 #include "labkit/matching.hpp"
 
 namespace labkit {
-namespace {
 
-/// Does a receive posted as (source, tag, context) fit a message?
-bool fits(Rank source, std::int32_t tag, Context context, const Request& send) {
-  return context == send.context && (source == kAnySource || source == send.owner) &&
-         (tag == kAnyTag || tag == send.tag);
-}
+Matching::Matching(RequestSlab& slab, std::size_t ranks) : slab_(slab), queues_(2 * ranks) {}
 
-}  // namespace
-
-Matching::Matching(RequestSlab& slab, std::size_t ranks)
-    : slab_(slab), receives_(ranks), sends_(ranks) {}
-
-void Matching::append(List& list, std::uint32_t index) {
+void Matching::append(Queue& queue, std::uint32_t index) {
   Request& request = slab_.at(index);
-  request.previous = list.tail;
+  request.previous = queue.tail;
   request.next = kNone;
   request.is_unmatched = true;
-  if (list.tail == kNone) {
-    list.head = index;
+  request.order = order_++;
+  if (queue.tail == kNone) {
+    queue.head = index;
   } else {
-    slab_.at(list.tail).next = index;
+    slab_.at(queue.tail).next = index;
   }
-  list.tail = index;
+  queue.tail = index;
+  ++queue.length;
+  if (queue.index != kNone) {
+    indexes_[queue.index]->add(index);
+  } else if (queue.length > kLong) {
+    make_index(queue);
+  }
 }
 
-void Matching::unlink(List& list, std::uint32_t index) {
+void Matching::unlink(Queue& queue, std::uint32_t index) {
   Request& request = slab_.at(index);
+  if (queue.index != kNone) indexes_[queue.index]->remove(index);
   request.is_unmatched = false;
   if (request.previous == kNone) {
-    list.head = request.next;
+    queue.head = request.next;
   } else {
     slab_.at(request.previous).next = request.next;
   }
   if (request.next == kNone) {
-    list.tail = request.previous;
+    queue.tail = request.previous;
   } else {
     slab_.at(request.next).previous = request.previous;
+  }
+  --queue.length;
+  if (queue.length == 0 && queue.index != kNone) {
+    indexes_[queue.index].reset();
+    free_indexes_.push_back(queue.index);
+    queue.index = kNone;
+  }
+}
+
+void Matching::make_index(Queue& queue) {
+  if (free_indexes_.empty()) {
+    queue.index = static_cast<std::uint32_t>(indexes_.size());
+    indexes_.emplace_back();
+  } else {
+    queue.index = free_indexes_.back();
+    free_indexes_.pop_back();
+  }
+  indexes_[queue.index] = std::make_unique<MatchIndex>(slab_);
+  for (std::uint32_t i = queue.head; i != kNone; i = slab_.at(i).next) {
+    indexes_[queue.index]->add(i);
   }
 }
 
 std::uint32_t Matching::take_receive(const Request& send) {
-  List& list = receives_[static_cast<std::size_t>(send.peer)];
-  for (std::uint32_t i = list.head; i != kNone; i = slab_.at(i).next) {
-    const Request& receive = slab_.at(i);
-    if (!fits(receive.peer, receive.tag, receive.context, send)) continue;
-    unlink(list, i);
-    return i;
+  Queue& queue = receives(send.peer);
+  const MatchKey message = key_of(send);
+  std::uint32_t found = kNone;
+  if (queue.index != kNone) {
+    found = indexes_[queue.index]->oldest_for_message(message);
+  } else {
+    for (std::uint32_t i = queue.head; i != kNone && found == kNone; i = slab_.at(i).next) {
+      if (fits(key_of(slab_.at(i)), message)) found = i;
+    }
+  }
+  if (found != kNone) unlink(queue, found);
+  return found;
+}
+
+std::uint32_t Matching::find_in_sends(Queue& queue, const MatchKey& pattern) {
+  if (queue.index != kNone) {
+    return indexes_[queue.index]->oldest_for_pattern(pattern, queue.head);
+  }
+  for (std::uint32_t i = queue.head; i != kNone; i = slab_.at(i).next) {
+    if (fits(pattern, key_of(slab_.at(i)))) return i;
   }
   return kNone;
 }
 
-std::uint32_t Matching::find_send(Rank rank, Rank source, std::int32_t tag, Context context) const {
-  const List& list = sends_[static_cast<std::size_t>(rank)];
-  for (std::uint32_t i = list.head; i != kNone; i = slab_.at(i).next) {
-    if (fits(source, tag, context, slab_.at(i))) return i;
-  }
-  return kNone;
+std::uint32_t Matching::find_send(Rank rank, Rank source, std::int32_t tag, Context context) {
+  return find_in_sends(sends(rank), {source, tag, context});
 }
 
 std::uint32_t Matching::take_send(const Request& receive) {
-  const std::uint32_t index = find_send(receive.owner, receive.peer, receive.tag, receive.context);
-  if (index != kNone) unlink(sends_[static_cast<std::size_t>(receive.owner)], index);
-  return index;
+  Queue& queue = sends(receive.owner);
+  const std::uint32_t found = find_in_sends(queue, key_of(receive));
+  if (found != kNone) unlink(queue, found);
+  return found;
 }
 
-void Matching::add_receive(std::uint32_t index) {
-  append(receives_[static_cast<std::size_t>(slab_.at(index).owner)], index);
-}
+void Matching::add_receive(std::uint32_t index) { append(receives(slab_.at(index).owner), index); }
 
-void Matching::add_send(std::uint32_t index) {
-  append(sends_[static_cast<std::size_t>(slab_.at(index).peer)], index);
-}
+void Matching::add_send(std::uint32_t index) { append(sends(slab_.at(index).peer), index); }
 
 void Matching::remove(std::uint32_t index) {
   const Request& request = slab_.at(index);
-  List& list = request.kind == RequestKind::send ? sends_[static_cast<std::size_t>(request.peer)]
-                                                 : receives_[static_cast<std::size_t>(request.owner)];
-  unlink(list, index);
+  unlink(request.kind == RequestKind::send ? sends(request.peer) : receives(request.owner), index);
 }
 
 }  // namespace labkit

@@ -45,6 +45,7 @@ struct Request {
   Time posted_s = 0.0;         ///< the owner's clock when it was posted, overhead included
   Time sender_posted_s = 0.0;  ///< receive: the matched send's posted_s
   Time start_s = 0.0;          ///< when the flow started
+  std::uint64_t order = 0;     ///< of entering its matching queue
   Rank owner = -1;
   Rank peer = -1;              ///< as posted: destination, or source (may be kAnySource)
   std::int32_t tag = 0;        ///< as posted (a receive's may be kAnyTag)
@@ -54,6 +55,7 @@ struct Request {
   std::uint32_t partner = kNone;  ///< slot of the matched request while both live
   std::uint32_t next = kNone;     ///< intrusive list links of the matching queues
   std::uint32_t previous = kNone;
+  std::uint32_t chain = kNone;    ///< next of the same (source, tag, context) in a long queue's index
   std::uint32_t generation = 0;
   std::uint32_t flow = kNone;
   RequestKind kind = RequestKind::send;
