@@ -15,6 +15,7 @@ from labkit.run.result import Run
 
 __all__ = [
     "check_limit",
+    "check_platform",
     "check_program",
     "check_ranks",
     "check_repeats",
@@ -31,7 +32,7 @@ def run(
     *,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    model: str | None = None,
+    model: Any = None,
     trace: bool = False,
     timeout_s: float | None = 60.0,
     seed: int = 0,
@@ -53,7 +54,7 @@ def run(
         ``"mpi"`` for real MPI on this host; anything else is a platform: ``"star:64"``, ...
     args, kwargs
         Arguments of the program after the communicator, the same for every rank.
-    model : str, optional
+    model : str or NetworkModel, optional
         Network model of a simulated run (default: the platform's, else ``lab``).
     trace : bool
         Record a trace.
@@ -98,11 +99,12 @@ def run(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
             repeats=repeats, **options,
         )  # fmt: skip
-    if isinstance(on, str) and on.strip().lower() in ("slurm",):
-        raise MachineError(f'on={on!r} is not built yet; use on="mpi" or a platform such as "star:64"')
+    if options:
+        raise MachineError(f"a simulated run has no option {', '.join(map(repr, sorted(options)))}")
+    on = check_platform(on, int(ranks), model, coll)
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
-        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None, **options,
+        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
     )  # fmt: skip
 
 
@@ -164,6 +166,28 @@ def check_repeats(repeats: Any) -> None:
     """Refuse a number of repetitions that is not a whole number of at least 1."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+
+
+def check_platform(on: Any, ranks: int, model: Any, coll: Mapping[str, str] | None) -> Any:
+    """Refuse a platform that is not known or too small, and a model or an algorithm that is not known.
+
+    Returns
+    -------
+    Platform
+        The platform.
+    """
+    from labkit import registry
+    from labkit.sim import models, platform
+
+    if isinstance(on, str) and on.strip().lower() == "slurm":
+        raise MachineError(f'on={on!r} is not built yet; use on="mpi" or a platform such as "star:64"')
+    machine = platform(on)
+    machine.hosts_for(ranks)
+    if isinstance(model, str):
+        models.get(model)
+    for problem, name in (coll or {}).items():
+        registry.get(problem, name)
+    return machine
 
 
 def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:

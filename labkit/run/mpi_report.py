@@ -39,7 +39,8 @@ class Frame:
     def text(self) -> str:
         """Show the frame as Python does, with its source line where that is known."""
         source = linecache.getline(self.file, self.line).strip()
-        return f'File "{self.file}", line {self.line}, in {self.name}' + (f"\n    {source}" if source else "")
+        where = f'  File "{self.file}", line {self.line}, in {self.name}'
+        return f"{where}\n    {source}" if source else where
 
 
 def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
@@ -169,7 +170,7 @@ def _where_everybody_was(job: Job, done: list[bool], timeout_s: float | None) ->
             continue
         shown = place[-SHOWN_FRAMES:]
         lines.append(f"{who}:" + (" ..." if len(shown) < len(place) else ""))
-        lines += ["  " + line for frame in shown for line in frame.text().splitlines()]
+        lines += [frame.text() for frame in shown]
     if len(places) > SHOWN_RANKS:
         lines.append(f"... and {len(places) - SHOWN_RANKS} more places")
     return "\n".join(lines)

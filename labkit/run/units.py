@@ -72,5 +72,4 @@ def format_bytes(value: float | None) -> str:
 
 
 def _three_digits(value: float) -> str:
-    text = f"{value:.3g}"
-    return f"{float(text):.0f}" if "e" in text else text
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

@@ -1,0 +1,148 @@
+"""Choose the command, run it, and turn what it raises into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from labkit.errors import DeadlockError, LabkitError, PlatformError, RankError, TimeLimitError
+
+__all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
+
+#: the commands, each a module of this package
+COMMANDS = {
+    "run": "run an mpi4py script on a simulated machine or on real MPI",
+    "judge": "fit measurements and judge them against an expectation",
+    "demo": "sort real data on both machines, fit, judge, draw demo.html",
+    "lab": "open JupyterLab on the course",
+    "doctor": "say what works here, and how to mend what does not",
+}
+
+EXIT_CODES = """\
+exit codes:
+  0    it worked (judge: the expectation is met)
+  1    the program failed on a rank (judge: no match; doctor: something is broken)
+  2    the command line is wrong (judge: undecided)
+  3    bad input or machine: unknown platform, ranks out of range, unreadable file, no MPI
+  4    deadlock
+  5    the time limit was reached
+  130  interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; default: ``sys.argv[1:]``.
+
+    Returns
+    -------
+    int
+        The exit code, see `EXIT_CODES`.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = _parser(argv).parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, version, or what is wrong
+        return int(stop.code or 0)
+    if arguments.command is None:
+        _parser([]).print_help(sys.stderr)
+        return 2
+    try:
+        return _execute(arguments)
+    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing may be flushed into it any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    try:
+        code = int(_module(arguments.command).execute(arguments))
+        sys.stdout.flush()
+        return code
+    except LabkitError as error:
+        return _report(error, arguments)
+    except KeyboardInterrupt:
+        print(f"labkit {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if arguments.debug:
+            raise
+        return _report(error, arguments)
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, RankError):
+        return 1
+    if isinstance(error, DeadlockError):
+        return 4
+    if isinstance(error, TimeLimitError):
+        return 5
+    return 3
+
+
+def _report(error: Exception, arguments: argparse.Namespace) -> int:
+    """Print one line about what was refused; the report of a failed program is longer."""
+    code = exit_code(error)
+    if arguments.debug:
+        traceback.print_exception(error)
+    message = _message(error)
+    if getattr(arguments, "json", False):
+        failure: dict[str, Any] = {"kind": type(error).__name__, "message": message}
+        if isinstance(error, RankError):
+            failure |= {"rank": error.rank, "traceback": error.traceback}
+        print(json.dumps({"exit": code, "error": failure, "output": getattr(error, "output", [])}))
+    sys.stdout.flush()
+    print(f"labkit {arguments.command}: {message}", file=sys.stderr)
+    return code
+
+
+def _message(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, RankError | DeadlockError | TimeLimitError):
+        return text
+    if isinstance(error, PlatformError):  # the lines below the first point at the place in the specification
+        return text.splitlines()[0]
+    text = " ".join(text.split())
+    return text if isinstance(error, LabkitError) else f"{type(error).__name__}: {text} (--debug shows where)"
+
+
+def _parser(argv: list[str]) -> argparse.ArgumentParser:
+    from labkit import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="labkit",
+        description="Engineer parallel algorithms on real and on simulated machines.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"labkit {__version__}")
+    parser.set_defaults(debug=False)
+    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        command.add_argument("--debug", action="store_true", help="show labkit's own traceback of an error")
+        if name == chosen:  # the others are not even imported: a command starts in a blink
+            _module(name).configure(command)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"labkit.cli.{name}")

@@ -1,0 +1,128 @@
+"""``labkit run``: an unmodified mpi4py script on a simulated machine, or on real MPI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from typing import Any
+
+from labkit.errors import MachineError, ProgramError
+from labkit.run.result import Run
+
+__all__ = ["configure", "execute"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit run``."""
+    parser.usage = "labkit run -n RANKS [--on MACHINE] [options] program.py [arguments of the program]"
+    add = parser.add_argument
+    add("program", help="the script")
+    add("arguments", nargs=argparse.REMAINDER, help="its own arguments: everything behind the script")
+    add("-n", "--ranks", type=int, required=True, metavar="RANKS", help="number of ranks")
+    add("--on", default="star", metavar="MACHINE",
+        help="mpi, or a platform such as star:64 (default: star, with a host for each rank)")  # fmt: skip
+    add("--model", metavar="NAME", help="network model: lab (default), smpi, lv08, cm02, raw")
+    add("--no-crosstraffic", action="store_true", help="acknowledgements load no link")
+    add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
+        help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip
+    add(
+        "--timeout",
+        default="60",
+        metavar="SECONDS",
+        help="limit of host time (default 60; none for no limit)",
+    )
+    add("--seed", type=int, default=0, help="seeds random and numpy.random of each rank (default 0)")
+    add("--trace", action="store_true", help="record a trace")
+    add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
+    from labkit.run.front import run
+
+    try:
+        result = run(
+            arguments.program,
+            arguments.ranks,
+            arguments.on,
+            args=arguments.arguments,
+            model=_model(arguments),
+            coll=_collectives(arguments.coll),
+            timeout_s=_limit(arguments.timeout),
+            seed=arguments.seed,
+            trace=arguments.trace,
+            **({"mpi": arguments.mpi} if arguments.mpi else {}),
+        )
+    except Exception as error:
+        if not arguments.json:  # what the ranks had printed belongs before the report
+            print("".join(getattr(error, "output", [])), end="")
+            sys.stdout.flush()
+        raise
+    if arguments.json:
+        print(json.dumps(record(result)))
+        return 0
+    print(result.printed(), end="")
+    sys.stdout.flush()
+    print(f"labkit run: {result!r}", file=sys.stderr)
+    return 0
+
+
+def record(run: Run) -> dict[str, Any]:
+    """Return what ``--json`` prints: plain data only, None for what the machine does not measure."""
+    return {
+        "program": run.program,
+        "ranks": run.ranks,
+        "on": run.on,
+        "model": run.model,
+        "makespan_s": run.makespan_s if math.isfinite(run.makespan_s) else None,
+        "messages": run.messages,
+        "bytes": run.bytes,
+        "host_seconds": run.host_seconds,
+        "phases": [
+            {"phase": name, "entries": entries, "max_s": largest, "mean_s": mean, "imbalance": imbalance}
+            for name, entries, largest, mean, imbalance in run.phase_rows()
+        ],
+        "output": run.output,
+        "notes": run.notes,
+        "is_valid": run.is_valid,
+        "machine": {key: value for key, value in run.machine.items() if _is_plain(value)},
+        "exit": 0,
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _collectives(words: list[str]) -> dict[str, str] | None:
+    chosen = {}
+    for word in words:
+        problem, sign, name = word.partition("=")
+        if not (problem and sign and name):
+            raise ProgramError(f"--coll takes PROBLEM=NAME, as in allreduce=ring; got {word!r}")
+        chosen[problem] = name
+    return chosen or None
+
+
+def _limit(word: str) -> float | None:
+    if word.strip().lower() == "none":
+        return None
+    try:
+        return float(word)
+    except ValueError:
+        raise MachineError(f"--timeout takes a number of seconds or none, got {word!r}") from None
+
+
+def _model(arguments: argparse.Namespace) -> Any:
+    """Return the model to use: its name, or the changed model without cross-traffic."""
+    if not arguments.no_crosstraffic:
+        return arguments.model
+    if arguments.on.strip().lower() == "mpi":
+        raise MachineError("--no-crosstraffic belongs to simulated machines, not to --on mpi")
+    from labkit.sim import models, platform
+
+    name = arguments.model or platform(arguments.on).description.model
+    return models.get(name, cross_traffic=False)

@@ -1,0 +1,105 @@
+"""`labkit lab` finds the course; `labkit doctor` says what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+
+from labkit.cli import checks, doctor
+from labkit.cli.main import main
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name in ("02_second.ipynb", "01_first.ipynb", "drafts.ipynb"):
+        (folder / name).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_lab_opens_the_first_notebook_from_anywhere_below(course, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    deeper = course / "a" / "b"
+    deeper.mkdir(parents=True)
+    monkeypatch.chdir(deeper)
+    assert main(["lab", "--dry-run", "--", "--no-browser"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith(f"cd {course.resolve()} && ")
+    assert "-m jupyterlab notebooks/01_first.ipynb" in line
+    assert line.rstrip().endswith("--no-browser")
+
+
+def test_lab_without_jupyterlab_says_what_to_install(course, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["lab"]) == 3
+    assert (
+        "JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'"
+        in capsys.readouterr().err
+    )
+
+
+def test_lab_without_notebooks(tmp_path, capsys):
+    assert main(["lab", "--notebooks", str(tmp_path)]) == 3
+    assert "no course notebook" in capsys.readouterr().err
+
+
+def _set_checks(monkeypatch, **some):
+    monkeypatch.setattr(doctor, "CHECKS", some)
+
+
+def _fine(limit_s):
+    return "good"
+
+
+def _broken(limit_s):
+    raise checks.Trouble("it rattles", "oil it")
+
+
+def _absent(limit_s):
+    raise checks.Trouble("not there", "get it", is_optional=True)
+
+
+def _crash(limit_s):
+    raise RuntimeError("two\nlines")
+
+
+@pytest.mark.parametrize(
+    ("some", "code"),
+    [
+        ({"a": _fine}, 0),
+        ({"a": _fine, "b": _absent}, 0),
+        ({"a": _broken, "b": _fine}, 1),
+        ({"a": _crash}, 1),
+    ],
+)
+def test_doctor_fails_only_for_what_is_broken(some, code, monkeypatch, capsys):
+    _set_checks(monkeypatch, **some)
+    assert main(["doctor", "--json"]) == code
+    output = capsys.readouterr()
+    record = json.loads(output.out)
+    assert record["exit"] == code
+    assert record["ok"] == (code == 0)
+    assert [check["name"] for check in record["checks"]] == list(some)
+    assert main(["doctor"]) == code
+
+
+def test_doctor_says_how_to_mend(monkeypatch, capsys):
+    _set_checks(monkeypatch, oil=_broken, part=_absent, crash=_crash)
+    assert main(["doctor"]) == 1
+    text = capsys.readouterr().out
+    assert "!!  oil            it rattles" in text
+    assert "mend: oil it" in text
+    assert "--  part           not there" in text
+    assert "RuntimeError: two lines" in text
+    assert text.endswith("something is broken; not installed: part\n")
+
+
+def test_quick_checks_find_something_out():
+    for name in ("python", "packages", "greenlet", "cores", "memory", "disk"):
+        finding = checks.examine(name, checks.CHECKS[name], 10.0)
+        assert finding.status == "ok", finding
+        assert finding.found

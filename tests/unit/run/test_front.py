@@ -1,0 +1,113 @@
+"""What the front door refuses, before any work starts."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import pytest
+
+import labkit as lk
+from labkit.errors import LabkitError, MachineError, PlatformError, ProgramError, ScheduleError
+
+
+def program(comm, keys=None):
+    raise AssertionError("work has started")
+
+
+@pytest.mark.parametrize("ranks", [0, -3, 2.0, "4", True, None])
+@pytest.mark.parametrize("on", ["mpi", "star:64"])
+def test_ranks(ranks, on):
+    with pytest.raises(MachineError, match="ranks must be"):
+        lk.run(program, ranks, on)
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, math.nan, "1", True])
+def test_time_limit(timeout_s):
+    with pytest.raises(MachineError, match="timeout_s must be"):
+        lk.run(program, 2, "mpi", timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("repeats", [0, 1.5, True])
+def test_repeats(repeats):
+    with pytest.raises(MachineError, match="repeats must be"):
+        lk.run(program, 2, "mpi", repeats=repeats)
+
+
+@pytest.mark.parametrize("on", ["moon", "star:0", "star:x", "", 7, None])
+def test_platform(on):
+    with pytest.raises(PlatformError):
+        lk.run(program, 2, on)
+
+
+def test_platform_too_small():
+    with pytest.raises(PlatformError, match="3 ranks do not fit on star:2"):
+        lk.run(program, 3, "star:2")
+
+
+def test_model_and_algorithm():
+    with pytest.raises(PlatformError, match="network model 'warp' is not known"):
+        lk.run(program, 2, "star", model="warp")
+    with pytest.raises(ScheduleError, match="allreduce has no algorithm 'magic'"):
+        lk.run(program, 2, "star", coll={"allreduce": "magic"})
+    with pytest.raises(ScheduleError, match="no problem is called 'telepathy'"):
+        lk.run(program, 2, "star", coll={"telepathy": "ring"})
+
+
+def test_options_of_the_other_machine():
+    with pytest.raises(MachineError, match='belong to simulated runs, not to on="mpi"'):
+        lk.run(program, 2, "mpi", model="lab")
+    with pytest.raises(MachineError, match="a simulated run has no option 'mpi'"):
+        lk.run(program, 2, "star", mpi="system")
+
+
+@pytest.mark.parametrize("on", ["mpi", "star"])
+def test_programs_that_cannot_be_called(on, tmp_path):
+    async def coroutine(comm):
+        pass
+
+    def generator(comm):
+        yield 1
+
+    def no_rank():
+        pass
+
+    for wrong in (7, None, coroutine, generator, no_rank, lambda comm, a, b: None, tmp_path, "no/such.py"):
+        with pytest.raises(ProgramError):
+            lk.run(wrong, 2, on)
+    with pytest.raises(ProgramError, match="cannot be called as program"):
+        lk.run(program, 2, on, kwargs={"unknown": 1})
+    with pytest.raises(ProgramError, match="too many positional"):
+        lk.run(program, 2, on, args=(1, 2))
+
+
+def test_scripts_take_no_keywords(tmp_path):
+    script = tmp_path / "p.py"
+    script.write_text("")
+    with pytest.raises(ProgramError, match="no kwargs"):
+        lk.run(script, 2, "mpi", kwargs={"a": 1})
+    with pytest.raises(ProgramError, match="repeats needs a function"):
+        lk.run(script, 2, "mpi", repeats=2)
+
+
+def test_names_of_programs():
+    from labkit.run.front import program_name
+
+    class Solver:
+        def __call__(self, comm):
+            pass
+
+    assert program_name(program) == "program"
+    assert program_name(functools.partial(program, keys=1)) == "program"
+    assert program_name(functools.partial(functools.partial(program), keys=1)) == "program"
+    assert program_name(Solver()) == "Solver"
+    assert program_name("a/b/solve.py") == "solve.py"
+
+
+def test_run_is_callable_before_and_after_its_parts_are_imported():
+    import labkit.run.result  # binds labkit.run to the module
+
+    assert callable(lk.run)
+    assert labkit.run.Run is lk.Run
+    with pytest.raises(LabkitError):
+        lk.run(program, 0)

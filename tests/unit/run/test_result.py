@@ -1,0 +1,122 @@
+"""The shape of a run: phases summed up, text and HTML."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from labkit.run.result import PHASE_COLUMNS, Run, phase_frame
+from labkit.run.units import format_bytes, format_count, format_seconds
+
+ROWS = [
+    (0, "sort", 0.0, 0.4),
+    (1, "sort", 0.0, 0.2),
+    (0, "exchange", 0.4, 0.5),
+    (1, "exchange", 0.2, 0.5),
+    (0, "sort", 0.5, 0.6),
+]
+
+
+def make(**changes):
+    values = {"program": "p", "ranks": 4, "on": "star:4", "model": "lab", "makespan_s": 0.6}
+    return Run(**{**values, "phases": phase_frame(ROWS), **changes})
+
+
+def test_phase_table_sums_entries_and_counts_ranks_that_never_entered():
+    table = make().phase_table()
+    assert table["phase"].tolist() == ["sort", "exchange"]
+    assert table["entries"].tolist() == [3, 2]
+    assert table["max_s"].tolist() == pytest.approx([0.5, 0.3])
+    assert table["mean_s"].tolist() == pytest.approx([0.7 / 4, 0.4 / 4])
+    assert table["imbalance"].tolist() == pytest.approx([0.5 / (0.7 / 4), 0.3 / 0.1])
+
+
+def test_phase_without_time_is_balanced():
+    assert make(phases=phase_frame([(0, "empty", 0.1, 0.1)])).phase_table()["imbalance"].tolist() == [1.0]
+
+
+def test_no_phases_give_an_empty_table_with_the_same_columns():
+    frame = phase_frame()
+    assert tuple(frame.columns) == PHASE_COLUMNS
+    assert len(make(phases=frame).phase_table()) == 0
+    assert frame["begin_s"].dtype == "float64"
+
+
+def test_repr_says_what_a_reader_must_know():
+    text = repr(make(messages=12, bytes=2_500_000, notes=["careful"], is_valid=False))
+    assert "p: 4 ranks on star:4, model lab, makespan 600 ms" in text
+    assert "messages 12, payload 2.5 MB" in text
+    assert "note: careful" in text
+    assert "may not be used for a verdict" in text
+
+
+class _Balance(HTMLParser):
+    """Collects text, and fails on a tag that is not closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_html_is_balanced_escaped_and_complete():
+    rows = [(0, "<b>phase</b>", 0.0, 0.3)]
+    run = make(phases=phase_frame(rows), output=["<script>x</script>\n", "", "two\n", ""], notes=["a < b"])
+    parser = _Balance()
+    parser.feed(run._repr_html_())
+    assert parser.open == []
+    text = "".join(parser.text)
+    assert "<script>x</script>" in text
+    assert "<b>phase</b>" in text
+    assert "a < b" in text
+    assert "output of 2 ranks" in text
+
+
+def test_html_cuts_long_output_but_says_so():
+    html = make(output=["y" * 50_000, *["z"] * 99])._repr_html_()
+    assert len(html) < 40_000
+    assert "30000 more characters" in html
+    assert "36 more ranks" in html
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"), (1.0, "1 s"), (12.34, "12.3 s"), (1234.0, "1234 s"), (0.9999e-3, "1 ms"),
+        (999.4e-6, "999 µs"), (999.6e-6, "1 ms"), (1.5e-9, "1.5 ns"), (2e-12, "2 ps"), (3e-15, "3e-15 s"),
+        (math.nan, "–"), (None, "–"), (math.inf, "inf s"), (-0.002, "-2 ms"),
+    ],
+)  # fmt: skip
+def test_seconds(value, text):
+    assert format_seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (9999, "9999"), (10_000, "10 k"), (98_304, "98.3 k"), (5e12, "5 T")]
+)
+def test_counts(value, text):
+    assert format_count(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (2**20, "1.05 MB")])
+def test_bytes(value, text):
+    assert format_bytes(value) == text
+
+
+def test_a_rank_does_not_pay_for_pandas():
+    """The modules that every rank imports stay light: a launch is repeated often."""
+    code = "import sys, labkit.run.mpi_child, labkit.context; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,37 @@
+"""Reading the stacks that ranks write, and naming groups of ranks."""
+
+from __future__ import annotations
+
+from labkit.run.mpi_report import Frame, _ranks_text, read_stack
+
+TWO_THREADS = """\
+Thread 0x00007f10 (most recent call first):
+  File "/x/labkit/run/mpi_child.py", line 300 in _die_with_parent
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+
+Current thread 0x00007f20 (most recent call first):
+  File "/home/me/prog.py", line 7 in inner
+  File "/home/me/prog.py", line 12 in program
+  File "/x/labkit/run/mpi_child.py", line 190 in _until_exit
+  File "/x/labkit/run/mpi_child.py", line 170 in run
+"""
+
+
+def test_stack_of_the_program_outermost_first(tmp_path):
+    path = tmp_path / "stack"
+    path.write_text(TWO_THREADS)
+    assert read_stack(path) == [
+        Frame("/home/me/prog.py", 12, "program"),
+        Frame("/home/me/prog.py", 7, "inner"),
+    ]
+
+
+def test_no_stack(tmp_path):
+    assert read_stack(tmp_path / "missing") == []
+    (tmp_path / "empty").write_text("")
+    assert read_stack(tmp_path / "empty") == []
+
+
+def test_groups_of_ranks():
+    assert _ranks_text([3]) == "rank 3"
+    assert _ranks_text([0, 1, 2, 5, 7, 8]) == "ranks 0-2, 5, 7-8"
