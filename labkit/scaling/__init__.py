@@ -1,14 +1,14 @@
 """Empirical scaling models and verdicts: fits of one term, judged against an order of growth."""
 
-from .deviation import Deviation, deviation_for, match
-from .expectation import Expectation, read_expectation
-from .guideline import Guideline, check_guideline
-from .judging import fit, fit_many, judge
-from .model import Model
-from .samples import Samples, read_samples
-from .space import PAPER, WIDE, ruler, space_for
-from .term import CONSTANT, Term
-from .verdict import Verdict
+from labkit.scaling.deviation import Deviation, deviation_for, match
+from labkit.scaling.expectation import Expectation, read_expectation
+from labkit.scaling.guideline import Guideline, check_guideline
+from labkit.scaling.judging import fit, fit_many, judge
+from labkit.scaling.model import Model
+from labkit.scaling.samples import Samples, read_samples
+from labkit.scaling.space import PAPER, WIDE, ruler, space_for
+from labkit.scaling.term import CONSTANT, Term
+from labkit.scaling.verdict import Verdict
 
 __all__ = [
     "CONSTANT",

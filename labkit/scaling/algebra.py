@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-from .term import Term
+from labkit.scaling.term import Term
 
 __all__ = ["Monomial", "Product", "monomial"]
 

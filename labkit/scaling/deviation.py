@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labkit.errors import ExpectationError
-
-from .expectation import read_term
-from .term import CONSTANT, Term
+from labkit.scaling.expectation import read_term
+from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["Deviation", "deviation_for", "match"]
 

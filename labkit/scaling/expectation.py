@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import ExpectationError
-
-from .algebra import Monomial, Product
-from .parser import parse
-from .term import Term, decimal
+from labkit.scaling.algebra import Monomial, Product
+from labkit.scaling.parser import parse
+from labkit.scaling.term import Term, decimal
 
 __all__ = ["Basis", "Expectation", "Given", "read_expectation", "read_term"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .model import Model
-from .term import Term
+from labkit.scaling.model import Model
+from labkit.scaling.term import Term
 
 __all__ = ["Guideline", "check_guideline"]
 

@@ -9,18 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import DataError
+from labkit.scaling.deviation import Deviation, deviation_for, match
+from labkit.scaling.expectation import Basis, Expectation, Given, read_expectation
+from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
+from labkit.scaling.model import Model
+from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
+from labkit.scaling.selection import Rejection, choose, rejection
+from labkit.scaling.space import space_for
+from labkit.scaling.term import CONSTANT, Term
+from labkit.scaling.verdict import Verdict
 
-from .deviation import Deviation, deviation_for, match
-from .expectation import Basis, Expectation, Given, read_expectation
-from .leastsquares import Fits, Floats, basis_values, fit_all
-from .model import Model
-from .samples import LEAST_VALUES, Samples, read_samples
-from .selection import Rejection, choose, rejection
-from .space import space_for
-from .term import CONSTANT, Term
-from .verdict import Verdict
-
-__all__ = ["fit", "fit_many", "judge", "judge_samples"]
+__all__ = ["Space", "fit", "fit_many", "fit_samples", "judge", "judge_samples"]
 
 Space = str | Iterable[Term] | None
 
@@ -117,13 +116,23 @@ def fit(
     >>> print(fit(p, [3 + 2 * v for v in p]))
     O(p)
     """
-    samples = read_samples(x, y)
-    samples.require()
     e = None if expectation is None else read_expectation(expectation, parameter, given)
     symbol = e.parameter if e else parameter or "p"
+    return fit_samples(read_samples(x, y), space=space, expectation=e, symbol=symbol, aggregate=aggregate)
+
+
+def fit_samples(
+    samples: Samples,
+    *,
+    space: Space = None,
+    expectation: Expectation | None = None,
+    symbol: str = "p",
+    aggregate: str = "quartile",
+) -> Model:
+    """Fit grouped measurements; see `fit`."""
+    samples.require()
     points = samples.aggregate(aggregate)[None]
-    if e is not None:
-        e = _settle(e, samples.x, points)
+    e = None if expectation is None else _settle(expectation, samples.x, points)
     return _fit_rows(samples.x, points, space, e, symbol)[0]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .expectation import Basis
+from labkit.scaling.expectation import Basis
 
 __all__ = ["Fits", "basis_values", "fit_all"]
 
@@ -36,6 +36,8 @@ class Fits:
         Sums of squared relative leave-one-out errors; inf for terms that cannot be fitted.
     worst : ndarray, shape (s, k)
         Largest relative error.
+    worst_of_range : ndarray, shape (s, k)
+        Largest error relative to the range max(y) - min(y) of the data.
     free : ndarray of int, shape (s, k)
         Number of fitted parameters (1 where c is held at 0, and for the constant).
     """
@@ -45,6 +47,7 @@ class Fits:
     sse: Floats
     press: Floats
     worst: Floats
+    worst_of_range: Floats
     free: npt.NDArray[np.int64]
 
 
@@ -91,7 +94,7 @@ def fit_all(values: Floats, y: Floats, counts: Floats | None = None) -> Fits:
     """
     per_batch = max(1, _BATCH // max(values.size, 1))
     parts = [_fit_batch(values, y[i : i + per_batch], counts) for i in range(0, len(y), per_batch)]
-    fields = ("constant", "coefficient", "sse", "press", "worst", "free")
+    fields = ("constant", "coefficient", "sse", "press", "worst", "worst_of_range", "free")
     return Fits(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 
 
@@ -132,5 +135,8 @@ def _fit_batch(f: Floats, y: Floats, counts: Floats | None) -> Fits:
             np.where(usable, (error**2).sum(axis=2), np.inf),
             np.where(usable, (left_out**2).sum(axis=2), np.inf),
             np.where(usable, np.abs(error / root).max(axis=2), np.inf),
+            np.where(
+                usable, (np.abs(error / root) * (y / np.ptp(y, axis=1)[:, None])[:, None]).max(axis=2), np.inf
+            ),
             np.where(flat | through_zero, 1, 2),
         )

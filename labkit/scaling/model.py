@@ -10,12 +10,11 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from labkit import markup
-
-from .expectation import Basis, Expectation
-from .term import Term
+from labkit.scaling.expectation import Basis, Expectation
+from labkit.scaling.term import Term
 
 if TYPE_CHECKING:
-    from .leastsquares import Fits
+    from labkit.scaling.leastsquares import Fits
 
 __all__ = ["Model"]
 

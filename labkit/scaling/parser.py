@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from labkit.errors import ExpectationError
-
-from .algebra import Product, monomial
+from labkit.scaling.algebra import Product, monomial
 
 __all__ = ["EXAMPLES", "parse"]
 
@@ -219,7 +218,14 @@ class _Parser:
         value = self.token
         if value.kind == "number":
             self.next += 1
-            if self.token.text == "/" and self.tokens[self.next + 1].kind == "number":
+            later = [t.kind for t in self.tokens[self.next + 1 : self.next + 3]]
+            is_whole = value.text.isdigit()
+            if (
+                self.token.text == "/"
+                and is_whole
+                and later[:1] == ["number"]
+                and later != ["number", "power"]
+            ):
                 after = self.tokens[self.next + 1].text
                 asked = f"{value.text}/{after}"
                 self.fail(token.at, f"'^{asked}' can be read in two ways; write ^({asked})")

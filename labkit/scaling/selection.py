@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc
 
-from .leastsquares import Fits, fit_all
-from .samples import Samples
+from labkit.scaling.leastsquares import Fits, fit_all
+from labkit.scaling.samples import Samples
 
 __all__ = ["Rejection", "choose", "rejection"]
 
@@ -96,7 +96,8 @@ def rejection(
 
     With repetitions, the scatter around the fitted curve is compared with the scatter of the
     repetitions (F-test on the group means).  Deterministic data and single measurements have no
-    such yardstick: a term is then kept when its curve meets every point within the tolerance.
+    such yardstick: a term is then kept when its curve meets every point within the tolerance,
+    relative to the point and to the range of the data.
     A growing term must besides explain more than a constant: its coefficient could as well be 0.
 
     Parameters
@@ -119,7 +120,10 @@ def rejection(
     grows[constant] = True
     if freedom == 0 or spread / freedom <= _NOISELESS**2:
         kind = "single measurements" if freedom == 0 else "deterministic data"
-        kept = grows & (fits.worst[0] <= max(tolerance, _ROUNDING))
+        limit = max(tolerance, _ROUNDING)
+        # beside a large constant every curve is near in relative terms: the range counts as well
+        kept = grows & (fits.worst[0] <= limit) & (fits.worst_of_range[0] <= limit)
+        kept[constant] = fits.worst[0, constant] <= limit
         return Rejection(kept, f"{kind}: every point within {100 * tolerance:g} % of the curve", False)
     on_means = fit_all(values, samples.means[None], samples.counts)
     degrees = samples.x.size - on_means.free[0]

@@ -7,8 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from labkit.errors import ExpectationError
-
-from .term import CONSTANT, Term
+from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["PAPER", "WIDE", "falling", "paper", "ruler", "space_for", "wide"]
 

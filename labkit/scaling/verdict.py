@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit import markup
-
-from .deviation import Deviation, match
-from .expectation import Expectation
-from .model import Model
-from .samples import Samples
-from .term import Term
+from labkit.scaling.deviation import Deviation, match
+from labkit.scaling.expectation import Expectation
+from labkit.scaling.model import Model
+from labkit.scaling.samples import Samples
+from labkit.scaling.term import Term
 
 __all__ = ["Verdict"]
 
+_SHOWN = 8  # terms in a list
 _ORIGINS = {
     "default": "the default limit",
     "strict": "the expectation's leading exponent halved",
@@ -105,7 +105,7 @@ class Verdict:
         """What the data allow beside the best model, in one sentence."""
         if self.model is None or not self.test:
             return ""
-        others = ", ".join(str(m.term) for m in self.plausible) or "none of the terms"
+        others = _some([str(m.term) for m in self.plausible])
         own = "does not reject" if self.is_plausible else "rejects"
         return f"The test ({self.test}) {own} the expectation; not rejected: {others}."
 
@@ -162,7 +162,7 @@ class Verdict:
         rows = [("Expected", f"O({self.expectation.term.html()})")]
         if self.model is not None and self.divergence is not None:
             r2 = "–" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
-            terms = ", ".join(m.term.html() for m in self.plausible) or "none of the terms"
+            terms = _some([m.term.html() for m in self.plausible])
             unit = f" {markup.escape(self.unit)}" if self.unit else ""
             rows += [
                 ("Measured", f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.formula)}{unit}"),
@@ -174,6 +174,12 @@ class Verdict:
         rows += [("Note", markup.escape(n)) for n in (*self.reasons[1:], *self.notes)]
         title = f"{markup.badge(self.match)} &nbsp;{markup.escape(self.phase or self.metric)}"
         return markup.card(title, f"<div>{markup.escape(self.reading)}</div>{markup.properties(rows)}")
+
+
+def _some(terms: list[str]) -> str:
+    """Return the first terms as a list, with the number of the rest."""
+    rest = f" and {len(terms) - _SHOWN} more" if len(terms) > _SHOWN else ""
+    return ", ".join(terms[:_SHOWN]) + rest if terms else "none of the terms"
 
 
 def _by(divergence: Term | None) -> str:

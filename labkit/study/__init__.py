@@ -1,1 +1,9 @@
-"""To be filled."""
+"""Studies: sweeps of a program over its parameters, kept as rows, fitted, judged, saved and loaded."""
+
+from labkit.study.rows import parameter_columns, run_rows
+from labkit.study.selecting import Curve
+from labkit.study.study import Study, load
+from labkit.study.sweeping import sweep
+from labkit.study.table import Table
+
+__all__ = ["Curve", "Study", "Table", "load", "parameter_columns", "run_rows", "sweep"]

@@ -1,0 +1,139 @@
+"""``labkit judge data --expect "p log p"``: fit, verdict and an exit code from a file of measurements."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from labkit.scaling import Verdict
+
+__all__ = ["EXIT_CODES", "configure", "execute"]
+
+#: 0 exact or approximate, 1 none, 2 undecided, 3 bad input
+EXIT_CODES = {"exact": 0, "approximate": 0, "none": 1, "undecided": 2}
+BAD_INPUT = 3
+
+_DESCRIPTION = """\
+Fit the measurements in a file with a scaling model and judge them against an expectation in big-O notation.
+
+The file is a saved study, an Extra-P file (text, JSON or JSON lines) or a CSV file; which one is found from
+its content. A CSV file has a header; its first column is the parameter unless --param names others.
+"""
+_EPILOG = """\
+exit code: 0 exact or approximate match, 1 no match, 2 undecided, 3 bad input
+
+examples:
+  labkit judge sort.study --expect "p log p" --phase exchange
+  labkit judge times.csv --expect "n/p * log2(n/p)" --given n=1000000 --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit judge``."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    _refuse_with(parser, BAD_INPUT)
+    add = parser.add_argument
+    add("data", help="the file with the measurements")
+    add("--expect", required=True, metavar="E", help='the expectation: "p log p", "n/p * log2(n/p)", ...')
+    add("--metric", help="which metric, where there are several")
+    add("--phase", "--region", dest="phase", help="which phase (Extra-P: region or call path)")
+    add("--param", action="append", metavar="NAME", help="which parameter was varied (CSV: repeat for more)")
+    add("--where", action="append", default=[], metavar="NAME=VALUE",
+        help="which rows, where other parameters vary too")  # fmt: skip
+    add("--given", action="append", default=[], metavar="NAME=VALUE",
+        help='what another symbol was: n=1000000, or "n=1000*p" for weak scaling')  # fmt: skip
+    add("--deviation", metavar="D",
+        help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...')  # fmt: skip
+    add("--space", choices=["joined", "paper", "wide", "ruler"],
+        help="terms to choose from (default: joined)")  # fmt: skip
+    add("--aggregate", choices=["quartile", "min", "median", "mean"], default="quartile",
+        help="what stands for the repetitions (default: the first quartile)")  # fmt: skip
+    add("--tolerance", type=float, default=0.02, metavar="T",
+        help="relative error that deterministic data may have (default: 0.02)")  # fmt: skip
+    add("--html", metavar="FILE", help="write a page with the figure and the verdict")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def _refuse_with(parser: argparse.ArgumentParser, code: int) -> None:
+    """Let wrong usage end with `code`: argparse's own 2 already means undecided."""
+
+    def error(message: str) -> NoReturn:
+        parser.print_usage(sys.stderr)
+        parser.exit(code, f"{parser.prog}: error: {message}\n")
+
+    parser.error = error  # type: ignore[method-assign]
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Judge as the command line says, print, and return the exit code.
+
+    Raises
+    ------
+    LabkitError
+        For input that cannot be used: exit code 3.
+    """
+    verdict = _judge(arguments)
+    if arguments.html:
+        _write_page(verdict, arguments)
+    code = EXIT_CODES[verdict.match]
+    if arguments.json:
+        print(json.dumps({**verdict.to_dict(), "exit": code}, ensure_ascii=False))
+    else:
+        print(verdict)
+    return code
+
+
+def _judge(arguments: argparse.Namespace) -> Verdict:
+    from labkit.study import Study
+    from labkit.study.reading import read_data
+
+    parameters = arguments.param
+    study = Study(*read_data(arguments.data, parameters))
+    where = {name: _value(text) for name, text in _pairs(arguments.where, "--where")}
+    return study.expect(
+        arguments.expect,
+        arguments.metric,
+        arguments.phase,
+        arguments.deviation,
+        parameter=parameters[0] if parameters else None,
+        where=where,
+        given={name: _value(text) for name, text in _pairs(arguments.given, "--given")},
+        space=arguments.space,
+        aggregate=arguments.aggregate,
+        tolerance=arguments.tolerance,
+    )
+
+
+def _pairs(items: Sequence[str], option: str) -> list[tuple[str, str]]:
+    from labkit.errors import DataError
+
+    pairs = []
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise DataError(f"{option} needs NAME=VALUE; got {item!r}")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def _value(text: str) -> float | int | str:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+def _write_page(verdict: Verdict, arguments: argparse.Namespace) -> None:
+    from labkit import plot
+    from labkit.errors import DataError
+
+    items = [plot.scaling(verdict), verdict] if verdict.model is not None else [verdict]
+    try:
+        plot.page(f"{arguments.data}: {arguments.expect}", items, arguments.html)
+    except OSError as error:
+        raise DataError(f"cannot write the page {arguments.html!r}: {error.strerror}") from error

@@ -1,0 +1,112 @@
+"""Rows of measurements: one table for every machine, and how a run becomes rows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from labkit.run.result import Run
+
+__all__ = ["FIXED", "MEASURED", "parameter_columns", "run_rows", "tidy", "unit_of"]
+
+#: columns before and after those of the parameters
+FIXED = ("program", "on", "model")
+MEASURED = ("repetition", "metric", "phase", "value", "unit", "is_valid")
+
+_UNITS = {"_s": "s", "_bytes": "B", "bytes": "B", "_bytes_per_s": "B/s", "_flops": "flop"}
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit a metric's name ends with: "s" of ``makespan_s``; empty when it tells none."""
+    endings = sorted((e for e in _UNITS if metric.endswith(e)), key=len)
+    return _UNITS[endings[-1]] if endings else ""
+
+
+def parameter_columns(data: pd.DataFrame) -> list[str]:
+    """Return the columns that hold parameters: ``ranks`` and the program's own."""
+    return [str(c) for c in data.columns if c not in FIXED and c not in MEASURED]
+
+
+def run_rows(
+    run: Run,
+    parameters: Mapping[str, Any],
+    repetition: int = 0,
+    measured: Mapping[str, float] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the measurements of one run.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    parameters : mapping
+        The program's parameters.
+    repetition : int
+        Which repetition it was.
+    measured : mapping, optional
+        Further metrics, by name.
+
+    Returns
+    -------
+    list of dict
+        A row for the makespan, for each phase (the longest time a rank spent in it) and, where the
+        machine counts them, for messages and bytes.
+    """
+    base = {"program": run.program, "on": run.on, "model": run.model or "", "ranks": run.ranks, **parameters}
+
+    def row(metric: str, value: float, phase: str = "", unit: str | None = None) -> dict[str, Any]:
+        unit = unit_of(metric) if unit is None else unit
+        return {
+            **base, "repetition": repetition, "metric": metric, "phase": phase, "value": float(value),
+            "unit": unit, "is_valid": bool(run.is_valid),
+        }  # fmt: skip
+
+    rows = [row("makespan_s", run.makespan_s)]
+    rows += [row("phase_s", seconds, name) for name, seconds in phase_seconds(run.phases)]
+    if run.messages is not None:
+        rows.append(row("messages", run.messages))
+    if run.bytes is not None:
+        rows.append(row("bytes", run.bytes))
+    rows += [row(name, value) for name, value in (measured or {}).items()]
+    return rows
+
+
+def phase_seconds(phases: pd.DataFrame) -> list[tuple[str, float]]:
+    """Return each phase with the longest time a rank spent in it, in the order of their beginning."""
+    if not len(phases):
+        return []
+    spent = (phases["end_s"] - phases["begin_s"]).groupby([phases["phase"], phases["rank"]]).sum()
+    longest = spent.groupby(level=0).max()
+    first = phases.groupby("phase")["begin_s"].min().sort_values(kind="stable")
+    return [(str(name), float(longest[name])) for name in first.index]
+
+
+def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
+    """Return rows as a data frame with the columns in their order.
+
+    Raises
+    ------
+    DataError
+        When a row has no metric or value.
+    """
+    data = pd.DataFrame(list(rows))
+    missing = [c for c in ("metric", "value") if c not in data.columns]
+    if missing:
+        raise DataError(f"measurements need the columns metric and value; missing: {', '.join(missing)}")
+    defaults: dict[str, Any] = {
+        "program": "", "on": "", "model": "", "repetition": 0, "phase": "", "is_valid": True,
+    }  # fmt: skip
+    for column, value in defaults.items():
+        if column not in data.columns:
+            data[column] = value
+    if "unit" not in data.columns:
+        data["unit"] = [unit_of(str(m)) for m in data["metric"]]
+    parameters = parameter_columns(data)
+    if "ranks" in parameters:
+        parameters = ["ranks", *(c for c in parameters if c != "ranks")]
+    return data[[*FIXED, *parameters, *MEASURED]].reset_index(drop=True)

@@ -1,0 +1,184 @@
+"""Picks the measurements of one curve out of a study, and binds an expectation's symbols to its columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit.errors import DataError
+from labkit.scaling import Samples, read_samples
+from labkit.study.rows import FIXED, parameter_columns
+
+__all__ = ["Curve", "pick"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The measurements of one metric over one parameter.
+
+    Attributes
+    ----------
+    samples : Samples
+        The measurements.
+    column, symbol : str
+        The parameter's column, and its symbol in expectations (``p`` for ``ranks``).
+    given : dict
+        What the other parameters were: fixed numbers, or expressions in the symbol.
+    metric, phase, unit : str
+        What was measured.
+    is_valid : bool
+        Whether every measurement may be used for a verdict.
+    """
+
+    samples: Samples
+    column: str
+    symbol: str
+    given: dict[str, float | str]
+    metric: str
+    phase: str
+    unit: str
+    is_valid: bool
+
+
+def pick(
+    data: pd.DataFrame,
+    metric: str | None = None,
+    phase: str | None = None,
+    parameter: str | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> Curve:
+    """Pick one curve.
+
+    Parameters
+    ----------
+    data : DataFrame
+        A study's rows.
+    metric : str, optional
+        By default ``phase_s`` with a phase, else ``makespan_s``, else the only metric there is.
+    phase : str, optional
+        The phase.
+    parameter : str, optional
+        The column to go along; by default the only one that varies, or ``ranks``.
+    where : mapping, optional
+        Values other columns must have.
+
+    Raises
+    ------
+    DataError
+        When the choice is empty or leaves more than one curve; the message says what there is.
+    """
+    rows = _where(data, where or {})
+    metric = _metric(rows, metric, phase)
+    rows = rows[rows["metric"] == metric]
+    rows, phase = _phase(rows, metric, phase)
+    for column in FIXED:
+        values = rows[column].unique()
+        if len(values) > 1:
+            raise DataError(
+                f"there are several curves; choose one with where={{{column!r}: ...}}: {_list(values)}"
+            )
+    column = _parameter(rows, parameter)
+    symbol = "p" if column == "ranks" else column
+    given = _others(rows, column, symbol)
+    units = rows["unit"].unique()
+    samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
+    unit = str(units[0]) if len(units) == 1 else ""
+    return Curve(samples, column, symbol, given, metric, phase, unit, bool(rows["is_valid"].all()))
+
+
+def _where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    for column, value in where.items():
+        if column not in data.columns:
+            raise DataError(f"there is no column {column!r}; there are: {', '.join(map(str, data.columns))}")
+        chosen = data[data[column] == value]
+        if not len(chosen):
+            raise DataError(f"no row has {column} = {value!r}; there are: {_list(data[column].unique())}")
+        data = chosen
+    return data
+
+
+def _metric(rows: pd.DataFrame, metric: str | None, phase: str | None) -> str:
+    known = [str(m) for m in rows["metric"].unique()]
+    if metric is None:
+        wanted = "phase_s" if phase else "makespan_s"
+        if wanted in known:
+            return wanted
+        if len(known) == 1:
+            return known[0]
+        raise DataError(f"there are several metrics; choose one: {_list(known)}")
+    if phase and metric == "makespan_s" and "phase_s" in known:
+        return "phase_s"
+    if metric not in known:
+        raise DataError(f"there is no metric {metric!r}; there are: {_list(known)}")
+    return metric
+
+
+def _phase(rows: pd.DataFrame, metric: str, phase: str | None) -> tuple[pd.DataFrame, str]:
+    known = [str(v) for v in rows["phase"].unique()]
+    if phase is None:
+        if len(known) > 1:
+            raise DataError(f"{metric} was measured for several phases; choose one: {_list(known)}")
+        return rows, known[0]
+    if phase not in known:
+        raise DataError(f"there is no phase {phase!r}; there are: {_list(known)}")
+    return rows[rows["phase"] == phase], phase
+
+
+def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
+    columns = parameter_columns(rows)
+    numeric = [c for c in columns if pd.api.types.is_numeric_dtype(rows[c])]
+    if parameter is not None:
+        if parameter == "p" and "p" not in columns and "ranks" in columns:
+            parameter = "ranks"
+        if parameter not in numeric:
+            raise DataError(f"there is no numeric parameter {parameter!r}; there are: {_list(numeric)}")
+        return parameter
+    varying = [c for c in numeric if rows[c].nunique() > 1]
+    if "ranks" in varying or (not varying and "ranks" in numeric):
+        return "ranks"
+    if len(varying) == 1 or (not varying and len(numeric) == 1):
+        return (varying or numeric)[0]
+    what = "no numeric parameter" if not numeric else "several parameters vary"
+    raise DataError(f"{what}; choose one with parameter=...: {_list(varying or columns)}")
+
+
+def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | str]:
+    """Return how the other parameters follow; refuse those that vary on their own."""
+    given: dict[str, float | str] = {}
+    for other in parameter_columns(rows):
+        if other == column:
+            continue
+        pairs = rows[[column, other]].drop_duplicates()
+        if pairs[other].nunique() == 1:
+            if pd.api.types.is_numeric_dtype(pairs[other]) and float(pairs[other].iloc[0]) > 0:
+                given[other] = float(pairs[other].iloc[0])
+            continue
+        if pairs[column].duplicated().any():
+            values = _list(rows[other].unique())
+            raise DataError(f"{other} varies too; choose one value with where={{{other!r}: ...}}: {values}")
+        law = _power_law(pairs[column].to_numpy(float), pairs[other].to_numpy(float), symbol)
+        if law:
+            given[other] = law
+    return given
+
+
+def _power_law(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], symbol: str) -> str | None:
+    """Return y = c x^k as text when it holds exactly (weak scaling: n = 1000 * p)."""
+    if (x <= 0).any() or (y <= 0).any():
+        return None
+    k = Fraction(math.log(y[-1] / y[0]) / math.log(x[-1] / x[0])).limit_denominator(6)
+    c = y[0] / x[0] ** float(k)
+    if not np.allclose(y, c * x ** float(k), rtol=1e-9):
+        return None
+    return f"{c:.12g} * {symbol}^({k})"
+
+
+def _list(values: Any) -> str:
+    shown = [repr(v.item() if hasattr(v, "item") else v) for v in list(values)[:12]]
+    return ", ".join(shown) + (", ..." if len(values) > 12 else "")

@@ -1,0 +1,146 @@
+"""Saves a study as a zip of one table (CSV) and one manifest (JSON), and loads it again.
+
+The file is written beside its place and then moved there, so that a full disk or an interrupt leaves the
+old file as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.errors import DataError
+
+__all__ = ["FORMAT", "read_study", "write_study"]
+
+FORMAT = "labkit-study"
+VERSION = 1
+_KINDS = {"i": "int", "u": "int", "f": "float", "b": "bool"}
+
+
+def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping[str, Any]) -> Path:
+    """Write a study.
+
+    Parameters
+    ----------
+    path : path
+        The file; an older one is replaced only when the new one is complete.
+    data : DataFrame
+        The rows.
+    notes : mapping
+        JSON-able facts that go with them.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    DataError
+        When the file cannot be written.
+    """
+    target = Path(path)
+    kinds = {str(c): _KINDS.get(data[c].dtype.kind, "text") for c in data.columns}
+    manifest = {"format": FORMAT, "version": VERSION, "columns": kinds, "rows": len(data), **notes}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in (
+            ("study.json", json.dumps(manifest, indent=1, ensure_ascii=False, default=str)),
+            ("data.csv", data.to_csv(index=False, lineterminator="\n")),
+        ):
+            # a fixed time stamp: the same study gives the same bytes
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, text)
+    _replace(target, buffer.getvalue())
+    return target
+
+
+def _replace(target: Path, content: bytes) -> None:
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
+        ) as stream:
+            temporary = stream.name
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError):
+            kept = "; the old file is as it was" if target.exists() else ""
+            raise DataError(
+                f"cannot save the study to {str(target)!r}: {error.strerror or error}{kept}"
+            ) from error
+        raise
+
+
+def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read a study written by `write_study`.
+
+    Returns
+    -------
+    data : DataFrame
+    notes : dict
+
+    Raises
+    ------
+    DataError
+        When the file is damaged, not a study, or of a newer version.
+    """
+    name = str(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = json.loads(archive.read("study.json"))
+            table = archive.read("data.csv").decode("utf-8")
+    except KeyError:
+        raise DataError(f"{name!r} is a zip file, but not a saved study (no study.json in it)") from None
+    except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError) as error:
+        raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DataError(f"{name!r} is not a saved study")
+    if manifest.get("version") != VERSION:
+        raise DataError(
+            f"{name!r} has version {manifest.get('version')!r} of the format; this labkit reads {VERSION}"
+        )
+    try:
+        data = _parse(table, dict(manifest["columns"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{name!r} is damaged: {error}") from error
+    if len(data) != manifest.get("rows"):
+        raise DataError(f"{name!r} is damaged: {len(data)} rows, {manifest.get('rows')} expected")
+    notes = {k: v for k, v in manifest.items() if k not in ("format", "version", "columns", "rows")}
+    return data, notes
+
+
+def _parse(table: str, kinds: dict[str, str]) -> pd.DataFrame:
+    raw = pd.read_csv(io.StringIO(table), dtype=str, keep_default_na=False)
+    if list(raw.columns) != list(kinds):
+        raise ValueError("its table does not have the columns of its manifest")
+    for column, kind in kinds.items():
+        if kind == "int":
+            raw[column] = raw[column].astype("int64")
+        elif kind == "float":
+            raw[column] = [float(v) if v else float("nan") for v in raw[column]]
+        elif kind == "bool":
+            if not raw[column].isin(["True", "False"]).all():
+                raise ValueError(f"column {column!r} is not true or false everywhere")
+            raw[column] = raw[column] == "True"
+    return raw

@@ -1,0 +1,314 @@
+"""A study: measurements of a program over its parameters, to fit, judge, show and keep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit import markup
+from labkit.errors import ExpectationError
+from labkit.scaling import Expectation, Model, Term, Verdict, read_expectation
+from labkit.scaling.judging import Space, fit_samples, judge_samples
+from labkit.scaling.parser import parse
+from labkit.study.reading import read_data
+from labkit.study.rows import parameter_columns, tidy
+from labkit.study.selecting import Curve, pick
+from labkit.study.storing import write_study
+from labkit.study.table import Table
+
+__all__ = ["Study", "load"]
+
+
+class Study:
+    """Measurements of a program over its parameters.
+
+    Parameters
+    ----------
+    data : DataFrame
+        A row per measurement: program, on, model, the parameters (``ranks`` first), repetition, metric,
+        phase, value, unit, is_valid. At least metric, value and one parameter are needed.
+    notes : mapping, optional
+        JSON-able facts that are kept with the rows: failures, machines, remarks.
+
+    Attributes
+    ----------
+    data : DataFrame
+    notes : dict
+    """
+
+    def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any] | None = None) -> None:
+        self.data = tidy(data.to_dict("records"))
+        self.notes: dict[str, Any] = dict(notes or {})
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The points that failed, with their errors."""
+        return list(self.notes.get("failures", []))
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics measured."""
+        return [str(m) for m in self.data["metric"].unique()]
+
+    @property
+    def phases(self) -> list[str]:
+        """The phases measured, in the order of the program."""
+        return [str(p) for p in self.data["phase"].unique() if p]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters' columns."""
+        return parameter_columns(self.data)
+
+    def curve(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Curve:
+        """Return the measurements of one metric over one parameter.
+
+        Parameters
+        ----------
+        metric : str, optional
+            ``makespan_s`` by default, ``phase_s`` with a phase, or the only metric there is.
+        phase : str, optional
+            A phase of the program: the longest time a rank spent in it.
+        parameter : str, optional
+            The parameter's column; by default the one that varies.
+        where : mapping, optional
+            Values other columns must have, where several curves were measured.
+
+        Raises
+        ------
+        DataError
+            When the choice is empty or leaves several curves.
+        """
+        return pick(self.data, metric, phase, parameter, where)
+
+    def fit(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        *,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        space: Space = None,
+        aggregate: str = "quartile",
+    ) -> Model:
+        """Return the scaling model of one curve; see `curve` and `labkit.fit`."""
+        curve = self.curve(metric, phase, parameter, where)
+        return fit_samples(curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate)
+
+    def expect(
+        self,
+        expectation: str | Expectation,
+        metric: str | None = None,
+        phase: str | None = None,
+        deviation: str | Term | None = None,
+        *,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        given: Mapping[str, float | int | str] | None = None,
+        space: Space = None,
+        aggregate: str = "quartile",
+        tolerance: float = 0.02,
+    ) -> Verdict:
+        """Judge one curve against an expectation in big-O notation.
+
+        Parameters
+        ----------
+        expectation : str
+            Such as ``"p log2(p)"``, with ``p`` for ``ranks`` and columns by their names; what the other
+            columns were (fixed, or following p as in weak scaling) is taken from the rows.
+        metric, phase, parameter, where
+            Which curve; see `curve`.
+        deviation : str, optional
+            The limit of an approximate match; see `labkit.judge`.
+        given, space, aggregate, tolerance
+            As in `labkit.judge`.
+
+        Returns
+        -------
+        Verdict
+            True in a condition when it matches: ``assert study.expect("p log p")``.
+        """
+        curve = self.curve(metric, phase, parameter, where)
+        return judge_samples(
+            curve.samples,
+            _bind(expectation, curve, {**curve.given, **(given or {})}),
+            deviation=deviation,
+            space=space,
+            aggregate=aggregate,
+            is_valid=curve.is_valid,
+            tolerance=tolerance,
+            names=(curve.metric, curve.unit, curve.phase),
+        )
+
+    def table(
+        self,
+        expectations: Mapping[str, str] | None = None,
+        total: str | None = None,
+        *,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        **judging: Any,
+    ) -> Table:
+        """Model every phase and the whole run, and judge those with an expectation.
+
+        Parameters
+        ----------
+        expectations : mapping, optional
+            An expectation for each phase that has one.
+        total : str, optional
+            The expectation of the whole run.
+        parameter, where
+            As in `curve`.
+        **judging
+            As in `expect`.
+
+        Returns
+        -------
+        Table
+            A row per phase and one for the run: expectation, model, divergence, match.
+        """
+        wanted = dict(expectations or {})
+        unknown = sorted(set(wanted) - set(self.phases))
+        if unknown:
+            known = ", ".join(map(repr, self.phases)) or "none"
+            raise ExpectationError(f"there is no phase {unknown[0]!r} in this study; phases: {known}")
+        entries: list[tuple[str, Model | None, Verdict | None]] = []
+        for phase in [*self.phases, ""]:
+            metric = "phase_s" if phase else "makespan_s"
+            if metric not in self.metrics:
+                continue
+            order = total if not phase else wanted.get(phase)
+            choice: dict[str, Any] = {"parameter": parameter, "where": where}
+            if order is None:
+                model = self.fit(metric, phase or None, **choice)
+                entries.append((phase or "whole run", model, None))
+            else:
+                verdict = self.expect(order, metric, phase or None, **choice, **judging)
+                entries.append((phase or "whole run", verdict.model, verdict))
+        return Table(entries)
+
+    def plot(
+        self,
+        expectation: str | None = None,
+        metric: str | None = None,
+        phase: str | None = None,
+        **choice: Any,
+    ) -> Any:
+        """Draw one curve with its model and, if given, its expectation and verdict.
+
+        Returns
+        -------
+        labkit.plot.Figure
+            Shows itself in a notebook; ``.save(path)`` writes a page.
+        """
+        import importlib
+
+        # plot is looked up by name: it imports others, nobody imports it
+        plot = importlib.import_module("labkit.plot")
+        if expectation is None:
+            curve = self.curve(metric, phase, **choice)
+            model = fit_samples(curve.samples, symbol=curve.symbol)
+            return plot.scaling(
+                model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
+            )
+        return plot.scaling(self.expect(expectation, metric, phase, **choice))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save the study as one file (a zip of a CSV table and a JSON manifest).
+
+        Raises
+        ------
+        DataError
+            When it cannot be written; an older file at that place is then as it was.
+        """
+        return write_study(path, self.data, self.notes)
+
+    def __len__(self) -> int:
+        """Return the number of measurements."""
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        """Say what was measured, and what failed."""
+        lines = [f"Study of {self._subject()}: {len(self)} measurements"]
+        for name in self.parameters:
+            values = ", ".join(f"{v}" for v in self.data[name].drop_duplicates().head(12))
+            lines.append(f"  {name}: {values}")
+        lines.append(f"  metrics: {', '.join(self.metrics)}")
+        if self.phases:
+            lines.append(f"  phases: {', '.join(self.phases)}")
+        return "\n".join([*lines, *(f"  ! {text}" for text in self._warnings())])
+
+    def _subject(self) -> str:
+        programs = ", ".join(str(v) for v in self.data["program"].unique() if v) or "a file"
+        machines = ", ".join(str(v) for v in self.data["on"].unique() if v)
+        models = ", ".join(str(v) for v in self.data["model"].unique() if v)
+        return programs + (f" on {machines}" if machines else "") + (f" (model {models})" if models else "")
+
+    def _warnings(self) -> list[str]:
+        texts = []
+        if not self.data["is_valid"].all():
+            texts.append("some measurements are not valid for a verdict")
+        texts += [f"failed at {f.get('point')}: {f.get('error')}" for f in self.failures]
+        return texts + [str(remark) for remark in self.notes.get("remarks", [])]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (n, escape(", ".join(str(v) for v in self.data[n].drop_duplicates().head(12))))
+            for n in self.parameters
+        ]
+        rows.append(("metrics", escape(", ".join(self.metrics))))
+        if self.phases:
+            rows.append(("phases", escape(", ".join(self.phases))))
+        rows += [("note", escape(text)) for text in self._warnings()]
+        title = f"Study of {escape(self._subject())}: {len(self)} measurements"
+        return markup.card(title, markup.properties(rows) + self._summary_html())
+
+    def _summary_html(self) -> str:
+        """Return the first quartile of each metric at each point, at most 40 rows."""
+        keys = [*self.parameters, "metric", "phase"]
+        grouped = self.data.groupby(keys, sort=False, dropna=False)["value"]
+        summary = grouped.quantile(0.25).reset_index().head(400)
+        parameters = [n for n in self.parameters if self.data[n].nunique() > 1] or self.parameters[:1]
+        summary["what"] = [p or m for m, p in zip(summary["metric"], summary["phase"], strict=True)]
+        wide = summary.pivot_table(index=parameters, columns="what", values="value", sort=False).head(40)
+        body = [
+            [*(str(v) for v in (index if isinstance(index, tuple) else (index,))), *(f"{v:.4g}" for v in row)]
+            for index, row in zip(wide.index, wide.to_numpy(), strict=True)
+        ]
+        return markup.table([escape(str(h)) for h in (*parameters, *wide.columns)], body)
+
+
+def _bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]) -> Expectation:
+    """Bind an expectation's symbols to the curve's parameter and to what the other columns were."""
+    if isinstance(expectation, Expectation):
+        return expectation
+    symbols = frozenset().union(*(p.symbols for p in parse(expectation)))
+    symbol = curve.symbol
+    if curve.column in symbols:
+        symbol = curve.column
+    free = symbols - set(given) - {symbol}
+    if len(free) == 1 and symbol not in symbols:  # one foreign letter can only mean the parameter
+        (symbol,) = free
+    return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})
+
+
+def load(path: str | os.PathLike[str]) -> Study:
+    """Load a saved study, or measurements from Extra-P's text, JSON and JSON lines, or from CSV.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read.
+    """
+    return Study(*read_data(path))

@@ -1,0 +1,90 @@
+"""The table of a study: a row per phase, with expectation, model, divergence and match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import pandas as pd
+
+from labkit import markup
+from labkit.scaling import Model, Verdict
+
+__all__ = ["Table"]
+
+
+class Table:
+    """Models and verdicts of a study's phases and of the whole run.
+
+    Attributes
+    ----------
+    models : dict
+        The model of each entry by its name (a phase, or "whole run").
+    verdicts : dict
+        The verdict of each entry that had an expectation.
+    """
+
+    def __init__(self, entries: Sequence[tuple[str, Model | None, Verdict | None]]) -> None:
+        self._entries = list(entries)
+        self.models = {name: model for name, model, _ in entries}
+        self.verdicts = {name: verdict for name, _, verdict in entries if verdict is not None}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The table as a data frame: phase, expectation, growth, model, r2_adjusted, divergence, match."""
+        columns = ["phase", "expectation", "growth", "model", "r2_adjusted", "divergence", "match"]
+        return pd.DataFrame(
+            [
+                [
+                    name,
+                    str(v.expectation.term) if v is not None else "",
+                    str(m.term) if m else "",
+                    m.formula if m else "",
+                    m.r2_adjusted if m and m.r2_adjusted is not None else float("nan"),
+                    str(v.divergence) if v is not None and v.divergence is not None else "",
+                    v.match if v is not None else "",
+                ]
+                for name, m, v in self._entries
+            ],
+            columns=columns,
+        )
+
+    def __iter__(self) -> Iterator[tuple[str, Model | None, Verdict | None]]:
+        """Go through (name, model, verdict)."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._entries)
+
+    def __str__(self) -> str:
+        """Print as aligned text."""
+        rows = [["phase", "expected", "measured", "divergence", "match", "R2", "model"]]
+        for name, m, v in self._entries:
+            r2 = "-" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
+            match = f"{markup.MATCH_SIGNS[v.match]} {v.match}" if v is not None else ""
+            rows.append([
+                name, str(v.expectation.term) if v is not None else "", str(m.term) if m else "?",
+                str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
+                m.formula if m else "",
+            ])  # fmt: skip
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = []
+        for name, m, v in self._entries:
+            r2 = "–" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
+            body.append([
+                escape(name),
+                f"O({v.expectation.term.html()})" if v is not None else "",
+                f"O({m.term.html()})" if m else "?",
+                v.divergence.html() if v is not None and v.divergence is not None else "",
+                markup.badge(v.match) if v is not None else "", r2, escape(m.formula) if m else "",
+            ])  # fmt: skip
+        head = ["Phase", "Expected", "Measured", "Divergence", "Match", "adj. R²", "Model"]
+        return markup.table(head, body)

@@ -1,0 +1,278 @@
+"""Sweeps with a stand-in for the machine, selections, verdicts of studies, and what survives failures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, ExpectationError, RankError
+from labkit.study import Study, parameter_columns, sweep
+
+RANKS = [4, 8, 16, 32, 64]
+
+
+@dataclass
+class FakeRun:
+    """The shape of a Run."""
+
+    program: str
+    ranks: int
+    on: str
+    makespan_s: float
+    phases: pd.DataFrame
+    model: str | None = "lab"
+    messages: int | None = 3
+    bytes: int | None = None
+    is_valid: bool = True
+    machine: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    repetitions: list[FakeRun] = field(default_factory=list)
+
+
+def program(comm: object, n: int = 1, kind: str = "u") -> None:
+    """Stand in for a program."""
+
+
+def phases(*rows: tuple[int, str, float, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["rank", "phase", "begin_s", "end_s"])
+
+
+class Machine:
+    """Runs nothing: local work n log n / p, an exchange of p, and times that may depend on the seed."""
+
+    def __init__(self, noise: float = 0.0, fails_at: int | None = None, stops_at: int | None = None) -> None:
+        self.noise, self.fails_at, self.stops_at = noise, fails_at, stops_at
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(
+        self, program: Any, ranks: int, *, on: Any, seed: int, repeats: int = 1, **how: Any
+    ) -> FakeRun:
+        self.calls.append({"ranks": ranks, "on": on, "seed": seed, "repeats": repeats, **how})
+        if ranks == self.fails_at:
+            raise RankError(3, "Traceback ...\nValueError: bad splitter")
+        if ranks == self.stops_at:
+            raise KeyboardInterrupt
+        n = how["kwargs"].get("n", 1000)
+        runs = [self.one(ranks, n, str(on), seed + 1000 * k) for k in range(repeats)]
+        if repeats > 1:
+            runs[0].repetitions = list(runs)
+        return runs[0]
+
+    def one(self, p: int, n: int, on: str, seed: int) -> FakeRun:
+        factor = math.exp(self.noise * np.random.default_rng([seed, p]).standard_normal())
+        local, exchange = 1e-6 * n / p * math.log2(n / p) * factor, 1e-4 * p * factor
+        table = phases(
+            (0, "exchange", local, local + exchange / 2),
+            (0, "sort", 0.0, local),
+            (1, "sort", 0.0, local / 4),
+            (1, "sort", local / 4, local / 2),
+            (1, "exchange", local, local + exchange),
+        )
+        return FakeRun("program", p, on, local + exchange, table)
+
+
+def test_a_sweep_runs_every_combination_and_keeps_rows() -> None:
+    machine = Machine()
+    study = sweep(program, [4, 8], n=[1024, 4096], kind="uniform", runner=machine)
+    assert [(c["ranks"], c["kwargs"]["n"]) for c in machine.calls if c["seed"] == 0] == [
+        (4, 1024), (4, 4096), (8, 1024), (8, 4096),
+    ]  # fmt: skip
+    assert study.parameters == ["ranks", "n", "kind"]
+    assert list(study.data.columns) == [
+        "program", "on", "model", "ranks", "n", "kind", "repetition", "metric", "phase", "value", "unit",
+        "is_valid",
+    ]  # fmt: skip
+    assert study.metrics == ["makespan_s", "phase_s", "messages"]
+    assert study.phases == ["sort", "exchange"]  # in the order they begin, not of the rows
+    assert set(study.data["unit"]) == {"s", ""}
+    assert "4096" in repr(study)
+
+
+def test_a_phase_counts_the_longest_rank_with_its_entries_summed() -> None:
+    study = sweep(program, 4, n=1024, runner=Machine())
+    local = 1e-6 * 256 * 8
+    got = study.data[study.data["phase"] == "sort"]["value"]
+    assert got.tolist() == pytest.approx([local])
+    assert study.data[study.data["phase"] == "exchange"]["value"].tolist() == pytest.approx([4e-4])
+
+
+def test_simulated_points_run_once_when_the_seed_changes_nothing() -> None:
+    still, noisy = Machine(), Machine(noise=0.1)
+    assert set(sweep(program, RANKS, runner=still).data["repetition"]) == {0}
+    assert len(still.calls) == len(RANKS) + 1  # one more to see that it is so
+    assert set(sweep(program, RANKS, repeats=4, runner=noisy).data["repetition"]) == {0, 1, 2, 3}
+    assert len(noisy.calls) == 4 * len(RANKS)
+
+
+def test_one_rank_does_not_show_that_the_seed_changes_nothing() -> None:
+    class OnlyTogether(Machine):
+        def one(self, p: int, n: int, on: str, seed: int) -> FakeRun:
+            return super().one(p, n, on, seed if p > 1 else 0)
+
+    study = sweep(program, [1, 2, 4], repeats=3, runner=OnlyTogether(noise=0.1))
+    assert study.data[study.data["ranks"] == 1]["repetition"].max() == 0
+    assert study.data[study.data["ranks"] == 4]["repetition"].max() == 2
+
+
+def test_real_points_repeat_in_one_launch_and_drop_the_warm_up() -> None:
+    machine = Machine(noise=0.1)
+    study = sweep(program, RANKS, on="mpi", repeats=5, warmup=2, runner=machine)
+    assert [c["repeats"] for c in machine.calls] == [7] * len(RANKS)
+    assert [c["ranks"] for c in machine.calls] != RANKS, "real points are shuffled"
+    assert study.data["ranks"].is_monotonic_increasing, "the rows are not"
+    assert set(study.data["repetition"]) == set(range(5))
+    kept = study.data[(study.data["ranks"] == 4) & (study.data["metric"] == "makespan_s")]["value"]
+    assert kept.tolist() == [machine.one(4, 1000, "mpi", 1000 * k).makespan_s for k in range(2, 7)]
+
+
+def test_a_machine_may_follow_the_ranks_or_vary() -> None:
+    machine = Machine()
+    sweep(program, [4, 8], on=lambda p: f"star:{2 * p}", repeats=1, runner=machine)
+    assert [c["on"] for c in machine.calls] == ["star:8", "star:16"]
+    study = sweep(program, [4, 8], on=["star", "mpi"], model=["lab"], repeats=2, runner=Machine())
+    assert set(study.data["on"]) == {"star", "mpi"}
+
+
+def test_a_failed_point_does_not_lose_the_others() -> None:
+    with pytest.warns(UserWarning, match="ranks=16 failed: rank 3 failed: ValueError: bad splitter"):
+        study = sweep(program, RANKS, runner=Machine(fails_at=16))
+    assert set(study.data["ranks"]) == {4, 8, 32, 64}
+    assert study.failures == [
+        {"point": "ranks=16", "error": "rank 3 failed: ValueError: bad splitter", "kind": "RankError"}
+    ]
+    assert "failed at ranks=16" in repr(study)
+    assert "failed at ranks=16" in study._repr_html_()
+
+
+def test_an_interrupt_keeps_what_was_measured() -> None:
+    study = sweep(program, RANKS, runner=Machine(stops_at=32))
+    assert set(study.data["ranks"]) == {4, 8, 16}
+    assert "interrupted by the user at ranks=32" in repr(study)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(program, RANKS, runner=Machine(stops_at=4))
+
+
+def test_when_all_fail_the_first_error_is_raised() -> None:
+    with pytest.raises(RankError, match="bad splitter"):
+        sweep(program, [4], runner=Machine(fails_at=4))
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ({"ranks": []}, "at least one value"),
+        ({"ranks": [0, 1]}, "whole numbers >= 1; got 0"),
+        ({"ranks": [2.5]}, "whole numbers"),
+        ({"ranks": 4, "n": []}, "at least one value"),
+        ({"ranks": 4, "value": 3}, "cannot be called 'value'"),
+    ],
+)
+def test_bad_plans_are_refused_before_anything_runs(how: dict[str, Any], word: str) -> None:
+    machine = Machine()
+    with pytest.raises(DataError, match=word):
+        sweep(program, runner=machine, **how)
+    assert not machine.calls
+
+
+def test_own_metrics_with_their_units() -> None:
+    study = sweep(program, [4], measure=lambda run: {"sent_bytes": 8.0 * run.ranks}, runner=Machine())
+    row = study.data[study.data["metric"] == "sent_bytes"].iloc[0]
+    assert (row["value"], row["unit"]) == (32.0, "B")
+
+
+def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep(program, RANKS, progress=True, runner=Machine())
+    assert "5/5" in capsys.readouterr().err
+    sweep(program, RANKS, progress=False, runner=Machine())
+    assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------------- verdicts of studies
+
+
+def test_expect_takes_the_other_parameters_from_the_rows() -> None:
+    study = sweep(program, RANKS, n=1_000_000, runner=Machine())
+    verdict = study.expect("n/p * log2(n/p)", phase="sort")
+    assert verdict.match == "exact"
+    assert verdict.unit == "s"
+    assert verdict.phase == "sort"
+    assert "n = 1000000" in " ".join(verdict.notes)
+    assert study.expect("p", phase="exchange").match == "exact"
+    assert study.expect("1", metric="messages").match == "exact"
+
+
+def test_weak_scaling_is_seen_in_the_rows() -> None:
+    rows = [
+        {"ranks": p, "n": 1000 * p, "metric": "makespan_s", "value": 3 + p * math.log2(1000 * p) ** 2}
+        for p in RANKS
+    ]
+    verdict = Study(pd.DataFrame(rows)).expect("n/p log(n/p) + p log^2 n")
+    assert verdict.match == "exact"
+    assert str(verdict.model and verdict.model.term) == "p log^2 p"
+
+
+def test_a_choice_that_leaves_several_curves_is_refused() -> None:
+    study = sweep(program, RANKS, n=[1000, 2000], runner=Machine())
+    with pytest.raises(DataError, match=r"n varies too; choose one value with where=\{'n'"):
+        study.expect("p")
+    assert study.expect("p", phase="exchange", where={"n": 1000}).match == "exact"
+    with pytest.raises(DataError, match="several phases"):
+        study.curve("phase_s", where={"n": 1000})
+    with pytest.raises(DataError, match="no phase 'merge'"):
+        study.curve(phase="merge", where={"n": 1000})
+    with pytest.raises(DataError, match="no metric 'energy'"):
+        study.curve("energy")
+    with pytest.raises(DataError, match="no row has n = 3"):
+        study.curve(where={"n": 3})
+    with pytest.raises(DataError, match="no column 'm'"):
+        study.curve(where={"m": 3})
+    both = sweep(program, RANKS, on=["star", "torus:4x4x4"], runner=Machine())
+    with pytest.raises(DataError, match="several curves"):
+        both.curve()
+
+
+def test_invalid_times_give_no_verdict() -> None:
+    study = sweep(program, RANKS, n=1000, runner=Machine())
+    study.data["is_valid"] = False
+    verdict = study.expect("p", phase="exchange")
+    assert verdict.match == "undecided"
+    assert "not valid" in str(verdict)
+    assert "not valid" in repr(study)
+
+
+def test_few_points_are_undecided() -> None:
+    assert sweep(program, [4, 8], runner=Machine()).expect("p").match == "undecided"
+
+
+def test_the_table_has_a_row_per_phase_and_one_for_the_run() -> None:
+    study = sweep(program, RANKS, n=1_000_000, runner=Machine())
+    table = study.table({"sort": "n/p * log2(n/p)", "exchange": "log p"}, total="p")
+    frame = table.frame
+    assert frame["phase"].tolist() == ["sort", "exchange", "whole run"]
+    assert frame["match"].tolist()[:2] == ["exact", "none"]
+    assert frame["divergence"].tolist()[:2] == ["1", "p/log p"]
+    assert set(table.verdicts) == {"sort", "exchange", "whole run"}
+    assert "exchange" in str(table)
+    assert "<table" in table._repr_html_()
+    assert study.table().frame["match"].tolist() == ["", "", ""]
+    with pytest.raises(ExpectationError, match="no phase 'merge'"):
+        study.table({"merge": "p"})
+
+
+def test_studies_are_public() -> None:
+    assert lk.Study is Study
+    assert lk.sweep is sweep
+
+
+def test_rows_need_a_metric_and_a_value() -> None:
+    with pytest.raises(DataError, match="missing: value"):
+        Study(pd.DataFrame({"metric": ["a"]}))
+    data = Study(pd.DataFrame({"q": [1.0], "metric": ["t_s"], "value": [2.0], "ranks": [3]})).data
+    assert parameter_columns(data) == ["ranks", "q"]
+    assert data["unit"].tolist() == ["s"]
