@@ -1,0 +1,253 @@
+// Collective: sections, sizes and bytes.
+#include <algorithm>
+#include <cstring>
+
+#include "labkit/collective.hpp"
+
+namespace labkit {
+
+namespace {
+
+/// Begin of a block, in elements from the buffer's start; split may ask for block n, the end.
+std::int64_t offset_of(Layout layout, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
+  switch (layout) {
+    case Layout::uniform: return block * like.count;
+    case Layout::split: return block * (like.count / blocks) + std::min(block, like.count % blocks);
+    case Layout::table: return like.displacements[static_cast<std::size_t>(block)];
+  }
+  return 0;
+}
+
+std::int64_t count_of(Layout layout, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
+  switch (layout) {
+    case Layout::uniform: return like.count;
+    case Layout::split: return like.count / blocks + (block < like.count % blocks ? 1 : 0);
+    case Layout::table: return like.counts[static_cast<std::size_t>(block)];
+  }
+  return 0;
+}
+
+std::int64_t modulo(std::int64_t value, std::int64_t n) {
+  if (value >= 0 && value < n) return value;
+  const std::int64_t rest = value % n;
+  return rest < 0 ? rest + n : rest;
+}
+
+/// Call f(block, length) for each maximal range of consecutive blocks, in order.
+template <class F>
+void for_each_range(const Section& section, std::int64_t blocks, F&& f) {
+  const std::int64_t length = section.length < 0 ? blocks : section.length;
+  const bool is_contiguous = section.run <= 0;
+  const std::int64_t stride = is_contiguous ? length : section.stride;
+  for (std::int64_t start = 0; start < length; start += stride) {
+    std::int64_t run = is_contiguous ? length : std::min(section.run, length - start);
+    std::int64_t block = modulo(section.first + start, blocks);
+    while (run > 0) {
+      const std::int64_t here = std::min(run, blocks - block);
+      f(block, here);
+      run -= here;
+      block = 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::byte* Collective::temporary(std::int32_t rank, std::size_t buffer, const BoundBuffer& like, std::int64_t blocks) {
+  RankState& s = ranks_[static_cast<std::size_t>(rank)];
+  const std::size_t number = buffer - program_->caller_buffers();
+  if (s.temporaries.empty()) s.temporaries.resize(program_->buffers().size() - program_->caller_buffers(), nullptr);
+  if (s.temporaries[number] == nullptr) {
+    std::int64_t elements = 0;
+    if (program_->layout() == Layout::table) {
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        elements = std::max(elements, offset_of(Layout::table, like, b, blocks) + count_of(Layout::table, like, b, blocks));
+      }
+    } else {
+      elements = program_->layout() == Layout::split ? like.count : blocks * like.count;
+    }
+    const auto bytes = static_cast<std::size_t>(elements) * static_cast<std::size_t>(like.element_bytes);
+    s.temporaries[number] = new std::byte[std::max<std::size_t>(bytes, 1)];
+  }
+  return s.temporaries[number];
+}
+
+Collective::View Collective::view(std::int32_t rank, const Section& section) {
+  const auto buffer = static_cast<std::size_t>(section.buffer);
+  if (buffer >= program_->buffers().size()) {
+    throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " names buffer number " +
+                        std::to_string(section.buffer));
+  }
+  const BufferSpec& spec = program_->buffers()[buffer];
+  const BoundBuffer& like = ranks_[static_cast<std::size_t>(rank)].buffers[static_cast<std::size_t>(spec.like)];
+  const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
+  if (blocks <= 0) {
+    throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " has no buffer " + spec.name);
+  }
+  if (program_->layout() == Layout::table &&
+      (like.counts.size() < static_cast<std::size_t>(blocks) || like.displacements.size() < static_cast<std::size_t>(blocks))) {
+    throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " does not know the block sizes of " +
+                        spec.name);
+  }
+  std::byte* data = nullptr;
+  if (setup_.has_data) data = spec.is_temporary ? temporary(rank, buffer, like, blocks) : like.data;
+  return {data, blocks, &like};
+}
+
+std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
+  if (section.buffer < 0 || section.length == 0) return 0;
+  const auto buffer = static_cast<std::size_t>(section.buffer);
+  const Layout layout = program_->layout();
+  if (buffer >= program_->buffers().size()) view(rank, section);  // throws
+  const BufferSpec& spec = program_->buffers()[buffer];
+  const BoundBuffer& like = ranks_[static_cast<std::size_t>(rank)].buffers[static_cast<std::size_t>(spec.like)];
+  const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
+  if (blocks <= 0 || layout == Layout::table) view(rank, section);  // checks
+  std::int64_t elements = 0;
+  for_each_range(section, blocks, [&](std::int64_t block, std::int64_t length) {
+    if (layout == Layout::uniform) {
+      elements += length * like.count;
+    } else if (layout == Layout::split) {
+      elements += offset_of(layout, like, block + length, blocks) - offset_of(layout, like, block, blocks);
+    } else {
+      for (std::int64_t b = block; b < block + length; ++b) elements += count_of(layout, like, b, blocks);
+    }
+  });
+  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(like.element_bytes);
+}
+
+void Collective::pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out) {
+  out.clear();
+  if (section.buffer < 0 || section.length == 0) return;
+  const View v = view(rank, section);
+  const Layout layout = program_->layout();
+  const auto scale = static_cast<std::int64_t>(v.like->element_bytes);
+  const auto add = [&](std::int64_t offset, std::int64_t elements) {
+    if (elements > 0) out.push_back({v.data + offset * scale, static_cast<std::size_t>(elements * scale)});
+  };
+  for_each_range(section, v.blocks, [&](std::int64_t block, std::int64_t length) {
+    if (layout == Layout::table) {
+      for (std::int64_t b = block; b < block + length; ++b) {
+        add(offset_of(layout, *v.like, b, v.blocks), count_of(layout, *v.like, b, v.blocks));
+      }
+      return;
+    }
+    const std::int64_t begin = offset_of(layout, *v.like, block, v.blocks);
+    add(begin, offset_of(layout, *v.like, block + length, v.blocks) - begin);
+  });
+}
+
+namespace {
+
+/// Walk two lists of pieces in step: f(source, target, bytes) for each stretch both have whole.
+template <class Pieces, class F>
+void for_each_stretch(const Pieces& from, const Pieces& to, F&& f) {
+  std::size_t i = 0, j = 0, done_i = 0, done_j = 0;
+  while (i < from.size() && j < to.size()) {
+    const std::size_t bytes = std::min(from[i].bytes - done_i, to[j].bytes - done_j);
+    f(from[i].data + done_i, to[j].data + done_j, bytes);
+    done_i += bytes;
+    done_j += bytes;
+    if (done_i == from[i].bytes) ++i, done_i = 0;
+    if (done_j == to[j].bytes) ++j, done_j = 0;
+  }
+}
+
+void move_bytes(const std::byte* source, std::byte* target, std::size_t bytes) {
+  if (source != target) std::memmove(target, source, bytes);
+}
+
+}  // namespace
+
+void Collective::copy(std::int32_t rank, const Section& source, const Section& target) {
+  const std::uint64_t bytes = bytes_of(rank, source);
+  if (bytes != bytes_of(rank, target)) {
+    throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " copies " + std::to_string(bytes) +
+                        " bytes into " + std::to_string(bytes_of(rank, target)));
+  }
+  if (!setup_.has_data || bytes == 0) return;
+  pieces_of(rank, source, from_);
+  pieces_of(rank, target, to_);
+  for_each_stretch(from_, to_, move_bytes);
+}
+
+void Collective::combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first) {
+  const std::uint64_t bytes = bytes_of(rank, target);
+  if (bytes != bytes_of(rank, source)) {
+    throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " combines " +
+                        std::to_string(bytes_of(rank, source)) + " bytes with " + std::to_string(bytes));
+  }
+  if (setup_.combine_s_per_byte > 0.0) {
+    engine_.compute(world(rank), static_cast<double>(bytes) * setup_.combine_s_per_byte);
+  }
+  if (!setup_.has_data || bytes == 0) return;
+  if (!setup_.reduction) throw ScheduleFault(program_->name() + " combines; the call has no operator");
+  pieces_of(rank, source, from_);
+  pieces_of(rank, target, to_);
+  for_each_stretch(from_, to_, [&](const std::byte* s, std::byte* t, std::size_t n) {
+    setup_.reduction->apply(s, t, n, is_source_first);
+  });
+}
+
+Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section& section) {
+  if (free_transfers_ == nullptr) {
+    constexpr std::size_t kChunk = 256;
+    transfer_chunks_.push_back(std::make_unique<Transfer[]>(kChunk));
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      Transfer& transfer = transfer_chunks_.back()[i];
+      transfer.next_free = free_transfers_;
+      free_transfers_ = &transfer;
+    }
+  }
+  Transfer* transfer = free_transfers_;
+  free_transfers_ = transfer->next_free;
+  transfer->section = section;
+  transfer->rank = rank;
+  transfer->copy = nullptr;
+  ++transfers_in_use_;
+  return transfer;
+}
+
+void Collective::free_transfer(Transfer* transfer) {
+  delete[] transfer->copy;
+  transfer->next_free = free_transfers_;
+  free_transfers_ = transfer;
+  --transfers_in_use_;
+}
+
+void Collective::snapshot(Request& send) {
+  auto* transfer = static_cast<Transfer*>(send.payload);
+  if (transfer == nullptr) return;
+  transfer->copy = new std::byte[send.bytes];
+  pieces_of(transfer->rank, transfer->section, from_);
+  std::byte* to = transfer->copy;
+  for (const Piece& piece : from_) {
+    std::memcpy(to, piece.data, piece.bytes);
+    to += piece.bytes;
+  }
+}
+
+void Collective::deliver(Request& send, Request& receive) {
+  auto* from = static_cast<Transfer*>(send.payload);
+  auto* to = static_cast<Transfer*>(receive.payload);
+  if (from != nullptr && to != nullptr) {
+    if (from->copy != nullptr) {
+      from_.assign(1, {from->copy, static_cast<std::size_t>(send.bytes)});
+    } else {
+      pieces_of(from->rank, from->section, from_);
+    }
+    pieces_of(to->rank, to->section, to_);
+    for_each_stretch(from_, to_, move_bytes);  // stops at the shorter side
+  }
+  if (from != nullptr) free_transfer(from);
+  if (to != nullptr) free_transfer(to);
+  send.payload = nullptr;
+  receive.payload = nullptr;
+}
+
+void Collective::discard(Request& send) {
+  if (send.payload != nullptr) free_transfer(static_cast<Transfer*>(send.payload));
+  send.payload = nullptr;
+}
+
+}  // namespace labkit
