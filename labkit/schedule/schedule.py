@@ -185,6 +185,12 @@ def build(
             raise ScheduleError(
                 f"temporary {temporary.name!r} is like {temporary.like!r}, which {problem_name} lacks"
             )
+    for temporary in made:
+        if temporary.blocks is not None and contract.layout != "uniform":
+            raise ScheduleError(
+                f"temporary {temporary.name!r} has its own number of blocks; in {problem_name} blocks differ "
+                "in size, so it must have those of the buffer it is like"
+            )
     buffers = tuple(Buffer(user, user) for user in contract.shapes)
     buffers += tuple(Buffer(t.name, t.like, is_temporary=True) for t in made)
     return Schedule(contract, name, ranks, root, commutative, parts, buffers, generator, made)

@@ -1,0 +1,201 @@
+"""Execution of a schedule over point-to-point messages: on real MPI, or on any communicator like it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import ScheduleError
+from labkit.schedule.operators import Combine, as_combine
+from labkit.schedule.schedule import Schedule
+from labkit.schedule.section import block_indices
+from labkit.schedule.sizes import Counts, Sizes, sizes_of
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
+
+__all__ = ["execute"]
+
+_Array = NDArray[Any]
+
+
+def execute(
+    comm: Any, schedule: Schedule, *, op: Any = None, counts: Counts | None = None, tag: int = 0, **buffers: _Array
+) -> None:
+    """Carry out this rank's part of a schedule over `comm`.
+
+    Parameters
+    ----------
+    comm : communicator
+        mpi4py's or the simulated one: ``Isend``, ``Irecv``, ``Send`` and ``Recv`` are used, and the
+        requests' ``Waitall``.
+    schedule : Schedule
+        Bound to as many ranks as `comm` has.
+    op : str or callable or MPI operator, optional
+        For reductions; see `labkit.schedule.operators`.
+    counts : dict, optional
+        For vector collectives: buffer name to counts, or to (counts, displacements), in elements.
+    tag : int
+        Tag of all messages; take one that the program does not use.
+    **buffers : array
+        The caller's buffers by name (``send``, ``recv`` or ``data``): contiguous, filled in place.
+
+    Raises
+    ------
+    ScheduleError
+        Wrong number of ranks, or a buffer that is missing or does not fit.
+
+    Examples
+    --------
+    Sum over the ranks of real MPI, by the ring::
+
+        from mpi4py import MPI
+        ring = registry.get("allreduce", "ring").build(MPI.COMM_WORLD.size)
+        execute(MPI.COMM_WORLD, ring, op="sum", send=mine, recv=total)
+    """
+    if comm.Get_size() != schedule.size:
+        raise ScheduleError(f"{schedule!r} meets a communicator of {comm.Get_size()} ranks")
+    rank = comm.Get_rank()
+    memory = _Memory(schedule, rank, buffers, counts)
+    combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
+    runner = _Runner(comm, tag, memory, combine)
+    for step in schedule.steps([rank]):
+        for _, operation in step.entries():
+            runner.do(operation)
+    runner.wait(ANY_LABEL)
+
+
+class _Memory:
+    """The buffers of one rank, temporaries included, and the blocks in them."""
+
+    def __init__(
+        self, schedule: Schedule, rank: int, buffers: dict[str, _Array], counts: Counts | None
+    ) -> None:
+        self.schedule, self.rank = schedule, rank
+        self.n_blocks = schedule.n_blocks(rank)
+        self.arrays: list[_Array | None] = []
+        self.sizes: list[Sizes | None] = []
+        self.dtype: np.dtype[Any] | None = None
+        unknown = set(buffers) - set(schedule.problem.shapes)
+        if unknown:
+            known = ", ".join(schedule.problem.shapes) or "no buffers"
+            raise ScheduleError(f"{schedule.problem.name} takes {known}, got {', '.join(sorted(unknown))}")
+        by_name: dict[str, tuple[_Array | None, Sizes | None]] = {}
+        for buffer, n_blocks in zip(schedule.buffers, self.n_blocks, strict=True):
+            if buffer.is_temporary:
+                model, sizes = by_name[buffer.like]
+                has_any = model is not None and sizes is not None and n_blocks > 0
+                array = np.empty(sizes.extent(n_blocks), model.dtype) if has_any else None  # type: ignore[union-attr]
+                self.arrays.append(array)
+                self.sizes.append(sizes)
+                continue
+            by_name[buffer.name] = self._callers(buffer.name, n_blocks, buffers.get(buffer.name), counts)
+            self.arrays.append(by_name[buffer.name][0])
+            self.sizes.append(by_name[buffer.name][1])
+
+    def _callers(
+        self, name: str, n_blocks: int, array: _Array | None, counts: Counts | None
+    ) -> tuple[_Array | None, Sizes | None]:
+        if n_blocks == 0:
+            return None, None
+        if array is None:
+            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} needs a buffer {name!r}")
+        if not array.flags.c_contiguous:
+            raise ScheduleError(f"buffer {name!r} of rank {self.rank} must be contiguous")
+        self.dtype = array.dtype
+        return array.reshape(-1), sizes_of(self.schedule, name, n_blocks, array.size, counts)
+
+    def pieces(self, section: Blocks) -> list[_Array]:
+        """Return views of the section's stretches, in order."""
+        if section.buffer == NO_BUFFER or section.length == 0:
+            return []
+        array, sizes = self.arrays[section.buffer], self.sizes[section.buffer]
+        n_blocks = self.n_blocks[section.buffer]
+        if array is None or sizes is None:
+            name = self.schedule.buffers[section.buffer].name
+            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} has no buffer {name!r}")
+        spans: list[list[int]] = []
+        for index in block_indices(*section[1:], n_blocks):
+            begin, end = sizes.bounds(int(index), n_blocks)
+            if spans and spans[-1][1] == begin:
+                spans[-1][1] = end
+            else:
+                spans.append([begin, end])
+        return [array[begin:end] for begin, end in spans if end > begin]
+
+    def gathered(self, section: Blocks) -> _Array:
+        """Return the section's elements: a view where they are contiguous, a copy where not."""
+        pieces = self.pieces(section)
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else np.empty(0, self.dtype or np.uint8)
+
+    def fill(self, section: Blocks, values: _Array) -> None:
+        """Put values into the section, unless they are a view of it already."""
+        begin = 0
+        for piece in self.pieces(section):
+            part = values[begin : begin + len(piece)]
+            if part.ctypes.data != piece.ctypes.data:
+                piece[...] = part
+            begin += len(piece)
+
+
+class _Runner:
+    """Carries out operations one by one; keeps the requests that are open."""
+
+    def __init__(self, comm: Any, tag: int, memory: _Memory, combine: Combine | None) -> None:
+        self.comm, self.tag, self.memory, self.combine = comm, tag, memory, combine
+        self.open: list[tuple[int, Any, Blocks | None, _Array]] = []
+
+    def do(self, op: Op) -> None:
+        if op.kind is Kind.WAIT:
+            self.wait(op.label)
+        elif op.kind is Kind.COPY:
+            source = self.memory.gathered(op.source)
+            self.memory.fill(op.section, source)
+        elif op.kind is Kind.COMBINE:
+            self._combine(op)
+        elif op.kind.is_send:
+            self._send(op)
+        else:
+            self._receive(op)
+
+    def wait(self, label: int) -> None:
+        """Wait for the open requests with this label, then put what came where it belongs."""
+        chosen = [entry for entry in self.open if label in (ANY_LABEL, entry[0])]
+        self.open = [entry for entry in self.open if label not in (ANY_LABEL, entry[0])]
+        requests = [request for _, request, _, _ in chosen]
+        if requests:
+            type(requests[0]).Waitall(requests)
+        for _, _, section, values in chosen:
+            if section is not None:
+                self.memory.fill(section, values)
+
+    def _send(self, op: Op) -> None:
+        values = self.memory.gathered(op.section)
+        if op.kind is Kind.SEND:
+            self.comm.Send(values.view(np.uint8), dest=op.peer, tag=self.tag)
+            return
+        request = self.comm.Isend(values.view(np.uint8), dest=op.peer, tag=self.tag)
+        self.open.append((op.label, request, None, values))
+
+    def _receive(self, op: Op) -> None:
+        values = self.memory.gathered(op.section)
+        if op.kind is Kind.RECV:
+            self.comm.Recv(values.view(np.uint8), source=op.peer, tag=self.tag)
+            self.memory.fill(op.section, values)
+            return
+        request = self.comm.Irecv(values.view(np.uint8), source=op.peer, tag=self.tag)
+        self.open.append((op.label, request, op.section, values))
+
+    def _combine(self, op: Op) -> None:
+        if self.combine is None:
+            raise ScheduleError(f"{self.memory.schedule!r} combines: give op=")
+        source, target = self.memory.gathered(op.source), self.memory.gathered(op.section)
+        if op.is_source_first:
+            self.combine(source, target)
+        else:
+            right = source.copy()
+            self.combine(target, right)
+            target[...] = right
+        self.memory.fill(op.section, target)

@@ -1,0 +1,307 @@
+"""A machine whose blocks hold lists of contributions instead of numbers (see `labkit.schedule.check`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from labkit.schedule.problem import Value
+from labkit.schedule.schedule import Schedule
+from labkit.schedule.section import block_indices
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
+from labkit.schedule.values import Unordered, combined, value_text
+
+__all__ = ["Machine", "Refuted"]
+
+Place = tuple[int, int]  # buffer number, block number
+
+
+class Refuted(Exception):  # noqa: N818  a finding, not an error
+    """A broken promise, with the place where it shows."""
+
+    def __init__(
+        self, kind: str, rank: int, position: int | None, op: Op | None, message: str, block: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.rank, self.position, self.op = kind, rank, position, op
+        self.message, self.block = message, block
+
+
+@dataclass(eq=False)
+class Request:
+    """One posted send or receive."""
+
+    rank: int
+    position: int
+    op: Op
+    places: list[Place]
+    values: list[Value] = field(default_factory=list)
+    heard: int = 0  #: bit set of ranks the sender knows to have entered
+    is_matched: bool = False
+
+
+@dataclass(eq=False)
+class RankState:
+    """Where one rank is in its program, and what it holds."""
+
+    program: list[Op]
+    n_blocks: list[int]
+    values: dict[Place, Value]
+    position: int = 0
+    open: list[Request] = field(default_factory=list)
+    users: dict[Place, list[Request]] = field(default_factory=dict)  #: open requests by block
+    blocking: Request | None = None
+    heard: int = 0
+
+
+class Machine:
+    """Executes a schedule symbolically; raises `Refuted` at the first broken promise."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.messages = 0
+        self.blocks_sent = 0
+        self.in_flight: dict[tuple[int, int], tuple[deque[Request], deque[Request]]] = {}
+        self.ranks = [self._rank_state() for _ in range(schedule.size)]
+        for step in schedule.steps():
+            for rank, op in step.entries():
+                self.ranks[rank].program.append(op)
+        counts = schedule.n_blocks_of(range(schedule.size))
+        for rank, state in enumerate(self.ranks):
+            state.n_blocks = [int(count[rank]) for count in counts]
+            state.heard = 1 << rank
+            self._fill(rank, state)
+
+    def _rank_state(self) -> RankState:
+        return RankState([], [], {})
+
+    def _fill(self, rank: int, state: RankState) -> None:
+        for number, buffer in enumerate(self.schedule.buffers):
+            for block in range(0 if buffer.is_temporary else state.n_blocks[number]):
+                value = self.schedule.problem.initial(buffer.name, rank, block, self.schedule.root)
+                if value is not None:
+                    state.values[number, block] = value
+
+    # -- running -----------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Run all ranks to their ends and check what they leave."""
+        ready = deque(range(self.schedule.size))
+        while ready:
+            rank = ready.popleft()
+            self._run_rank(rank, ready)
+        for rank, state in enumerate(self.ranks):
+            if state.position < len(state.program):
+                self._refute_deadlock(rank)
+        for rank in range(self.schedule.size):
+            self._check_end(rank)
+
+    def _run_rank(self, rank: int, ready: deque[int]) -> None:
+        state = self.ranks[rank]
+        while state.position < len(state.program):
+            op = state.program[state.position]
+            if not self._execute(rank, state, op, ready):
+                return
+            state.position += 1
+
+    def _execute(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> bool:
+        """Carry out one operation; False if the rank must wait (it will be tried again)."""
+        if op.kind is Kind.WAIT:
+            return self._complete(state, {r for r in state.open if op.label in (ANY_LABEL, r.op.label)})
+        if op.kind is Kind.COPY:
+            self._copy(rank, op)
+            return True
+        if op.kind is Kind.COMBINE:
+            self._combine(rank, op)
+            return True
+        request = state.blocking
+        if request is None:
+            request = self._post(rank, state, op, ready)
+        if not op.kind.is_blocking:
+            return True
+        state.blocking = request
+        if not self._complete(state, {request}):
+            return False
+        state.blocking = None
+        return True
+
+    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Request:
+        if not 0 <= op.peer < self.schedule.size:
+            raise self._refuted("no rank", rank, op, f"there is no rank {op.peer}")
+        request = Request(rank, state.position, op, self._places(rank, op, op.section))
+        pair = (rank, op.peer) if op.kind.is_send else (op.peer, rank)
+        sends, receives = self.in_flight.setdefault(pair, (deque(), deque()))
+        if op.kind.is_send:
+            request.values = [self._read(rank, op, place) for place in request.places]
+            request.heard = state.heard
+            sends.append(request)
+            self.messages += 1
+            self.blocks_sent += len(request.places)
+        else:
+            for place in request.places:
+                self._claim(rank, op, place, is_write=True)
+                state.values.pop(place, None)
+            receives.append(request)
+        state.open.append(request)
+        for place in request.places:
+            state.users.setdefault(place, []).append(request)
+        if sends and receives:
+            self._match(sends.popleft(), receives.popleft())
+            ready.append(op.peer)
+        return request
+
+    def _match(self, send: Request, receive: Request) -> None:
+        if len(send.places) != len(receive.places):
+            raise self._refuted_at(
+                "shape",
+                receive,
+                f"rank {send.rank} sends {len(send.places)} blocks, "
+                f"the receive has room for {len(receive.places)}",
+            )
+        for source, target in zip(send.places, receive.places, strict=True):
+            given, wanted = self._size(send.rank, source), self._size(receive.rank, target)
+            if given != wanted:
+                raise self._refuted_at(
+                    "size",
+                    receive,
+                    f"{self._name(target)} need not have the size of rank {send.rank}'s {self._name(source)}",
+                    self._name(target),
+                )
+        receive.values, receive.heard = send.values, send.heard
+        send.is_matched = receive.is_matched = True
+
+    def _complete(self, state: RankState, requests: set[Request]) -> bool:
+        if not all(request.is_matched for request in requests):
+            return False
+        state.open = [request for request in state.open if request not in requests]
+        for request in requests:
+            for place in request.places:
+                state.users[place].remove(request)
+            if request.op.kind.is_receive:
+                state.heard |= request.heard
+                state.values.update(zip(request.places, request.values, strict=True))
+        return True
+
+    # -- local work --------------------------------------------------------------------------------
+    def _copy(self, rank: int, op: Op) -> None:
+        sources, targets = self._pairs(rank, op)
+        values = [self._read(rank, op, place) for place in sources]
+        for place, value in zip(targets, values, strict=True):
+            self._claim(rank, op, place, is_write=True)
+            self.ranks[rank].values[place] = value
+
+    def _combine(self, rank: int, op: Op) -> None:
+        state = self.ranks[rank]
+        for source, target in zip(*self._pairs(rank, op), strict=True):
+            given, present = self._read(rank, op, source), self._read(rank, op, target)
+            self._claim(rank, op, target, is_write=True)
+            left, right = (given, present) if op.is_source_first else (present, given)
+            try:
+                state.values[target] = combined(left, right, self.schedule.commutative)
+            except Unordered as problem:
+                raise self._refuted(problem.kind, rank, op, str(problem), self._name(target)) from None
+
+    def _pairs(self, rank: int, op: Op) -> tuple[list[Place], list[Place]]:
+        sources, targets = self._places(rank, op, op.source), self._places(rank, op, op.section)
+        if len(sources) != len(targets):
+            raise self._refuted("shape", rank, op, f"{len(sources)} blocks meet {len(targets)}")
+        for source, target in zip(sources, targets, strict=True):
+            if self._size(rank, source) != self._size(rank, target):
+                text = f"{self._name(target)} need not have the size of {self._name(source)}"
+                raise self._refuted("size", rank, op, text, self._name(target))
+        return sources, targets
+
+    # -- blocks ------------------------------------------------------------------------------------
+    def _places(self, rank: int, op: Op, section: Blocks) -> list[Place]:
+        if section.buffer == NO_BUFFER or section.length == 0:
+            return []
+        n_blocks = self.ranks[rank].n_blocks[section.buffer]
+        if n_blocks == 0:
+            name = self.schedule.buffers[section.buffer].name
+            raise self._refuted("no buffer", rank, op, f"this rank has no buffer {name!r}")
+        places = [(section.buffer, int(b)) for b in block_indices(*section[1:], n_blocks)]
+        if len(set(places)) != len(places):
+            raise self._refuted("shape", rank, op, f"a section names a block twice ({n_blocks} blocks in all)")
+        return places
+
+    def _read(self, rank: int, op: Op, place: Place) -> Value:
+        self._claim(rank, op, place, is_write=False)
+        value = self.ranks[rank].values.get(place)
+        if value is None:
+            name = self._name(place)
+            raise self._refuted("undefined", rank, op, f"{name} is used before anything is in it", name)
+        return value
+
+    def _claim(self, rank: int, op: Op, place: Place, is_write: bool) -> None:
+        """Refuse to touch a block while an open request does, unless both only read."""
+        name = self._name(place)
+        if is_write and self.schedule.buffers[place[0]].name == "send":
+            raise self._refuted("read only", rank, op, f"{name} is the caller's input", name)
+        for request in self.ranks[rank].users.get(place, ()):
+            if is_write or request.op.kind.is_receive:
+                text = f"{name} is still in use by operation {request.position}, which has not been waited for"
+                raise self._refuted("race", rank, op, text, name)
+
+    def _size(self, rank: int, place: Place) -> Hashable:
+        number, block = place
+        like = self.schedule.buffers[number].like
+        return self.schedule.problem.size_class(like, rank, block, self.schedule.root)
+
+    def _name(self, place: Place) -> str:
+        return f"{self.schedule.buffers[place[0]].name}[{place[1]}]"
+
+    # -- the end -----------------------------------------------------------------------------------
+    def _check_end(self, rank: int) -> None:
+        state, schedule = self.ranks[rank], self.schedule
+        for request in state.open:
+            text = "this request is never waited for"
+            if not request.is_matched:
+                verb = "receives it" if request.op.kind.is_send else "sends it"
+                text += f", and rank {request.op.peer} never {verb}"
+            raise self._refuted_at("not waited" if request.is_matched else "unmatched", request, text)
+        if schedule.problem.name == "barrier" and state.heard != (1 << schedule.size) - 1:
+            missing = next(r for r in range(schedule.size) if not state.heard >> r & 1)
+            text = f"it may leave before rank {missing} has entered"
+            raise Refuted("missing value", rank, None, None, text)
+        for number, buffer in enumerate(schedule.buffers):
+            for block in range(0 if buffer.is_temporary else state.n_blocks[number]):
+                self._check_block(rank, number, block)
+
+    def _check_block(self, rank: int, number: int, block: int) -> None:
+        schedule, name = self.schedule, self._name((number, block))
+        wanted = schedule.problem.final(schedule.buffers[number].name, rank, block, schedule.size, schedule.root)
+        found = self.ranks[rank].values.get((number, block))
+        if wanted is None or found == wanted:
+            return
+        kind = "missing value" if found is None else "wrong value"
+        text = f"{name} must hold {value_text(wanted)}, it holds {value_text(found)}"
+        raise Refuted(kind, rank, None, None, text, name)
+
+    def _refute_deadlock(self, rank: int) -> None:
+        """Follow who waits for whom until a rank comes twice, or has ended."""
+        seen: list[int] = []
+        while rank not in seen:
+            seen.append(rank)
+            request = self._missing(rank)
+            if self.ranks[request.op.peer].position >= len(self.ranks[request.op.peer].program):
+                verb = "receives" if request.op.kind.is_send else "sends"
+                text = f"it waits for ever: rank {request.op.peer} ends and never {verb} this message"
+                raise self._refuted_at("deadlock", request, text)
+            rank = request.op.peer
+        cycle = [*seen[seen.index(rank) :], rank]
+        text = "deadlock: rank " + " waits for rank ".join(str(r) for r in cycle)
+        raise self._refuted_at("deadlock", self._missing(rank), text)
+
+    def _missing(self, rank: int) -> Request:
+        state = self.ranks[rank]
+        op = state.program[state.position]
+        if state.blocking is not None:
+            return state.blocking
+        waited = (r for r in state.open if op.label in (ANY_LABEL, r.op.label))
+        return next(r for r in waited if not r.is_matched)
+
+    def _refuted(self, kind: str, rank: int, op: Op, message: str, block: str | None = None) -> Refuted:
+        return Refuted(kind, rank, self.ranks[rank].position, op, message, block)
+
+    def _refuted_at(self, kind: str, request: Request, message: str, block: str | None = None) -> Refuted:
+        return Refuted(kind, request.rank, request.position, request.op, message, block)
