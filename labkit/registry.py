@@ -16,7 +16,7 @@ from typing import Any
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
-__all__ = ["Algorithm", "Cost", "Requirements", "default", "get", "names", "problems"]
+__all__ = ["Algorithm", "Cost", "Requirements", "default", "get", "names", "problems", "schedules"]
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,20 @@ def get(problem: str, name: str) -> Algorithm:
             "rename one of them"
         )
     return algorithm
+
+
+def schedules() -> tuple[tuple[str, str], ...]:
+    """Return (problem, name) of every algorithm that is a schedule, sorted.
+
+    Examples
+    --------
+    >>> ("bcast", "binomial") in schedules()
+    True
+    """
+    from labkit.schedule.problem import PROBLEMS
+
+    every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
+    return tuple(pair for pair in every if get(*pair).schedule is not None)
 
 
 def default(problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True) -> Algorithm:

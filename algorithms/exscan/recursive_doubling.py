@@ -4,8 +4,9 @@ Every rank keeps its window with its own operand, to pass on, and the same witho
 round with distance d = 1, 2, 4, ... the window goes to r + d, and what comes from r - d is put in front
 of both. Rank 0 gets nothing: its result is undefined.
 
-**Cost**: ceil(log2 p) = k rounds of n bytes for every p; the slowest rank combines the result once in
-every round but the first, and the window in every round but the last.
+**Cost**: k = ceil(log2 p) rounds of n bytes for every p. The slowest rank combines the result in every
+round but the first, and the window in every round but the last, 2(k-1) times n bytes; once less while no
+rank has to do both in full (p <= 3/4 * 2**k).
 
 **Requires**: nothing; any number of ranks, any associative operator.
 
@@ -16,7 +17,7 @@ that the next message leaves as early as possible.
 4192. doi:10.1007/11846802_15
 
 >>> cost(5, 100)
-Cost(rounds=3, volume_bytes=300, reduced_bytes=400)
+Cost(rounds=3, volume_bytes=300, reduced_bytes=300)
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ RESULT, INCOMING, WINDOW = block("recv"), block("incoming"), block("window")
 def rounds(group: Group) -> Iterator[Step]:
     """Yield one step for each distance 1, 2, 4, ..."""
     me, p = group.ranks, group.size
-    yield group.copy(block("send"), WINDOW)
+    yield group.copy(block("send"), WINDOW, where=me + 1 < p)
     for distance in doublings(p):
         has_left, has_right = me >= distance, me + distance < p
         is_needed_again = has_left & (me + 2 * distance < p)
@@ -54,7 +55,8 @@ def rounds(group: Group) -> Iterator[Step]:
 def cost(ranks: int, n_bytes: float) -> Cost:
     """Return the exact cost."""
     levels = ceil_log2(ranks)
-    return Cost(levels, levels * n_bytes, 2 * max(levels - 1, 0) * n_bytes)
+    combined = 2 * (levels - 1) - int(4 * ranks <= 3 << levels) if levels > 1 else 0
+    return Cost(levels, levels * n_bytes, combined * n_bytes)
 
 
 ALGORITHM = Algorithm(

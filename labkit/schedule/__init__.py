@@ -8,7 +8,11 @@ Python ranks (`simulate`), executed over any communicator (`execute`), costed (`
 
 from __future__ import annotations
 
+from labkit.schedule.check import Counterexample, Proof, check, prove
+from labkit.schedule.count import count, predict
+from labkit.schedule.execute import execute
 from labkit.schedule.group import Group
+from labkit.schedule.native import Simulated, perform, simulate
 from labkit.schedule.problem import PROBLEMS, Problem
 from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
 from labkit.schedule.section import ALL, Section, block, block_indices, blocks, whole
@@ -19,18 +23,28 @@ __all__ = [
     "PROBLEMS",
     "Buffer",
     "Column",
+    "Counterexample",
     "Generator",
     "Group",
     "Kind",
     "Op",
     "Problem",
+    "Proof",
     "Schedule",
     "Section",
+    "Simulated",
     "Step",
     "Temporary",
     "block",
     "block_indices",
     "blocks",
     "build",
+    "check",
+    "count",
+    "execute",
+    "perform",
+    "predict",
+    "prove",
+    "simulate",
     "whole",
 ]

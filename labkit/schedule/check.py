@@ -46,10 +46,8 @@ class Proof:
         return True
 
     def __str__(self) -> str:
-        return (
-            f"proved: {self.schedule.problem.name}/{self.schedule.name} on {self.schedule.size} ranks is complete "
-            f"({self.messages} messages, {self.blocks_sent} blocks)"
-        )
+        name = f"{self.schedule.problem.name}/{self.schedule.name} on {self.schedule.size} ranks"
+        return f"proved: {name} is complete ({self.messages} messages, {self.blocks_sent} blocks)"
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,10 @@ def check(schedule: Schedule) -> Proof | Counterexample:
     --------
     >>> from labkit.schedule import block, build
     >>> def forgets_the_last(group):
-    ...     others = [r for r in range(1, group.size - 1)]
-    ...     for r in others:
-    ...         yield group.send(block("data"), to=r, where=group.ranks == 0)
-    ...     yield group.recv(block("data"), source=0, where=(group.ranks > 0) & (group.ranks < group.size - 1))
+    ...     me, last = group.ranks, group.size - 1
+    ...     for other in range(1, last):
+    ...         yield group.send(block("data"), to=other, where=me == 0)
+    ...     yield group.recv(block("data"), source=0, where=(me > 0) & (me < last))
     >>> print(check(build("bcast", forgets_the_last, ranks=3)))
     refuted: bcast/mine on 3 ranks: rank 2, at the end: data[0] must hold rank 0's block 0, it holds nothing
     """

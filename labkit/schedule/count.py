@@ -85,7 +85,9 @@ class _Rank:
 class _Counter:
     """Runs ranks as far as they get; then starts the message that can start first; and again."""
 
-    def __init__(self, schedule: Schedule, block_bytes: float, alpha: float, beta: float, gamma: float) -> None:
+    def __init__(
+        self, schedule: Schedule, block_bytes: float, alpha: float, beta: float, gamma: float
+    ) -> None:
         self.schedule, self.block_bytes = schedule, block_bytes
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
         counts = schedule.n_blocks_of(range(schedule.size))
@@ -115,7 +117,9 @@ class _Counter:
             self._advance(receive.rank)
         for rank, state in enumerate(self.ranks):
             if state.position < len(state.program):
-                raise ScheduleError(f"{self.schedule!r} deadlocks: rank {rank} waits for ever; check() says why")
+                raise ScheduleError(
+                    f"{self.schedule!r} deadlocks: rank {rank} waits for ever; check() says why"
+                )
         return max(state.clock for state in self.ranks)
 
     def _advance(self, rank: int) -> None:

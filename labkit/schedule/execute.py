@@ -20,7 +20,13 @@ _Array = NDArray[Any]
 
 
 def execute(
-    comm: Any, schedule: Schedule, *, op: Any = None, counts: Counts | None = None, tag: int = 0, **buffers: _Array
+    comm: Any,
+    schedule: Schedule,
+    *,
+    op: Any = None,
+    counts: Counts | None = None,
+    tag: int = 0,
+    **buffers: _Array,
 ) -> None:
     """Carry out this rank's part of a schedule over `comm`.
 

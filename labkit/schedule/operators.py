@@ -55,7 +55,9 @@ def as_reduction(op: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(op, str):
         found = _kernels.native_reduction(op, type_code(dtype)) if op in OPERATIONS else None
         if found is None:
-            raise ScheduleError(f"no operation {op!r} on {dtype}; operations: {', '.join(OPERATIONS)}, or a function")
+            raise ScheduleError(
+                f"no operation {op!r} on {dtype}; operations: {', '.join(OPERATIONS)}, or a function"
+            )
         return found
     combine = as_combine(op, dtype)
 
@@ -71,7 +73,7 @@ def as_combine(op: Any, dtype: np.dtype[Any]) -> Combine:
         reduction = as_reduction(op, dtype)
         return lambda left, right: reduction.apply(left, right, True)
     if hasattr(op, "Reduce_local"):
-        return lambda left, right: op.Reduce_local(left, right)  # type: ignore[no-any-return]
+        return lambda left, right: op.Reduce_local(left, right)
     if callable(op):
 
         def by_function(left: NDArray[Any], right: NDArray[Any]) -> None:

@@ -70,12 +70,16 @@ def sizes_of(
         return Sizes("split", n_elements)
     if schedule.problem.layout == "uniform":
         if n_blocks and n_elements % n_blocks:
-            raise ScheduleError(f"{label} has {n_elements} elements, which is no multiple of its {n_blocks} blocks")
+            raise ScheduleError(
+                f"{label} has {n_elements} elements, which is no multiple of its {n_blocks} blocks"
+            )
         return Sizes("uniform", n_elements // n_blocks if n_blocks else 0)
     table, displacements = _table(counts, buffer, n_blocks, n_elements)
     if len(table) != n_blocks or len(displacements) != n_blocks:
         raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts")
-    if n_blocks and (table.min() < 0 or displacements.min() < 0 or (displacements + table).max() > n_elements):
+    if n_blocks and (
+        table.min() < 0 or displacements.min() < 0 or (displacements + table).max() > n_elements
+    ):
         raise ScheduleError(f"{label} has {n_elements} elements; its counts reach outside")
     return Sizes("table", 0, table, displacements)
 

@@ -17,11 +17,17 @@ __all__ = ["Machine", "Refuted"]
 Place = tuple[int, int]  # buffer number, block number
 
 
-class Refuted(Exception):  # noqa: N818  a finding, not an error
+class Refuted(Exception):
     """A broken promise, with the place where it shows."""
 
     def __init__(
-        self, kind: str, rank: int, position: int | None, op: Op | None, message: str, block: str | None = None
+        self,
+        kind: str,
+        rank: int,
+        position: int | None,
+        op: Op | None,
+        message: str,
+        block: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind, self.rank, self.position, self.op = kind, rank, position, op
@@ -221,7 +227,9 @@ class Machine:
             raise self._refuted("no buffer", rank, op, f"this rank has no buffer {name!r}")
         places = [(section.buffer, int(b)) for b in block_indices(*section[1:], n_blocks)]
         if len(set(places)) != len(places):
-            raise self._refuted("shape", rank, op, f"a section names a block twice ({n_blocks} blocks in all)")
+            raise self._refuted(
+                "shape", rank, op, f"a section names a block twice ({n_blocks} blocks in all)"
+            )
         return places
 
     def _read(self, rank: int, op: Op, place: Place) -> Value:
@@ -239,7 +247,9 @@ class Machine:
             raise self._refuted("read only", rank, op, f"{name} is the caller's input", name)
         for request in self.ranks[rank].users.get(place, ()):
             if is_write or request.op.kind.is_receive:
-                text = f"{name} is still in use by operation {request.position}, which has not been waited for"
+                text = (
+                    f"{name} is still in use by operation {request.position}, which has not been waited for"
+                )
                 raise self._refuted("race", rank, op, text, name)
 
     def _size(self, rank: int, place: Place) -> Hashable:
@@ -269,7 +279,9 @@ class Machine:
 
     def _check_block(self, rank: int, number: int, block: int) -> None:
         schedule, name = self.schedule, self._name((number, block))
-        wanted = schedule.problem.final(schedule.buffers[number].name, rank, block, schedule.size, schedule.root)
+        wanted = schedule.problem.final(
+            schedule.buffers[number].name, rank, block, schedule.size, schedule.root
+        )
         found = self.ranks[rank].values.get((number, block))
         if wanted is None or found == wanted:
             return

@@ -7,7 +7,7 @@ from labkit.schedule.problem import Runs, Value
 __all__ = ["Unordered", "combined", "value_text"]
 
 
-class Unordered(Exception):  # noqa: N818  a finding, not an error
+class Unordered(Exception):
     """Two values that must not be combined; `kind` is "twice", "order" or "wrong value"."""
 
     def __init__(self, kind: str, message: str) -> None:

@@ -1,0 +1,66 @@
+"""The folder listing is the registry; defaults make sense; requirements are kept."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from labkit import registry
+from labkit.errors import ScheduleError
+from labkit.schedule import PROBLEMS, check
+
+
+def test_every_file_is_registered() -> None:
+    package = importlib.import_module("labkit.algorithms")
+    for folder in Path(package.__path__[0]).iterdir():
+        if (folder / "__init__.py").exists():
+            files = {f.stem for f in folder.glob("*.py") if not f.stem.startswith("_")}
+            assert files == set(registry.names(folder.name))
+            for name in files:
+                assert registry.get(folder.name, name).name == name
+
+
+def test_every_collective_has_an_algorithm() -> None:
+    assert {problem for problem, _ in registry.schedules()} == set(PROBLEMS)
+
+
+@pytest.mark.parametrize(("problem", "name"), registry.schedules())
+def test_every_file_says_what_it_must(problem: str, name: str) -> None:
+    text = importlib.import_module(f"labkit.algorithms.{problem}.{name}").__doc__ or ""
+    for part in ("**Cost**:", "**Requires**:", "**Properties**:", "**Reference**:", "doi:10.", ">>> "):
+        assert part in text
+
+
+@pytest.mark.parametrize("problem", sorted(PROBLEMS))
+def test_a_default_exists_for_everything_and_is_right(problem: str) -> None:
+    for ranks in (1, 2, 3, 8, 12):
+        for n_bytes in (0, 8, 4096, 1 << 22):
+            for commutative in (True, False):
+                algorithm = registry.default(problem, ranks, n_bytes, commutative)
+                assert check(algorithm.build(ranks, commutative=commutative))
+
+
+def test_defaults_follow_size_and_operator() -> None:
+    assert registry.default("allreduce", 64, 8).name == "recursive_doubling"
+    assert registry.default("allreduce", 64, 1 << 22).name == "ring"
+    assert registry.default("allreduce", 64, 1 << 22, commutative=False).name == "rabenseifner"
+    assert registry.default("alltoall", 64, 8).name == "bruck"
+    assert registry.default("alltoall", 64, 1 << 16).name == "pairwise"
+    assert registry.default("allgather", 64, 8).name == "recursive_doubling"
+    assert registry.default("allgather", 65, 8).name == "bruck"
+    assert registry.default("allgather", 65, 1 << 20).name == "ring"
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(ScheduleError, match=r"ring needs a commutative operator; use one of: .*rabenseifner"):
+        registry.get("allreduce", "ring").build(4, commutative=False)
+    with pytest.raises(ScheduleError, match=r"allreduce has no algorithm 'rign'; it has: .*ring"):
+        registry.get("allreduce", "rign")
+    with pytest.raises(ScheduleError, match="no problem is called 'allreduec'"):
+        registry.names("allreduec")
+    with pytest.raises(ScheduleError, match="at least 1 rank, got 0"):
+        registry.get("allreduce", "ring").build(0)
+    with pytest.raises(ScheduleError, match=r"root 4 is not one of 0\.\.3"):
+        registry.get("bcast", "binomial").build(4, root=4)

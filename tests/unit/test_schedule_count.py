@@ -1,0 +1,39 @@
+"""Closed cost formulas equal what is counted on the schedules, for every number of ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from labkit import registry
+from labkit.schedule import count, predict
+
+RANKS = [*range(1, 14), 16, 17, 24]
+
+
+@pytest.mark.parametrize(("problem", "name"), registry.schedules())
+def test_closed_formula_equals_the_count(problem: str, name: str) -> None:
+    algorithm = registry.get(problem, name)
+    assert algorithm.cost is not None
+    for p in RANKS:
+        schedule = algorithm.build(p)
+        cost = algorithm.cost(p, 720.0)
+        assert count(schedule, 720.0) == pytest.approx(
+            (cost.rounds, cost.volume_bytes, cost.reduced_bytes)
+        ), p
+        for alpha, beta, gamma in [(5.0, 0.01, 0.003), (1.0, 1.0, 0.5)]:
+            seconds = cost.seconds(alpha, beta, gamma)
+            assert predict(schedule, 720.0, alpha, beta, gamma) == pytest.approx(seconds), (p, alpha)
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"), [("reduce", "binomial"), ("bcast", "binomial"), ("gather", "binomial")]
+)
+def test_the_root_does_not_matter(problem: str, name: str) -> None:
+    algorithm = registry.get(problem, name)
+    for root in range(7):
+        assert count(algorithm.build(7, root=root), 10.0) == count(algorithm.build(7), 10.0)
+
+
+def test_a_port_carries_one_message_at_a_time() -> None:
+    linear = registry.get("bcast", "linear").build(9)
+    assert predict(linear, 100, alpha_s=1.0, beta_s_per_byte=0.1) == pytest.approx(8 * 11.0)
