@@ -5,6 +5,7 @@ lost when it is killed and nothing of this traffic is measured:
 
 ``rank-R.pid``     process id, written as soon as it lives
 ``rank-R.out``     everything it printed, from its descriptors 1 and 2
+``rank-R.shm``     MPI's files in shared memory
 ``rank-R.stack``   its Python stacks, written on the signal `STACK_SIGNAL` or by a crash
 ``rank-R.result``  per repetition: a pickle of the times, and a pickle of the result
 ``rank-R.error``   how it failed (JSON)
@@ -151,7 +152,16 @@ class _Child:
                 f"MPI library of mpi4py ({_library(MPI)}) do not belong together"
             )
         self.rank = world.rank
+        self.note_shared_files()
         faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
+
+    def note_shared_files(self) -> None:
+        """Write down MPI's files in shared memory: an MPI that is killed leaves them behind."""
+        with contextlib.suppress(OSError):
+            with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+                paths = {line.split(maxsplit=5)[5].strip() for line in file if "/dev/shm/" in line}
+            with open(self.path("shm"), "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write("\n".join(sorted(path for path in paths if path.startswith("/dev/shm/"))))
 
     # -- the program --------------------------------------------------------------------------------------
 

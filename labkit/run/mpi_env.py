@@ -37,6 +37,8 @@ def launch_command(launcher: Launcher, ranks: int, directory: str) -> list[str]:
         command += ["--bind-to", "none"]
         if launcher.version and launcher.version[0] < 5:
             command += ["--oversubscribe"]
+    elif launcher.kind == "mpich":
+        command += ["-print-all-exitcodes"]  # tells the rank that ended first from those that were killed
     command += ["-n", str(ranks)]
     # Through mpi4py's runner an exception that escapes even labkit's own handling still aborts all ranks.
     return [*command, sys.executable, "-m", "mpi4py", "-c", BOOTSTRAP, directory]

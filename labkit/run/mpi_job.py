@@ -240,9 +240,20 @@ class Job:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
+        for path in self._shared_files():
+            with contextlib.suppress(OSError):
+                os.remove(path)
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
         self._folders = []
+
+    def _shared_files(self) -> set[str]:
+        """List MPI's files in shared memory that lie outside the private folders (MPICH's do)."""
+        found: set[str] = set()
+        for rank in range(self.ranks):
+            with contextlib.suppress(OSError):
+                found |= set(self.rank_file(rank, "shm").read_text("utf-8", "surrogateescape").split("\n"))
+        return {path for path in found if path.startswith("/dev/shm/")}
 
 
 @contextlib.contextmanager

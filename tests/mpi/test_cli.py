@@ -31,8 +31,9 @@ def labkit(tmp_path):
     script.write_text(SCRIPT)
 
     def call(*arguments, behind=()):
+        middle = [str(script)] if arguments[0] == "run" else []
         return subprocess.run(
-            [sys.executable, "-m", "labkit", *arguments, *([str(script)] if arguments[0] == "run" else []), *behind],
+            [sys.executable, "-m", "labkit", *arguments, *middle, *behind],
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 

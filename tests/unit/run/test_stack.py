@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.run.mpi_report import Frame, _ranks_text, read_stack
+from labkit.run.mpi_stacks import Frame, places_text, ranks_text, read_stack
 
 TWO_THREADS = """\
 Thread 0x00007f10 (most recent call first):
@@ -33,5 +33,14 @@ def test_no_stack(tmp_path):
 
 
 def test_groups_of_ranks():
-    assert _ranks_text([3]) == "rank 3"
-    assert _ranks_text([0, 1, 2, 5, 7, 8]) == "ranks 0-2, 5, 7-8"
+    assert ranks_text([3]) == "rank 3"
+    assert ranks_text([0, 1, 2, 5, 7, 8]) == "ranks 0-2, 5, 7-8"
+
+
+def test_places_are_shown_with_their_ranks(tmp_path):
+    path = tmp_path / "prog.py"
+    path.write_text("one\ntwo = comm.recv()\n")
+    places = {(Frame(str(path), 2, "program"),): [0, 1], "had finished": [2]}
+    assert places_text(places) == (
+        f'ranks 0-1:\n  File "{path}", line 2, in program\n    two = comm.recv()\nrank 2: had finished'
+    )

@@ -1,0 +1,102 @@
+"""Read the Python stacks that ranks wrote, and say where everybody was."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Frame", "places_text", "ranks_text", "read_stack"]
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
+
+#: different places that a message shows
+SHOWN_PLACES = 16
+#: frames that are shown of each stack
+SHOWN_FRAMES = 6
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of a rank's stack."""
+
+    file: str
+    line: int
+    name: str
+
+    def text(self) -> str:
+        """Show the frame as Python does, with its source line where that is known."""
+        source = linecache.getline(self.file, self.line).strip()
+        where = f'  File "{self.file}", line {self.line}, in {self.name}'
+        return f"{where}\n    {source}" if source else where
+
+
+def read_stack(path: Path) -> list[Frame]:
+    """Read the last stack that a rank wrote: the program's frames, outermost first.
+
+    Parameters
+    ----------
+    path : Path
+        The rank's stack file, as `faulthandler` writes it: threads apart, innermost frame first.
+
+    Returns
+    -------
+    list of Frame
+        The frames of the thread that runs the program, below labkit's own; empty when there is none.
+    """
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return []
+    best: list[Frame] = []
+    for block in re.split(r"^(?=Thread |Current thread |Fatal )", text, flags=re.MULTILINE):
+        frames = [
+            Frame(found["file"], int(found["line"]), found["name"])
+            for found in map(_FRAME.match, block.splitlines())
+            if found
+        ]
+        border = next((i for i, frame in enumerate(frames) if frame.file.endswith("mpi_child.py")), None)
+        if border is not None and frames[border].name != "_die_with_parent":
+            mine = [frame for frame in frames[:border] if frame.file != "<frozen runpy>"]
+            best = list(reversed(mine))
+    return best
+
+
+def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:
+    """Write down which ranks were where.
+
+    Parameters
+    ----------
+    places : dict
+        Ranks by their stack, or by a text for ranks that have none.
+    """
+    lines = []
+    for place, ranks in list(places.items())[:SHOWN_PLACES]:
+        if isinstance(place, str):
+            lines.append(f"{ranks_text(ranks)}: {place}")
+            continue
+        shown = place[-SHOWN_FRAMES:]
+        lines.append(f"{ranks_text(ranks)}:" + (" ..." if len(shown) < len(place) else ""))
+        lines += [frame.text() for frame in shown]
+    if len(places) > SHOWN_PLACES:
+        lines.append(f"... and {len(places) - SHOWN_PLACES} more places")
+    return "\n".join(lines)
+
+
+def ranks_text(ranks: list[int]) -> str:
+    """Name ranks briefly.
+
+    Examples
+    --------
+    >>> ranks_text([3]), ranks_text([0, 1, 2, 5])
+    ('rank 3', 'ranks 0-2, 5')
+    """
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    parts, start = [], ranks[0]
+    for here, after in zip(ranks, [*ranks[1:], None], strict=True):
+        if after != here + 1:
+            parts.append(str(start) if start == here else f"{start}-{here}")
+            start = after if after is not None else here
+    return "ranks " + ", ".join(parts)
