@@ -307,7 +307,7 @@ def _expected_rank() -> int | None:
 def _library(module: Any) -> str:
     """Return the name and version in the library's own words, without its build details."""
     words = str(module.Get_library_version()).replace("\0", "").split("\n")[0]
-    return words.split(",")[0].strip()
+    return " ".join(words.split(",")[0].split())
 
 
 def _exit_status(error: SystemExit) -> int:
