@@ -7,7 +7,7 @@ and of committed data alone, never of the host that happens to run the simulatio
 
 from labkit.local.calibration import Calibration, Cost, calibration, use_calibration
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
-from labkit.local.kernels import KERNELS, count_up_to, merge, merge_order, predicted_s, sort
+from labkit.local.work import KERNELS, count_up_to, merge, merge_order, predicted_s, sort
 
 __all__ = [
     "KERNELS",

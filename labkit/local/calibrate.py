@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from labkit.local import kernels
+from labkit.local import work
 from labkit.local.calibration import Calibration, Cost
 from labkit.local.codes import to_codes
 
@@ -42,17 +42,17 @@ Codes = NDArray[Any]
 Cell = tuple[int, int, float]
 
 
-def _seconds_per_call(work: Callable[[], object], samples: int, sample_s: float) -> float:
+def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) -> float:
     """Return the lower quartile of the time of one call, in seconds."""
-    work()
+    job()
     begin = time.perf_counter()
-    work()
+    job()
     calls = max(1, round(sample_s / max(time.perf_counter() - begin, 1e-7)))
     times = []
     for _ in range(samples):
         begin = time.perf_counter()
         for _ in range(calls):
-            work()
+            job()
         times.append((time.perf_counter() - begin) / calls)
     return float(np.quantile(times, 0.25))
 
@@ -70,7 +70,7 @@ def _jobs(kernel: str, itemsize: int) -> Iterator[tuple[int, int, Callable[[], o
 
     if kernel == "sort":
         for n in SIZES:
-            yield n, n, _cycled(kernels.sort, [(codes(n),) for _ in range(_copies(n))])
+            yield n, n, _cycled(work.sort, [(codes(n),) for _ in range(_copies(n))])
     elif kernel == "code":
         for n in SIZES:
             floats = [(codes(n).view(f"f{itemsize}"),) for _ in range(_copies(n))]
@@ -80,11 +80,11 @@ def _jobs(kernel: str, itemsize: int) -> Iterator[tuple[int, int, Callable[[], o
             for m in LIMITS:
                 including = np.arange(m) % 2 == 0
                 inputs = [(np.sort(codes(n)), np.sort(codes(m)), including) for _ in range(_copies(n))]
-                yield m, n, _cycled(kernels.count_up_to, inputs)
+                yield m, n, _cycled(work.count_up_to, inputs)
     else:
         for n in SIZES:
             for k in (k for k in RUNS if k <= n // 4):
-                yield n, k, _cycled(getattr(kernels, kernel), [runs(n, k) for _ in range(_copies(n))])
+                yield n, k, _cycled(getattr(work, kernel), [runs(n, k) for _ in range(_copies(n))])
 
 
 def _copies(n: int) -> int:
@@ -134,11 +134,11 @@ def measure(samples: int = 7, sample_s: float = 2e-3) -> dict[tuple[str, int], C
         Least length of a sample, in seconds.
     """
     costs = {}
-    for kernel in kernels.KERNELS:
+    for kernel in work.KERNELS:
         for itemsize in (2, 4, 8) if kernel == "code" else (1, 2, 4, 8):
             cells = [
-                (items, log_of, _seconds_per_call(work, samples, sample_s))
-                for items, log_of, work in _jobs(kernel, itemsize)
+                (items, log_of, _seconds_per_call(job, samples, sample_s))
+                for items, log_of, job in _jobs(kernel, itemsize)
             ]
             costs[kernel, itemsize] = fit_cost(cells)
     return costs
@@ -178,7 +178,7 @@ def to_toml(calibration: Calibration) -> str:
     for (kernel, itemsize), cost in calibration.costs.items():
         lines += [
             "",
-            f"[kernels.{kernel}.{itemsize}]  # {kernels.KERNELS[kernel]}",
+            f"[kernels.{kernel}.{itemsize}]  # {work.KERNELS[kernel]}",
             f"call_s = {cost.call_s:.4e}",
             f"item_s = {cost.item_s:.4e}",
             f"item_log_s = {cost.item_log_s:.4e}",

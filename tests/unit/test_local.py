@@ -1,0 +1,139 @@
+"""Node-local work: right results, and charges that depend on committed data alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit import context, local
+from labkit.errors import DataError
+from labkit.local import calibrate
+from labkit.local.calibration import Calibration, Cost
+
+RUNS = st.lists(st.lists(st.integers(-5, 5), max_size=8).map(sorted), min_size=1, max_size=6)
+
+
+class Ledger:
+    """A machine that notes what it is charged."""
+
+    rank, size = 0, 1
+
+    def __init__(self) -> None:
+        self.flops: list[float] = []
+
+    def begin_phase(self, name: str) -> None: ...
+
+    def end_phase(self, name: str) -> None: ...
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        assert seconds is None
+        assert flops is not None
+        self.flops.append(flops)
+
+    def wtime(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    machine = Ledger()
+    monkeypatch.setattr(context, "current", lambda: machine)
+    return machine
+
+
+@given(RUNS)
+def test_merge_and_its_order_agree_with_sorted(runs: list[list[int]]) -> None:
+    keys = np.array([key for run in runs for key in run], np.int64)
+    lengths = np.array([len(run) for run in runs])
+    assert local.merge(keys, lengths).tolist() == sorted(keys.tolist())
+    by_key_then_position = sorted(range(len(keys)), key=lambda i: (keys[i], i))
+    assert local.merge_order(keys, lengths).tolist() == by_key_then_position
+
+
+@given(st.lists(st.integers(-5, 5), max_size=20), st.lists(st.tuples(st.integers(-6, 6), st.booleans())))
+def test_count_up_to_agrees_with_counting(keys: list[int], limits: list[tuple[int, bool]]) -> None:
+    counts = local.count_up_to(
+        np.array(sorted(keys), np.int64),
+        np.array([key for key, _ in limits], np.int64),
+        np.array([including for _, including in limits], bool),
+    )
+    assert counts.tolist() == [sum(k < x or (k == x and including) for k in keys) for x, including in limits]
+
+
+def test_runs_that_do_not_add_up_are_refused() -> None:
+    with pytest.raises(DataError, match="add up to 3, but there are 4 keys"):
+        local.merge(np.zeros(4), np.array([1, 2]))
+
+
+def test_work_is_charged_as_calibrated(ledger: Ledger) -> None:
+    keys = np.arange(1000, dtype=np.uint64)
+    local.sort(keys)
+    local.merge(keys, np.array([500, 0, 500]))
+    speed = local.calibration().reference_flops_per_s
+    expected = [local.predicted_s("sort", 8, 1000, 1000), local.predicted_s("merge", 8, 1000, 2)]
+    assert ledger.flops == [seconds * speed for seconds in expected]
+    assert all(flops > 0 for flops in ledger.flops)
+
+
+def test_nothing_is_charged_outside_a_run() -> None:
+    assert context.current() is None
+    assert local.sort(np.array([2, 1])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kernel", local.KERNELS)
+def test_the_shipped_calibration_is_plausible(kernel: str) -> None:
+    for itemsize in (2, 4, 8):
+        cost = local.calibration().costs[kernel, itemsize]
+        assert 1e-7 < cost.call_s < 1e-4
+        per_key = cost.item_s + cost.item_log_s * math.log2(1000)
+        assert 1e-10 < per_key < 1e-6
+        assert cost.largest_error < 1
+
+
+def test_fit_recovers_coefficients() -> None:
+    truth = Cost(2e-6, 3e-9, 5e-10)
+    cells = [(n, k, truth.seconds(n, k)) for n in (10, 100, 10_000) for k in (2, 16, 256)]
+    found = calibrate.fit_cost(cells)
+    assert found.call_s == pytest.approx(truth.call_s, rel=1e-6)
+    assert found.item_s == pytest.approx(truth.item_s, rel=1e-6)
+    assert found.item_log_s == pytest.approx(truth.item_log_s, rel=1e-6)
+    assert found.largest_error < 1e-6
+
+
+def test_calibrate_writes_what_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_seconds_per_call", lambda job, samples, sample_s: 1e-6)
+    path = tmp_path / "mine.toml"
+    assert calibrate.main(["--out", str(path)]) == 0
+    previous = local.use_calibration(path)
+    try:
+        assert local.calibration().name == "mine"
+        assert set(local.calibration().costs) == set(previous.costs)
+        assert local.predicted_s("sort", 8, 1000, 1000) == pytest.approx(1e-6, rel=1e-3)
+    finally:
+        local.use_calibration(previous)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not toml [",
+        "reference_flops_per_s = 1.0\n[machine]\n",
+        "reference_flops_per_s = 1.0\n[machine]\n[kernels.sort.8]\ncall_s = -1.0\nitem_s = 0.0\n"
+        "item_log_s = 0.0\nlargest_error = 0.0\n",
+    ],
+)
+def test_broken_calibrations_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"calibration broken cannot be read.*labkit\.local\.calibrate"):
+        Calibration.read(text, "broken")
+
+
+def test_unknown_calibrations_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no calibration named 'nobody'; there are default"):
+        local.use_calibration("nobody")
+    with pytest.raises(DataError, match="cannot be read"):
+        local.use_calibration(tmp_path / "nowhere.toml")
