@@ -106,6 +106,8 @@ def test_fit_recovers_coefficients() -> None:
 
 
 def test_calibrate_writes_what_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "SIZES", (16, 64, 256, 1000))
+    monkeypatch.setattr(calibrate, "DIFFERENT_KEYS", 1000)
     monkeypatch.setattr(calibrate, "_seconds_per_call", lambda job, samples, sample_s: 1e-6)
     path = tmp_path / "mine.toml"
     assert calibrate.main(["--out", str(path)]) == 0
