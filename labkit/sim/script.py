@@ -1,0 +1,123 @@
+"""Simulate an unmodified mpi4py script, in a process of its own that can be ended."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import MachineError, ProgramError, TimeLimitError
+from labkit.run.processes import JOB_VARIABLE, end_processes
+from labkit.run.result import Run
+from labkit.sim.script_child import ANSWER, REQUEST
+
+__all__ = ["run_script"]
+
+#: the simulator ends a run at its limit itself, with a report; the process is killed only if it has not
+GRACE_S = 5.0
+
+
+def run_script(
+    path: str | os.PathLike[str],
+    ranks: int,
+    *,
+    on: Any,
+    args: Sequence[Any] = (),
+    model: Any = None,
+    trace: bool = False,
+    timeout_s: float | None = 60.0,
+    seed: int = 0,
+    coll: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
+
+    Parameters
+    ----------
+    path : path
+        The script; ``from mpi4py import MPI`` gives it the simulated module.
+    ranks : int
+        Number of ranks, at least 1.
+    on : Platform
+        The platform.
+    args : sequence
+        The script's command line, ``sys.argv[1:]``.
+    model, trace, timeout_s, seed, coll
+        As for `labkit.run.run`.
+
+    Returns
+    -------
+    Run
+        Its results are None: a script returns nothing.
+
+    Raises
+    ------
+    ProgramError
+        The script is not Python.
+    RankError, DeadlockError, TimeLimitError
+        The run failed.
+    MachineError
+        The simulator's process failed or was killed.
+    """
+    path = os.fspath(path)
+    _require_python(path)
+    how = {"on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll}
+    request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="labkit-script-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / REQUEST).write_bytes(pickle.dumps(request))
+        code = _run_child(folder, None if timeout_s is None else timeout_s + GRACE_S)
+        answer = _read_answer(folder, code, timeout_s)
+    if isinstance(answer, BaseException):
+        raise answer
+    run: Run = answer
+    run.host_seconds = time.monotonic() - started
+    return run
+
+
+def _require_python(path: str) -> None:
+    try:
+        compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise ProgramError(f"the script {path!r} is not Python{line}: {error.args[0]}") from error
+
+
+def _run_child(folder: Path, limit_s: float | None) -> int | None:
+    """Start the child and wait; return its exit code, None when it was killed at the limit."""
+    token = secrets.token_hex(16)
+    # -P: the folder this process happens to be in must not decide which labkit is imported.
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "labkit.sim.script_child", str(folder)],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, JOB_VARIABLE: token},
+    )
+    try:
+        return child.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        end_processes(token, child.pid)
+        child.wait()
+
+
+def _read_answer(folder: Path, code: int | None, timeout_s: float | None) -> Any:
+    if (folder / ANSWER).exists():
+        return pickle.loads((folder / ANSWER).read_bytes())
+    if code is None:
+        return TimeLimitError(
+            f"the simulation did not end within its time limit of {timeout_s:g} s, nor when it was told to; "
+            "it was killed. A rank that never communicates, in code that cannot be interrupted, does that"
+        )
+    if code < 0:
+        return MachineError(f"the simulator's process was ended by {signal.Signals(-code).name}")
+    return MachineError(f"the simulator's process ended with exit code {code} and left no result")

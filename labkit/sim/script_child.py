@@ -1,0 +1,151 @@
+"""The process in which a script's ranks run: `python -m labkit.sim.script_child FOLDER`.
+
+FOLDER holds the request; the answer, a Run or an exception, is left there. `mpi4py.MPI` is the simulated
+module here, and the clocks of `time` tell simulated time to a rank.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from labkit import _kernels
+from labkit.context import compute, current, mpi_module
+from labkit.errors import LabkitError, MachineError, UnsupportedError
+from labkit.sim.rank_world import OwnModules, RankWorld
+
+__all__ = ["main"]
+
+REQUEST, ANSWER = "request.pickle", "answer.pickle"
+
+
+def main(folder: Path) -> None:
+    """Run the request and leave the answer; what goes wrong is an answer too."""
+    answer: Any
+    try:
+        answer = _simulate(pickle.loads((folder / REQUEST).read_bytes()))
+    except (LabkitError, KeyboardInterrupt) as error:
+        answer = error
+    except BaseException as error:
+        answer = MachineError(f"the simulator itself failed: {type(error).__name__}: {error}")
+        answer.__cause__ = error
+    partial = folder / f"{ANSWER}.part"
+    partial.write_bytes(pickle.dumps(answer))
+    partial.rename(folder / ANSWER)
+
+
+def _simulate(request: dict[str, Any]) -> Any:
+    from labkit.sim.runner import run_simulated
+
+    path: str = request["path"]
+    ranks: int = request["ranks"]
+    directory = str(Path(path).resolve().parent)
+    sys.argv = [path, *request["args"]]
+    sys.path.insert(0, directory)
+    _stand_in_for_mpi4py(mpi_module())
+    _simulate_clocks()
+    worlds: list[RankWorld] = []
+    own = OwnModules(directory, lambda: _running(worlds))
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    worlds.extend(RankWorld(own, path) for _ in range(ranks))
+
+    def program(comm: Any) -> None:
+        exec(code, vars(worlds[comm.rank].main))
+
+    program.__name__ = program.__qualname__ = Path(path).name
+    return run_simulated(program, ranks, isolate=False, **request["how"])
+
+
+def _running(worlds: list[RankWorld]) -> RankWorld | None:
+    rank = _kernels.current_rank()
+    return worlds[rank] if 0 <= rank < len(worlds) else None
+
+
+class _Refuse(importlib.abc.MetaPathFinder):
+    """Refuse the parts of mpi4py that are not simulated, with a sentence instead of 'no module'."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.startswith("mpi4py."):
+            raise _not_simulated(name)
+        return None
+
+
+def _not_simulated(name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name} is not simulated; of mpi4py the module mpi4py.MPI is. Run the script with --on mpi to use it"
+    )
+
+
+class _Mpi4py(ModuleType):
+    """The package `mpi4py` on the simulated machine."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _not_simulated(f"mpi4py.{name}")
+
+
+class _Rc:
+    """`mpi4py.rc`: its settings are accepted; there is nothing to set up."""
+
+    initialize = threads = finalize = True
+    thread_level = "funneled"
+
+    def __call__(self, **settings: Any) -> None:
+        vars(self).update(settings)
+
+
+def _stand_in_for_mpi4py(simulated: ModuleType) -> None:
+    package = _Mpi4py("mpi4py")
+    package.__path__ = []
+    vars(package).update(MPI=simulated, rc=_Rc(), __version__="4.1", get_config=dict)
+    sys.modules["mpi4py"] = package
+    sys.modules["mpi4py.MPI"] = simulated
+    sys.meta_path.insert(0, _Refuse())
+
+
+def _simulate_clocks() -> None:
+    """Let a rank's `time.sleep` pass simulated time, and its clocks read it."""
+    for name in ("time", "perf_counter", "monotonic", "process_time"):
+        setattr(time, name, _clock(getattr(time, name), lambda seconds: seconds))
+        nanoseconds = f"{name}_ns"
+        setattr(time, nanoseconds, _clock(getattr(time, nanoseconds), lambda seconds: int(seconds * 1e9)))
+
+    host_sleep = time.sleep
+
+    def sleep(seconds: Any) -> None:
+        if current() is None:
+            host_sleep(seconds)
+        else:
+            if seconds < 0:
+                raise ValueError("sleep length must be non-negative")
+            compute(seconds=seconds)
+
+    time.sleep = sleep
+
+
+def _clock(host: Callable[[], Any], from_seconds: Callable[[float], Any]) -> Callable[[], Any]:
+    def read() -> Any:
+        context = current()
+        return host() if context is None else from_seconds(context.wtime())
+
+    return read
+
+
+if __name__ == "__main__":
+    # What goes past sys.stdout (compiled code, os.write) must not mix with the caller's own output.
+    os.dup2(2, 1)
+    main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # whatever threads and exit handlers a script has left behind
