@@ -189,6 +189,10 @@ def mixes() -> Iterator[Case]:
     yield Case("wtime-smpi", 2, STAR.format(p=2), "smpi",
                "0: wtime; mark; send 1 0 8; wtime; mark; recv 1 0 8; wtime; mark\n"
                "1: wtime; recv 0 0 8; wtime; wtime; mark; send 0 0 8; mark\n")  # fmt: skip
+    own = "isend 0 {r} 0 {s}; recv {r} 0 {s}; mark; wait 0; mark; sendrecv {r} 0 {s} {r} 0 {s}; mark"
+    for name, spec in (("", STAR), ("-loopback", STAR + ",loopback_bw=6GBps,loopback_lat=100ns")):
+        program = f"0: {own.format(r=0, s=1000)}\n1: {own.format(r=1, s=100_000)}\n"
+        yield Case(f"self{name}-lab", 2, spec.format(p=2), "lab", program)
     yield Case("zero-bytes-lab", 2, STAR.format(p=2), "lab",
                "0: send 1 0 0; mark; isend 0 1 1 0; wait 0; mark; issend 1 1 2 0; wait 1; mark\n"
                "1: recv 0 0 0; mark; recv 0 1 0; mark; recv 0 2 0; mark\n")  # fmt: skip

@@ -1,0 +1,103 @@
+"""Live comparison with SimGrid: the same message programs here and under smpirun, predictions and host time.
+
+``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones), ``--names`` keeps
+the cases whose names contain one of the words. SimGrid's host time includes what smpirun needs to start, which is
+printed once; labkit's includes reading the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import driver
+import numpy as np
+from cases import CONTENDED, FINE, FULL, GIGABIT, STAR, Case, all_cases, blocking_mix, posted_mix
+
+from labkit.errors import DeadlockError
+from labkit.sim.message_program import run_program
+
+TOLERANCE = 1e-6
+
+
+def random_case(seed: int) -> Case:
+    rng = random.Random(f"labkit {seed}")
+    p = rng.randrange(2, 17)
+    spec = rng.choice([STAR, GIGABIT, CONTENDED, STAR + ",sharing=shared", STAR + ",bb_bw=2GBps,bb_sharing=fatpipe"])
+    if rng.random() < 0.3:
+        spec += ",cores=2" + (",loopback_bw=6GBps,loopback_lat=100ns" if rng.random() < 0.5 else "")
+    options: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        options["cross_traffic"] = rng.random() < 0.5
+    if rng.random() < 0.3:
+        options["detached_below_bytes"] = rng.choice([0, 1000, 300_000])
+    messages = rng.randrange(1, 120)
+    if rng.random() < 0.4:
+        program = blocking_mix(seed, p, messages)
+    else:
+        wait = rng.choice(["waitall", "waitany", "wait", "test"])
+        program = posted_mix(seed, p, messages, rng.random() < 0.4 and wait in ("waitall", "wait"), wait)
+    model = rng.choice(["raw", "cm02", "lv08", "smpi", "lab"])
+    return Case(f"random-{seed}", p, spec.format(p=p), model, program, options, FINE + FULL)
+
+
+def compare(case: Case, folder: Path) -> tuple[float, str]:
+    """The largest relative difference of a mark, and a line to print."""
+    theirs = driver.run(case.program, case.ranks, case.platform, case.network_model, folder, case.simgrid)
+    begin = time.perf_counter()
+    try:
+        ours = run_program(case.program, case.ranks, case.platform, case.network_model)
+    except DeadlockError as error:
+        return float("inf"), f"{case.name}: {error}"
+    took = time.perf_counter() - begin
+    mine, other = np.concatenate(ours.marks), np.concatenate(theirs.marks)
+    different = mine != other
+    worst = float((np.abs(mine - other)[different] / other[different]).max(initial=0.0))
+    ratio = theirs.host_seconds / took
+    return worst, (
+        f"{case.name:36} {case.ranks:5} {ours.messages:8} {theirs.host_seconds:10.3f} {took:10.4f} {ratio:8.0f} {worst:10.1e}"
+    )
+
+
+def start_up(folder: Path) -> float:
+    case = all_cases()[0]
+    return driver.run("*: mark\n", 2, case.platform, case.network_model, folder).host_seconds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fuzz", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--names", nargs="*", default=[])
+    parser.add_argument("--quiet", action="store_true", help="print only what differs")
+    chosen = parser.parse_args()
+    if not driver.is_there():
+        print("smpirun is not here (Debian: apt install libsimgrid-dev); nothing to compare with")
+        return 0
+    cases = [c for c in all_cases() if not chosen.names or any(word in c.name for word in chosen.names)]
+    cases += [random_case(chosen.seed + i) for i in range(chosen.fuzz)]
+    worst, failed = 0.0, []
+    with tempfile.TemporaryDirectory() as folder:
+        driver.compile_interpreter(Path(folder))
+        print(f"SimGrid {driver.version()}, {start_up(Path(folder)):.3f} s to start")
+        print(f"{'case':36} ranks messages  SimGrid s   labkit s    ratio difference")
+        for case in cases:
+            error, line = compare(case, Path(folder))
+            worst = max(worst, error)
+            if error > TOLERANCE:
+                failed.append(case.name)
+            if error > TOLERANCE or not chosen.quiet:
+                print(line, flush=True)
+    print(f"{len(cases)} programs, largest relative difference {worst:.1e}")
+    if failed:
+        print(f"differ by more than {TOLERANCE:g}: {', '.join(failed)}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
