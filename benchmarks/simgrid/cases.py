@@ -120,6 +120,19 @@ def posted_mix(seed: int, p: int, messages: int, is_any: bool, wait: str, larges
     return text
 
 
+def linear_alltoall(seed: int, p: int, size: int, is_late: bool) -> str:
+    """Everybody posts everything at once, from one instant or from random starts: many ends coincide."""
+    rng = random.Random(seed)
+    text = ""
+    for rank in range(p):
+        ops = [f"sleep {rng.randrange(1, 100_000)}"] if is_late else []
+        ops += [f"irecv {i} {(rank - i) % p} 0 {size}" for i in range(1, p)]
+        ops += [f"isend {p + i} {(rank + i) % p} 0 {size}" for i in range(1, p)]
+        slots = " ".join(str(i) for i in range(1, 2 * p) if i != p)
+        text += f"{rank}: {'; '.join(ops)}; waitall {slots}; mark\n"
+    return text
+
+
 def collectives() -> Iterator[Case]:
     """Those whose equality with SimGrid is promised: its algorithms rdb, pair and binomial_tree."""
     for model in ("smpi", "lab"):
@@ -184,6 +197,12 @@ def mixes() -> Iterator[Case]:
     yield Case(
         "two-per-host-lab", 8, "star:4,cores=2,loopback_bw=6GBps,loopback_lat=100ns", "lab", program, {}, FINE
     )
+    for model in ("cm02", "smpi"):
+        for p in (3, 16):
+            for is_late in (False, True):
+                name = f"linear-{p}-{'late' if is_late else 'together'}-{model}"
+                program = linear_alltoall(p, p, 100_000, is_late)
+                yield Case(name, p, STAR.format(p=p), model, program, {}, FINE)
     program = posted_mix(500, 64, 400, False, "waitall", 300_000)
     yield Case("wide-smpi", 64, CONTENDED.format(p=64), "smpi", program, {}, FINE)
     yield Case("wtime-smpi", 2, STAR.format(p=2), "smpi",

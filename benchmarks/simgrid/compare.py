@@ -1,8 +1,8 @@
 """Live comparison with SimGrid: the same message programs here and under smpirun, predictions and host time.
 
-``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones), ``--names`` keeps
-the cases whose names contain one of the words. SimGrid's host time includes what smpirun needs to start, which is
-printed once; labkit's includes reading the program.
+``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones), ``--names``
+keeps the cases whose names contain one of the words. SimGrid's host time includes what smpirun needs to start,
+which is printed once; labkit's includes reading the program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ from typing import Any
 
 import driver
 import numpy as np
-from cases import CONTENDED, FINE, FULL, GIGABIT, STAR, Case, all_cases, blocking_mix, posted_mix
+from cases import (
+    CONTENDED,
+    FINE,
+    FULL,
+    GIGABIT,
+    STAR,
+    Case,
+    all_cases,
+    blocking_mix,
+    linear_alltoall,
+    posted_mix,
+)
 
 from labkit.errors import DeadlockError
 from labkit.sim.message_program import run_program
@@ -27,8 +38,10 @@ TOLERANCE = 1e-6
 
 def random_case(seed: int) -> Case:
     rng = random.Random(f"labkit {seed}")
-    p = rng.randrange(2, 17)
-    spec = rng.choice([STAR, GIGABIT, CONTENDED, STAR + ",sharing=shared", STAR + ",bb_bw=2GBps,bb_sharing=fatpipe"])
+    p = rng.randrange(2, 17) if rng.random() < 0.9 else 64
+    spec = rng.choice(
+        [STAR, GIGABIT, CONTENDED, STAR + ",sharing=shared", STAR + ",bb_bw=2GBps,bb_sharing=fatpipe"]
+    )
     if rng.random() < 0.3:
         spec += ",cores=2" + (",loopback_bw=6GBps,loopback_lat=100ns" if rng.random() < 0.5 else "")
     options: dict[str, Any] = {}
@@ -36,8 +49,11 @@ def random_case(seed: int) -> Case:
         options["cross_traffic"] = rng.random() < 0.5
     if rng.random() < 0.3:
         options["detached_below_bytes"] = rng.choice([0, 1000, 300_000])
-    messages = rng.randrange(1, 120)
-    if rng.random() < 0.4:
+    messages = rng.randrange(1, 8 * p)
+    kind = rng.random()
+    if kind < 0.2:
+        program = linear_alltoall(seed, p, rng.choice([100, 10_000, 100_000]), rng.random() < 0.7)
+    elif kind < 0.5:
         program = blocking_mix(seed, p, messages)
     else:
         wait = rng.choice(["waitall", "waitany", "wait", "test"])
@@ -59,9 +75,8 @@ def compare(case: Case, folder: Path) -> tuple[float, str]:
     different = mine != other
     worst = float((np.abs(mine - other)[different] / other[different]).max(initial=0.0))
     ratio = theirs.host_seconds / took
-    return worst, (
-        f"{case.name:36} {case.ranks:5} {ours.messages:8} {theirs.host_seconds:10.3f} {took:10.4f} {ratio:8.0f} {worst:10.1e}"
-    )
+    figures = f"{theirs.host_seconds:10.3f} {took:10.4f} {ratio:8.0f} {worst:10.1e}"
+    return worst, f"{case.name:36} {case.ranks:5} {ours.messages:8} {figures}"
 
 
 def start_up(folder: Path) -> float:

@@ -173,7 +173,10 @@ Advance Engine::advance(std::uint64_t max_events) {
     }
     if (!parts.driven.is_empty()) continue;
     if (!parts.ready.is_empty()) return Advance::ready;
-    if (!parts.network.is_settled()) parts.network.settle();
+    if (!parts.network.is_settled()) {
+      parts.network.settle();
+      continue;  // rounding may let a flow end at this very instant
+    }
     if (!parts.queue.advance()) return Advance::idle;
   }
 }
