@@ -1,8 +1,8 @@
 """Live comparison with SimGrid: the same message programs here and under smpirun, predictions and host time.
 
-``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones), ``--names``
-keeps the cases whose names contain one of the words. SimGrid's host time includes what smpirun needs to start,
-which is printed once; labkit's includes reading the program.
+``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones);
+``--names`` keeps the cases whose names contain one of the words. SimGrid's host time includes what smpirun
+needs to start, which is printed once; labkit's includes reading the program.
 """
 
 from __future__ import annotations
