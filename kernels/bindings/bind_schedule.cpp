@@ -186,11 +186,14 @@ nb::tuple simulate(const BoundPlatform& platform, const Model& model, const std:
   setup.combine_s_per_byte = combine_s_per_byte;
   Collective call(engine, program, std::move(setup));
   const bool is_same_for_all = nb::len(buffers) == 1;
-  std::vector<BoundBuffer> common;
-  if (is_same_for_all) common = buffers_of(buffers[0]);
+  const auto shared = [&](std::size_t i) {
+    return std::make_shared<const std::vector<BoundBuffer>>(buffers_of(buffers[i]));
+  };
+  std::shared_ptr<const std::vector<BoundBuffer>> common;
+  if (is_same_for_all) common = shared(0);
   for (std::int32_t rank = 0; rank < program->size(); ++rank) {
     const auto i = static_cast<std::size_t>(rank);
-    call.join(rank, is_same_for_all ? common : buffers_of(buffers[i]));
+    call.join(rank, is_same_for_all ? common : shared(i));
     engine.start(rank, start_s.empty() ? 0.0 : start_s.at(i));
   }
   while (engine.advance(std::uint64_t{1} << 20) == Advance::budget) {

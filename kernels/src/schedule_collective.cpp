@@ -32,27 +32,27 @@ Collective::~Collective() {
   }
 }
 
-void Collective::bind(std::int32_t rank, std::vector<BoundBuffer> buffers) {
+void Collective::bind(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers) {
   RankState& s = ranks_.at(static_cast<std::size_t>(rank));
   if (s.has_entered) {
     throw std::invalid_argument(program_->name() + ": rank " + std::to_string(rank) + " has entered before");
   }
-  if (buffers.size() != program_->caller_buffers()) {
+  if (buffers->size() != program_->caller_buffers()) {
     throw std::invalid_argument(program_->name() + " takes " + std::to_string(program_->caller_buffers()) +
-                                " buffers, rank " + std::to_string(rank) + " came with " + std::to_string(buffers.size()));
+                                " buffers, rank " + std::to_string(rank) + " came with " + std::to_string(buffers->size()));
   }
   s.has_entered = true;
   s.buffers = std::move(buffers);
 }
 
 bool Collective::enter(std::int32_t rank, std::vector<BoundBuffer> buffers) {
-  bind(rank, std::move(buffers));
+  bind(rank, std::make_shared<const std::vector<BoundBuffer>>(std::move(buffers)));
   if (run(rank)) return true;
   engine_.set_driver(world(rank), this);
   return false;
 }
 
-void Collective::join(std::int32_t rank, std::vector<BoundBuffer> buffers) {
+void Collective::join(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers) {
   bind(rank, std::move(buffers));
   ranks_[static_cast<std::size_t>(rank)].ends_silently = true;
   engine_.set_driver(world(rank), this);
@@ -105,6 +105,7 @@ void Collective::end(std::int32_t rank) {
   ++ended_;
   for (std::byte* memory : s.temporaries) delete[] memory;
   s.temporaries.clear();
+  s.buffers.reset();
   std::vector<Reference>().swap(s.queue);
   std::vector<Open>().swap(s.open);
 }

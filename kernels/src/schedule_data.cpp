@@ -33,12 +33,20 @@ std::int64_t modulo(std::int64_t value, std::int64_t n) {
   return rest < 0 ? rest + n : rest;
 }
 
+/// How many blocks a section has.
+std::int64_t block_count(const Section& section, std::int64_t blocks) {
+  const std::int64_t length = section.length < 0 ? blocks : section.length;
+  if (section.run <= 0) return length;
+  const std::int64_t run = std::min(section.run, section.stride);
+  return length / section.stride * run + std::min(length % section.stride, run);
+}
+
 /// Call f(block, length) for each maximal range of consecutive blocks, in order.
 template <class F>
 void for_each_range(const Section& section, std::int64_t blocks, F&& f) {
   const std::int64_t length = section.length < 0 ? blocks : section.length;
   const bool is_contiguous = section.run <= 0;
-  const std::int64_t stride = is_contiguous ? length : section.stride;
+  const std::int64_t stride = is_contiguous ? length : std::max<std::int64_t>(section.stride, 1);
   for (std::int64_t start = 0; start < length; start += stride) {
     std::int64_t run = is_contiguous ? length : std::min(section.run, length - start);
     std::int64_t block = modulo(section.first + start, blocks);
@@ -79,7 +87,7 @@ Collective::View Collective::view(std::int32_t rank, const Section& section) {
                         std::to_string(section.buffer));
   }
   const BufferSpec& spec = program_->buffers()[buffer];
-  const BoundBuffer& like = ranks_[static_cast<std::size_t>(rank)].buffers[static_cast<std::size_t>(spec.like)];
+  const BoundBuffer& like = bound(rank, spec.like);
   const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
   if (blocks <= 0) {
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " has no buffer " + spec.name);
@@ -100,20 +108,22 @@ std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
   const Layout layout = program_->layout();
   if (buffer >= program_->buffers().size()) view(rank, section);  // throws
   const BufferSpec& spec = program_->buffers()[buffer];
-  const BoundBuffer& like = ranks_[static_cast<std::size_t>(rank)].buffers[static_cast<std::size_t>(spec.like)];
+  const BoundBuffer& like = bound(rank, spec.like);
   const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
   if (blocks <= 0 || layout == Layout::table) view(rank, section);  // checks
+  const auto scale = static_cast<std::uint64_t>(like.element_bytes);
+  if (layout == Layout::uniform || blocks == 1) {
+    return static_cast<std::uint64_t>(block_count(section, blocks) * count_of(layout, like, 0, blocks)) * scale;
+  }
   std::int64_t elements = 0;
   for_each_range(section, blocks, [&](std::int64_t block, std::int64_t length) {
-    if (layout == Layout::uniform) {
-      elements += length * like.count;
-    } else if (layout == Layout::split) {
+    if (layout == Layout::split) {
       elements += offset_of(layout, like, block + length, blocks) - offset_of(layout, like, block, blocks);
     } else {
       for (std::int64_t b = block; b < block + length; ++b) elements += count_of(layout, like, b, blocks);
     }
   });
-  return static_cast<std::uint64_t>(elements) * static_cast<std::uint64_t>(like.element_bytes);
+  return static_cast<std::uint64_t>(elements) * scale;
 }
 
 void Collective::pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out) {
@@ -160,18 +170,19 @@ void move_bytes(const std::byte* source, std::byte* target, std::size_t bytes) {
 }  // namespace
 
 void Collective::copy(std::int32_t rank, const Section& source, const Section& target) {
+  if (!setup_.has_data) return;  // copies are free
   const std::uint64_t bytes = bytes_of(rank, source);
   if (bytes != bytes_of(rank, target)) {
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " copies " + std::to_string(bytes) +
                         " bytes into " + std::to_string(bytes_of(rank, target)));
   }
-  if (!setup_.has_data || bytes == 0) return;
   pieces_of(rank, source, from_);
   pieces_of(rank, target, to_);
   for_each_stretch(from_, to_, move_bytes);
 }
 
 void Collective::combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first) {
+  if (!setup_.has_data && setup_.combine_s_per_byte <= 0.0) return;
   const std::uint64_t bytes = bytes_of(rank, target);
   if (bytes != bytes_of(rank, source)) {
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " combines " +

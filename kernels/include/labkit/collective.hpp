@@ -54,7 +54,8 @@ class Collective final : public Client, public Driver {
   /// Throws ScheduleFault for an operation that cannot be carried out.
   [[nodiscard]] bool enter(std::int32_t rank, std::vector<BoundBuffer> buffers);
   /// The rank joins when the engine starts it (see Engine::start); for runs without Python ranks.
-  void join(std::int32_t rank, std::vector<BoundBuffer> buffers);
+  /// Ranks may share their description (sizes only).
+  void join(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers);
   [[nodiscard]] bool has_entered(std::int32_t rank) const { return state(rank).has_entered; }
   [[nodiscard]] bool has_ended(std::int32_t rank) const { return state(rank).has_ended; }
   /// What went wrong for this rank (a message longer than its place), or nothing.
@@ -84,7 +85,7 @@ class Collective final : public Client, public Driver {
     std::vector<Reference> queue;
     std::size_t head = 0;
     std::vector<Open> open;
-    std::vector<BoundBuffer> buffers;
+    std::shared_ptr<const std::vector<BoundBuffer>> buffers;
     std::vector<std::byte*> temporaries;
     std::int32_t waited_label = 0;
     bool is_waiting = false;
@@ -112,7 +113,10 @@ class Collective final : public Client, public Driver {
   [[nodiscard]] Rank world(std::int32_t rank) const {
     return setup_.world_ranks.empty() ? rank : setup_.world_ranks[static_cast<std::size_t>(rank)];
   }
-  void bind(std::int32_t rank, std::vector<BoundBuffer> buffers);
+  void bind(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers);
+  [[nodiscard]] const BoundBuffer& bound(std::int32_t rank, std::int32_t buffer) const {
+    return (*state(rank).buffers)[static_cast<std::size_t>(buffer)];
+  }
   bool run(std::int32_t rank);
   bool pull();
   void add_column(const Column& column, const std::shared_ptr<const Step>& step);
