@@ -132,6 +132,8 @@ def _read_runs(job: Job, outcome: Outcome, name: str, repeats: int) -> list[Run]
     notes, is_valid = _validity(job.ranks)
     if outcome.reason == "lingered":
         notes.append("all ranks finished, but some did not leave MPI and were ended")
+    elif outcome.returncode:
+        notes.append(f"all ranks finished, then mpiexec ended with exit code {outcome.returncode}")
     machine = _machine(job.launcher, shares[0][0][0].get("about", {}))
     runs = []
     for repetition in range(repeats):
@@ -168,9 +170,8 @@ def _read_rank(job: Job, rank: int, repeats: int) -> list[tuple[dict[str, Any], 
         ) from error
 
 
-def _printed(text: str, share: list[tuple[dict[str, Any], Any]], repetition: int) -> str:
+def _printed(raw: bytes, share: list[tuple[dict[str, Any], Any]], repetition: int) -> str:
     """Cut a repetition's part out of a rank's output; the last has the rest (what exit handlers print)."""
-    raw = text.encode("utf-8", "replace")
     begin = share[repetition - 1][0]["printed_bytes"] if repetition else 0
     end = share[repetition][0]["printed_bytes"] if repetition + 1 < len(share) else None
     return raw[begin:end].decode("utf-8", "replace")

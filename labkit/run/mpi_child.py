@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import json
 import linecache
 import os
@@ -27,7 +28,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
 __all__ = ["STACK_SIGNAL", "main"]
@@ -80,6 +81,13 @@ class RankContext:
     def reset(self) -> None:
         """Forget everything before the next repetition."""
         self.phases, self._open = [], []
+
+
+class _LaterMPI(ModuleType):
+    """Stands for mpi4py.MPI behind `labkit.MPI` until a script that configures mpi4py has imported it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("mpi4py.MPI"), name)
 
 
 class _SetupError(Exception):
@@ -170,7 +178,7 @@ class _Child:
         from labkit import context
 
         machine = RankContext(self.rank, self.header["ranks"])
-        context.install(machine, self.mpi)
+        context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))
         with open(self.path("result"), "wb") as file:
             for repetition in range(self.header["repeats"]):
                 machine.reset()

@@ -48,19 +48,19 @@ def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError 
         )
     else:
         error = _from_launcher(job, outcome, done)
-    _add_output(error, read_output(job))
+    _add_output(error, [text.decode("utf-8", "replace") for text in read_output(job)])
     return error
 
 
-def read_output(job: Job) -> list[str]:
-    """Read what each rank printed, in rank order."""
-    texts = []
+def read_output(job: Job) -> list[bytes]:
+    """Read what each rank printed, in rank order: bytes, for a program may print anything."""
+    printed = []
     for rank in range(job.ranks):
         try:
-            texts.append(job.rank_file(rank, "out").read_text("utf-8", "replace"))
+            printed.append(job.rank_file(rank, "out").read_bytes())
         except OSError:
-            texts.append("")
-    return texts
+            printed.append(b"")
+    return printed
 
 
 def _error_records(job: Job) -> list[dict[str, Any]]:
@@ -113,7 +113,8 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
             f"{job.launcher.path} failed before any rank started (exit code {outcome.returncode}): "
             f"{telling_line(text)}; see labkit doctor"
         )
-    ending = read_ending("\n".join([text, *read_output(job)]), started)
+    printed = b"\n".join(read_output(job)).decode("utf-8", "replace")
+    ending = read_ending(f"{text}\n{printed}", started)
     missing = [rank for rank, is_done in enumerate(done) if not is_done]
     if ending is None and len(missing) == 1:
         ending = Ending(missing[0], status=outcome.returncode)

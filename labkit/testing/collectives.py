@@ -159,6 +159,7 @@ _MAKERS: dict[str, Any] = {
     "scan": _reduction(lambda r, xs, op, root: _folded(xs[: r + 1], op)),
     "exscan": _reduction(lambda r, xs, op, root: _folded(xs[:r], op) if r else None),
     **dict.fromkeys(
-        ["gather", "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv"], _blocks
+        ["gather", "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv"],
+        _blocks,
     ),
 }

@@ -116,6 +116,44 @@ def test_output_of_c_code_and_of_child_processes_is_caught():
     assert lk.run(program, 2, "mpi").output == ["raw\nchild 0\n", "raw\nchild 1\n"]
 
 
+def test_output_keeps_every_byte_that_is_text_and_marks_the_others():
+    def program(comm):
+        import os
+
+        print("ä\r\n", end="", flush=True)
+        os.write(1, b"\xff|")
+        print("…")
+
+    run = lk.run(program, 1, "mpi", repeats=2)
+    assert [one.output for one in run.repetitions] == [["ä\r\n�|…\n"]] * 2
+
+
+def test_failing_exit_handler_is_noted_but_keeps_the_results():
+    def program(comm):
+        import atexit
+        import os
+
+        atexit.register(os._exit, 9)
+        return comm.rank
+
+    run = lk.run(program, 1, "mpi", timeout_s=30)
+    assert run.results == [0]
+    assert "mpiexec ended with exit code 9" in run.notes[0]
+
+
+def test_thread_that_never_ends_does_not_hold_up_the_results():
+    def program(comm):
+        import threading
+        import time
+
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        return comm.rank
+
+    run = lk.run(program, 1, "mpi", timeout_s=60)
+    assert run.results == [0]
+    assert "some did not leave MPI" in run.notes[0]
+
+
 def test_script_runs_unmodified(tmp_path):
     script = tmp_path / "prog.py"
     (tmp_path / "helper.py").write_text("NAME = 'helper'\n")
@@ -142,6 +180,8 @@ def test_script_that_configures_mpi4py_finds_mpi_not_yet_started(tmp_path):
         "assert not MPI.Is_initialized()\n"
         "MPI.Init_thread(MPI.THREAD_FUNNELED)\n"
         "print(MPI.COMM_WORLD.size, MPI.Query_thread() == MPI.THREAD_FUNNELED)\n"
+        "import labkit\n"
+        "assert labkit.MPI.COMM_WORLD.size == 2\n"
         "MPI.Finalize()\n"
     )
     assert lk.run(script, 2, "mpi").output == ["2 True\n"] * 2
