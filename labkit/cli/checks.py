@@ -202,10 +202,8 @@ def _shared_memory() -> str:
         total = shutil.disk_usage("/dev/shm").total
     except OSError:
         return ""
-    # Containers get 64 MiB, which real runs of many ranks fill.
-    small = (
-        "; small for many real ranks: start the container with --shm-size=1g" if total < 0.25 * _GIB else ""
-    )
+    # 64 MiB, as containers have by default, were enough for 16 ranks.
+    small = "; small for many real ranks: start the container with --shm-size=1g" if total < 2**25 else ""
     return f", shared memory {total / _GIB:.2f} GiB{small}"
 
 

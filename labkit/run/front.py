@@ -67,7 +67,7 @@ def run(
     coll : mapping, optional
         Algorithms of simulated collectives, for example ``{"allreduce": "ring"}``.
     repeats : int
-        Run the program so often in one launch; see `Run.repetitions`.
+        Run the program so often, in one launch, repetition k with ``seed + k``; see `Run.repetitions`.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`.
 

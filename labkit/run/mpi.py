@@ -61,7 +61,7 @@ def run_mpi(
     seed : int
         Seeds ``random`` and ``numpy.random`` of each rank.
     repeats : int
-        Runs the program so often inside one launch, each time with fresh arguments.
+        Runs the program so often inside one launch, each time with fresh arguments and the next seed.
     mpi : str, optional
         ``"bundled"``, ``"system"`` or the path of an mpiexec; default: the environment variable
         ``LABKIT_MPI``, then the bundled MPI.

@@ -197,7 +197,7 @@ class _Child:
         from labkit.run.seeding import seed_rank
 
         header = self.header
-        seed_rank(header["seed"], self.rank)
+        seed_rank(header["seed"] + repetition, self.rank)
         if header["kind"] == "script":
             return _script(header["script"], header["argv"])
         program, args, kwargs = pickle.loads(self.payload)

@@ -82,18 +82,18 @@ def test_repetitions_share_a_launch_but_nothing_else():
         print("repetition", keys[0], len(seen))
         return keys[0], list(seen), random.random(), np.random.random()
 
-    run = lk.run(program, 2, "mpi", args=([3, 1, 2],), repeats=3)
+    run = lk.run(program, 2, "mpi", args=([3, 1, 2],), repeats=3, seed=7)
     assert len(run.repetitions) == 3
     makespans = sorted(one.makespan_s for one in run.repetitions)
     assert run.makespan_s == makespans[1]
-    first = run.repetitions[0].results
     for one in run.repetitions:
         assert [result[:2] for result in one.results] == [(1, [0])] * 2
-        assert one.results == first
         assert one.output == ["repetition 1 1\n"] * 2
         assert one.repetitions == []
-    assert first[0][2] != first[1][2]
-    assert first[0][3] != first[1][3]
+    drawn = [result[column] for one in run.repetitions for result in one.results for column in (2, 3)]
+    assert len(set(drawn)) == len(drawn)
+    alone = lk.run(program, 2, "mpi", args=([3, 1, 2],), seed=9)
+    assert alone.results == run.repetitions[2].results
 
 
 def test_seed_decides_the_random_numbers():
