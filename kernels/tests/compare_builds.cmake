@@ -1,0 +1,10 @@
+# cmake -DFIRST=program -DSECOND=program -P compare_builds.cmake: both must print the same.
+execute_process(COMMAND ${FIRST} OUTPUT_VARIABLE first RESULT_VARIABLE first_code)
+execute_process(COMMAND ${SECOND} OUTPUT_VARIABLE second RESULT_VARIABLE second_code)
+if(NOT first_code EQUAL 0 OR NOT second_code EQUAL 0)
+  message(FATAL_ERROR "a program failed (${first_code}, ${second_code}):\n${first}${second}")
+endif()
+if(NOT first STREQUAL second)
+  message(FATAL_ERROR "different bits:\n--- ${FIRST}\n${first}--- ${SECOND}\n${second}")
+endif()
+message(STATUS "the same bits:\n${first}")
