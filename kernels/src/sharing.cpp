@@ -11,15 +11,10 @@ constexpr std::size_t kScanLimit = 12;  // links; below, scanning beats a heap
 
 }  // namespace
 
-Sharing::Sharing(const std::vector<Link>& links) {
-  links_.resize(links.size());
+Sharing::Sharing(const std::vector<Link>& links) : links_(links.size()) {
   for (std::size_t i = 0; i < links.size(); ++i) {
-    LinkState& state = links_[i];
-    state.capacity = links[i].bandwidth_bytes_per_s;
-    state.remaining = state.usage = state.counted_usage = 0.0;
-    state.unfixed = state.seen = state.fillers = 0;
-    state.is_dirty = false;
-    state.is_fatpipe = links[i].policy == Policy::fatpipe;
+    links_[i].capacity = links[i].bandwidth_bytes_per_s;
+    links_[i].is_fatpipe = links[i].policy == Policy::fatpipe;
   }
 }
 
@@ -71,7 +66,7 @@ void Sharing::activate(FlowId id) {
   bool is_found = false;  // by a dirty link
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
     LinkState& link = links_[uses_[u].link];
-    uses_[u].place = static_cast<std::uint32_t>(link.members.size());
+    uses_[u].place = link.members.size();
     link.members.push_back({id, u});
     if (link.is_fatpipe && can_fill(flow, uses_[u])) ++link.fillers;
     if (is_idle(link)) continue;
@@ -235,7 +230,7 @@ void Sharing::fill_alone(FlowId id) {
 
 void Sharing::prepare(std::uint32_t id) {
   LinkState& link = links_[id];
-  link.unfixed = static_cast<std::uint32_t>(link.members.size());
+  link.unfixed = link.members.size();
   recount(link);
 }
 

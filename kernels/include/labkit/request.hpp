@@ -36,7 +36,8 @@ enum class SendMode : std::uint8_t { standard, synchronous, buffered };
 
 class Client;
 
-struct Request {
+/// Two cache lines, no more: a million of them may be alive.
+struct alignas(64) Request {
   Time completion_s = kNever;
   std::uint64_t bytes = 0;     ///< a send's payload; a receive's capacity
   std::uint64_t received_bytes = 0;  ///< receive: what the matched send carries (may exceed the capacity)
@@ -57,21 +58,22 @@ struct Request {
   std::uint32_t previous = kNone;
   std::uint32_t chain = kNone;    ///< next of the same (source, tag, context) in a long queue's index
   std::uint32_t generation = 0;
-  std::uint32_t flow = kNone;
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::free;
-  bool is_detached = false;    ///< send: the owner went on. receive: its sender did
-  bool is_eager = false;       ///< send: the flow starts without waiting for the receive
-  bool has_arrived = false;    ///< eager send: the flow has ended
-  bool is_held = false;        ///< the owner still has the handle
-  bool is_waited = false;      ///< the owner waits for it now
-  bool is_charged = false;     ///< receive: its overhead `or` has been paid
-  bool is_truncated = false;   ///< receive: the message was longer than the capacity
-  bool wants_completed = false;  ///< call Client::completed
-  bool has_snapshot = false;   ///< Client::snapshot was called and the payload is the engine's to hand on
-  bool is_unmatched = false;   ///< stands in a matching queue
-  bool is_done = false;        ///< the engine has no more use for it: freed once the handle is released
+  bool is_detached : 1 = false;    ///< send: the owner went on. receive: its sender did
+  bool is_eager : 1 = false;       ///< send: the flow starts without waiting for the receive
+  bool has_arrived : 1 = false;    ///< eager send: the flow has ended
+  bool is_held : 1 = false;        ///< the owner still has the handle
+  bool is_waited : 1 = false;      ///< the owner waits for it now
+  bool is_charged : 1 = false;     ///< receive: its overhead `or` has been paid
+  bool is_truncated : 1 = false;   ///< receive: the message was longer than the capacity
+  bool wants_completed : 1 = false;  ///< call Client::completed
+  bool has_snapshot : 1 = false;   ///< Client::snapshot was called and the payload is the engine's to hand on
+  bool is_unmatched : 1 = false;   ///< stands in a matching queue
+  bool is_done : 1 = false;        ///< the engine has no more use for it: freed once the handle is released
 };
+
+static_assert(sizeof(Request) == 128);
 
 /// What a receive learnt about its message.
 struct Status {

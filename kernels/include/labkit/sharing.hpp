@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "labkit/platform.hpp"
+#include "labkit/small_list.hpp"
 #include "labkit/types.hpp"
 
 namespace labkit {
@@ -82,16 +83,16 @@ class Sharing {
     std::uint32_t use;
   };
   struct LinkState {
-    double capacity;
-    std::vector<Member> members;  // active flows
-    double remaining;
-    double usage;                 // sum (fat pipe: maximum) of a / w over the flows not fixed yet
-    double counted_usage;         // usage when it was last summed up afresh
-    std::uint32_t fillers;        // fat pipe: flows that could fill it alone
-    std::uint32_t unfixed;
-    std::uint32_t seen;
-    bool is_dirty;
-    bool is_fatpipe;
+    double capacity = 0.0;
+    SmallList<Member> members;   // active flows
+    double remaining = 0.0;
+    double usage = 0.0;          // sum (fat pipe: maximum) of a / w over the flows not fixed yet
+    double counted_usage = 0.0;  // usage when it was last summed up afresh
+    std::uint32_t unfixed = 0;
+    std::uint32_t fillers = 0;   // fat pipe: flows that could fill it alone
+    std::uint32_t seen = 0;
+    bool is_dirty = false;
+    bool is_fatpipe = false;
   };
   // Levels closer than this are one level. It matters only where a fat pipe fills together with
   // something else: then the pipe counts first, so that rounding cannot decide who it stops.
