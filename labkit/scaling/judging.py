@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,22 +36,28 @@ class _Search:
     bases: tuple[Basis, ...]
     values: Floats
     log_scales: Floats
+    constant: int
     expected: int | None
 
-    @property
-    def constant(self) -> int:
-        return self.terms.index(CONSTANT)
+
+@lru_cache(maxsize=256)
+def _named_space(
+    space: str | tuple[Term, ...] | None, expectation: Term | None, falls: bool, symbol: str
+) -> tuple[Term, ...]:
+    return tuple(t.named(symbol) for t in space_for(space, expectation, falls=falls))
 
 
 def _search(space: Space, expectation: Expectation | None, x: Floats, falls: bool, symbol: str) -> _Search:
     term = expectation.term if expectation else None
-    terms = tuple(t.named(symbol) for t in space_for(space, term, falls=falls))
+    terms = _named_space(
+        space if space is None or isinstance(space, str) else tuple(space), term, falls, symbol
+    )
     bases: list[Basis] = list(terms)
     if expectation is not None and expectation.is_exact_shape:
         bases[terms.index(expectation.term)] = expectation
     values, log_scales = basis_values(bases, x)
     expected = terms.index(expectation.term) if expectation else None
-    return _Search(terms, tuple(bases), values, log_scales, expected)
+    return _Search(terms, tuple(bases), values, log_scales, terms.index(CONSTANT), expected)
 
 
 def _settle(e: Expectation, x: Floats, points: Floats) -> Expectation:

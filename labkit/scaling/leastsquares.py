@@ -19,7 +19,7 @@ __all__ = ["Fits", "basis_values", "fit_all"]
 Floats = npt.NDArray[np.float64]
 
 #: points of data sets x terms x points that one batch may hold (a few arrays of 8 bytes each)
-_BATCH = 400_000
+_BATCH = 50_000
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc
+from scipy.special import fdtrc, fdtri
 
 from labkit.scaling.leastsquares import Fits, fit_all
 from labkit.scaling.samples import Samples
@@ -60,7 +60,7 @@ def _grows(fits: Fits, n: int, constant: int) -> npt.NDArray[np.bool_]:
     flat = fits.sse[:, [constant]]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (flat - fits.sse) / np.maximum(fits.sse / (n - 2), 1e-300)
-        significant = fdtrc(1, n - 2, np.maximum(ratio, 0.0)) < _CONSTANT_LEVEL
+        significant = ratio > fdtri(1, n - 2, 1 - _CONSTANT_LEVEL)
     return np.asarray(significant & (flat > n * _ROUNDING**2) & np.isfinite(fits.sse))
 
 
