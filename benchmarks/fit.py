@@ -1,6 +1,6 @@
 """Speed of fits and verdicts, in models a second.
 
-    python benchmarks/fit.py
+python benchmarks/fit.py
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from labkit.scaling import fit, fit_many, judge
 
+E = "p log p"
 X = 2.0 ** np.arange(4, 11)
 
 
@@ -32,9 +33,12 @@ def main() -> None:
     rows = [
         ("batched fits, paper space (26 terms)", rate(lambda: fit_many(X, y, space="paper"), len(y))),
         ("batched fits, wide space (39 terms)", rate(lambda: fit_many(X, y), len(y))),
-        ("batched fits, joined space of p log p", rate(lambda: fit_many(X, y, expectation="p log p"), len(y))),
+        (
+            "batched fits, joined space of p log p",
+            rate(lambda: fit_many(X, y, expectation=E), len(y)),
+        ),
         ("single fits, 5 repetitions", rate(lambda: [fit(X, r) for r in repeated], 100)),
-        ("single verdicts, 5 repetitions", rate(lambda: [judge(X, r, "p log p") for r in repeated], 100)),
+        ("single verdicts, 5 repetitions", rate(lambda: [judge(X, r, E) for r in repeated], 100)),
     ]
     for name, value in rows:
         print(f"{name:40} {value:10,.0f} models/s   {1e3 / value:8.3f} ms each")

@@ -83,16 +83,15 @@ def main() -> None:
         ("expectation too high by log p", None, Term(0, 0, 1)),
     ]
     print(f"{options.sets} sets, seed {options.seed}; columns: noise 2 / 5 / 10 %")
-    print(f"{'given':34}{'truth found':>18}{'E not rejected':>18}{'set size':>18}{'match':>18}{'undecided':>18}")
+    heads = ("truth found", "E not rejected", "terms kept", "match", "undecided")
+    print(f"{'given':34}" + "".join(f"{head:>20}" for head in heads))
     for name, space, shift in settings:
-        cells: list[list[str]] = [[], [], [], [], []]
+        cells: list[list[str]] = [[] for _ in heads]
         for noise in NOISES:
             t = recover(samples(options.sets, noise, options.seed), space, shift)
-            n = options.sets
-            for cell, value in zip(cells, (t.exact / n, t.kept / n, t.plausible / n, t.ok / n, t.undecided / n),
-                                   strict=True):  # fmt: skip
-                cell.append(f"{value:.2f}" if value < 2 else f"{value:.1f}")
-        print(f"{name:34}" + "".join(f"{' / '.join(c):>18}" for c in cells))
+            for cell, count in zip(cells, (t.exact, t.kept, t.plausible, t.ok, t.undecided), strict=True):
+                cell.append(f"{count / options.sets:.2f}")
+        print(f"{name:34}" + "".join(f"{' / '.join(c):>20}" for c in cells))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["MATCH_COLORS", "MATCH_SIGNS", "badge", "card", "escape", "properties", "table"]
+__all__ = [
+    "MATCH_COLORS",
+    "MATCH_SIGNS",
+    "SI_UNITS",
+    "badge",
+    "card",
+    "escape",
+    "properties",
+    "quantity",
+    "table",
+]
 
 #: Okabe-Ito colours; the sign and the word say the same without colour
 MATCH_COLORS = {"exact": "#00795a", "approximate": "#0067a5", "none": "#b54700", "undecided": "#5f5f5f"}
 MATCH_SIGNS = {"exact": "✓", "approximate": "≈", "none": "✗", "undecided": "?"}
+#: units that take prefixes
+SI_UNITS = ("s", "B", "B/s", "flop", "Hz")
+_PREFIXES = (
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+)
 _TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:0;background:none"
 _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"
+
+
+def quantity(value: float, unit: str = "", digits: int = 4) -> str:
+    """Return a value with its unit and an SI prefix where the unit takes one: ``193.8 µs``."""
+    if unit not in SI_UNITS or value == 0:
+        return f"{value:.{digits}g}{f' {unit}' if unit else ''}"
+    for scale, prefix in _PREFIXES:
+        if abs(value) >= 0.99995 * scale:
+            return f"{value / scale:.{digits}g} {prefix}{unit}"
+    scale, prefix = (1e-12, "p") if unit == "s" else (1.0, "")
+    return f"{value / scale:.{digits}g} {prefix}{unit}"
 
 
 def badge(match: str) -> str:

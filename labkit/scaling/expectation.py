@@ -100,7 +100,10 @@ class Expectation:
         if not self._logs:
             return str(self.term)
         logs = " ".join(log.text(self.parameter) for log in self._logs)
-        return f"{Term(self.term[0], self.term[1]).text(self.parameter)} {logs}"
+        rest = Term(self.term[0], self.term[1])
+        if rest.is_falling:
+            return f"{logs}/{rest.power(-1).text(self.parameter)}"
+        return logs if rest.is_constant else f"{rest.text(self.parameter)} {logs}"
 
     def log2(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return log2 of the leading product's values, with the offsets of its logarithms."""

@@ -137,12 +137,18 @@ class Model:
     @property
     def formula(self) -> str:
         """The model with its numbers, such as ``1.2e-05 + 3.4e-06 p log p``."""
+        return self.in_unit("")
+
+    def in_unit(self, unit: str) -> str:
+        """Return the model with its numbers in a unit, such as ``12 µs + 3.4 µs p log p`` for "s"."""
         if self.term.is_constant:
-            return f"{self.constant:.4g}"
-        grown = f"{self.coefficient:.4g} {self.shape_text}"
+            return markup.quantity(self.constant, unit)
+        factor, shape = markup.quantity(self.coefficient, unit), self.shape_text
+        times = " · " if unit else " "
+        grown = f"{factor}{shape[1:]}" if shape.startswith("1/") else f"{factor}{times}{shape}"
         if self.constant <= 1e-9 * float(self.y.min()):
             return grown
-        return f"{self.constant:.4g} + {grown}"
+        return f"{markup.quantity(self.constant, unit)} + {grown}"
 
     @property
     def shape_text(self) -> str:

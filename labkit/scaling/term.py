@@ -143,10 +143,18 @@ class Term(tuple[Fraction, Fraction, Fraction]):
         """Return the term as text, such as ``p^0.75 log p``, ``1/log p`` or ``1``."""
         return _join(*_factors(self, symbol, _power_text), " ")
 
+    def pretty(self, symbol: str | None = None) -> str:
+        """Return the term as text with raised digits, such as ``p² log p``, ``√p`` or ``p^0.75``."""
+        symbol = self.symbol if symbol is None else symbol
+        return _join(*_factors(self, symbol, _power_pretty), " ")
+
     def html(self, symbol: str | None = None) -> str:
         """Return the term as HTML with superscripts."""
         symbol = escape(self.symbol if symbol is None else symbol)
         return _join(*_factors(self, f"<i>{symbol}</i>", _power_html), "&nbsp;")
+
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def decimal(value: Fraction) -> str:
@@ -166,6 +174,14 @@ def _power_text(base: str, exponent: Fraction) -> str:
         return f"sqrt({base})"
     digits = decimal(exponent)
     return f"{base}^({digits})" if "/" in digits else f"{base}^{digits}"
+
+
+def _power_pretty(base: str, exponent: Fraction) -> str:
+    if exponent == Fraction(1, 2) and base != "log":
+        return f"√{base}"
+    if exponent.denominator == 1 and exponent != 1:
+        return base + str(exponent).translate(_RAISED)
+    return _power_text(base, exponent)
 
 
 def _power_html(base: str, exponent: Fraction) -> str:

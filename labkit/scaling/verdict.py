@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,18 +88,23 @@ class Verdict:
     @property
     def reading(self) -> str:
         """The verdict in one sentence."""
-        if self.model is None:
+        return self.sentence(str)
+
+    def sentence(self, write: Callable[[Term], str]) -> str:
+        """Return the verdict in one sentence, its terms written by `write`."""
+        if self.model is None or self.divergence is None:
             return f"Undecided: {self.reasons[0]}."
-        e, g, d = self.expectation.term, self.model.term, self.divergence
+        e, g = self.expectation.term, self.model.term
+        how = _growth(g, write)
         if self.match == "undecided":
-            return f"Undecided: the best model grows as {g}, {e} is expected; {self.reasons[0]}."
+            return f"Undecided: the best model {how}, {write(e)} is expected; {self.reasons[0]}."
         if self.match == "exact":
-            return f"Exact match: it grows as {g}, as expected."
-        pace = "faster" if g > e else "slower"
+            return f"Exact match: it {how}, as expected."
+        factor = self.divergence.power(-1) if self.divergence.is_falling else self.divergence
+        pace = f"{'faster' if g > e else 'slower'} than {write(e)} by {write(factor)}"
         if self.match == "approximate":
-            by = f"by {_by(d)}, within the limit {self.deviation}"
-            return f"Approximate match: it grows as {g}, {pace} than {e} {by}."
-        return f"No match: it grows as {g}, {pace} than {e} by {_by(d)}, beyond the limit {self.deviation}."
+            return f"Approximate match: it {how}, {pace}, within the limit {write(self.deviation.term)}."
+        return f"No match: it {how}, {pace}, beyond the limit {write(self.deviation.term)}."
 
     @property
     def evidence(self) -> str:
@@ -145,7 +151,7 @@ class Verdict:
             r2 = "-" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
             lines += [
                 f"  expectation  {self.expectation}",
-                f"  model        {self.model}: {self.model.formula}{f'  [{self.unit}]' if self.unit else ''}",
+                f"  model        {self.model}: {self.model.in_unit(self.unit)}",
                 f"  divergence   O({self.divergence})",
                 f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
                 f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%}",
@@ -163,9 +169,11 @@ class Verdict:
         if self.model is not None and self.divergence is not None:
             r2 = "–" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
             terms = _some([m.term.html() for m in self.plausible])
-            unit = f" {markup.escape(self.unit)}" if self.unit else ""
             rows += [
-                ("Measured", f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.formula)}{unit}"),
+                (
+                    "Measured",
+                    f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.in_unit(self.unit))}",
+                ),
                 ("Divergence", f"O({self.divergence.html()})"),
                 ("Limit", f"{self.deviation.term.html()}, {_ORIGINS[self.deviation.origin]}"),
                 ("Fit", f"adjusted R² {r2}, largest error {self.model.error:.2%}"),
@@ -173,7 +181,8 @@ class Verdict:
             ]
         rows += [("Note", markup.escape(n)) for n in (*self.reasons[1:], *self.notes)]
         title = f"{markup.badge(self.match)} &nbsp;{markup.escape(self.phase or self.metric)}"
-        return markup.card(title, f"<div>{markup.escape(self.reading)}</div>{markup.properties(rows)}")
+        sentence = markup.escape(self.sentence(Term.pretty))
+        return markup.card(title, f"<div>{sentence}</div>{markup.properties(rows)}")
 
 
 def _some(terms: list[str]) -> str:
@@ -182,8 +191,7 @@ def _some(terms: list[str]) -> str:
     return ", ".join(terms[:_SHOWN]) + rest if terms else "none of the terms"
 
 
-def _by(divergence: Term | None) -> str:
-    """Return how much faster or slower, as a growing term."""
-    if divergence is None:
-        return "1"
-    return str(divergence.power(-1) if divergence.is_falling else divergence)
+def _growth(term: Term, write: Callable[[Term], str]) -> str:
+    if term.is_constant:
+        return "stays constant"
+    return f"{'falls' if term.is_falling else 'grows'} as {write(term)}"

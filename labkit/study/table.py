@@ -66,7 +66,7 @@ class Table:
             rows.append([
                 name, str(v.expectation.term) if v is not None else "", str(m.term) if m else "?",
                 str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
-                m.formula if m else "",
+                m.in_unit("s") if m else "",
             ])  # fmt: skip
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         return "\n".join(
@@ -84,7 +84,7 @@ class Table:
                 f"O({v.expectation.term.html()})" if v is not None else "",
                 f"O({m.term.html()})" if m else "?",
                 v.divergence.html() if v is not None and v.divergence is not None else "",
-                markup.badge(v.match) if v is not None else "", r2, escape(m.formula) if m else "",
+                markup.badge(v.match) if v is not None else "", r2, escape(m.in_unit("s")) if m else "",
             ])  # fmt: skip
         head = ["Phase", "Expected", "Measured", "Divergence", "Match", "adj. R²", "Model"]
         return markup.table(head, body)

@@ -1,0 +1,140 @@
+"""Figures of a study's phases: one small scaling figure each, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.layouts import gridplot
+from bokeh.models import FactorRange, Legend, LegendItem, NumeralTickFormatter, Title
+from bokeh.plotting import figure
+
+from labkit import markup
+from labkit.plot.figure import Figure
+from labkit.plot.scaling_figure import curves_of, draw
+from labkit.plot.style import COLORS, FONT, MATCH_COLORS, style_axes
+
+if TYPE_CHECKING:
+    from labkit.study import Study, Table
+
+__all__ = ["phases", "shares"]
+
+_HATCHES = (
+    "blank",
+    "right_diagonal_line",
+    "dot",
+    "horizontal_line",
+    "left_diagonal_line",
+    "cross",
+    "vertical_line",
+)
+
+
+def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, height: int = 290) -> Figure:
+    """Draw every entry of a study's table as a small scaling figure.
+
+    Parameters
+    ----------
+    study : Study
+        The measurements.
+    table : Table
+        `Study.table` of it.
+    columns : int
+        Figures in a row.
+    width, height : int
+        Pixels of one figure.
+
+    Returns
+    -------
+    Figure
+    """
+    small, said = [], []
+    for name, model, verdict in table:
+        if model is None and verdict is None:
+            continue
+        phase = None if name == "whole run" else name
+        samples = (verdict.samples if verdict is not None else None) or study.curve(
+            "phase_s" if phase else "makespan_s", phase
+        ).samples
+        curves = curves_of(verdict, model, samples)
+        fig = draw(curves, verdict, model, "s", "p", width, height, with_legend=False)
+        if verdict is not None:
+            text = f"{markup.MATCH_SIGNS[verdict.match]} {verdict.match}: "
+            expected = verdict.expectation.term
+            is_met = model is not None and model.term == expected
+            text += f"{_grown(model)}, {'as expected' if is_met else f'expected {expected.pretty()}'}"
+            color = MATCH_COLORS[verdict.match]
+        else:
+            text, color = _grown(model), "#444444"
+        fig.add_layout(Title(text=text, text_font=FONT, text_font_size="12px", text_color=color), "above")
+        fig.toolbar_location = None
+        fig.add_layout(Title(text=name, text_font=FONT, text_font_size="14px", text_color="#222222"), "above")
+        small.append(fig)
+        said.append(f"{name}: {text}")
+    grid = gridplot(small, ncols=columns, toolbar_location=None, merge_tools=False)
+    reading = "Black: measured; solid line: model; dashed line: expectation; shaded: within the limits."
+    return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
+
+
+def _grown(model: Any) -> str:
+    if model is None:
+        return "too few values"
+    return "constant" if model.term.is_constant else str(model.term.pretty())
+
+
+def shares(
+    study: Study, *, where: Mapping[str, Any] | None = None, width: int = 760, height: int = 320
+) -> Figure:
+    """Draw the share of each phase in the time, as a stack of bars over the ranks.
+
+    Parameters
+    ----------
+    study : Study
+        A study with phases.
+    where : mapping, optional
+        Which rows, where other parameters vary too.
+
+    Returns
+    -------
+    Figure
+    """
+    names = study.phases
+    lines = [study.curve("phase_s", name, where=where) for name in names]
+    x = lines[0].samples.x
+    values = np.array([[_at(line.samples, v) for v in x] for line in lines])
+    total = values.sum(axis=0)
+    parts = values / total
+    factors = [f"{v:g}" for v in x]
+    fig = figure(width=width, height=height, x_range=FactorRange(*factors), y_range=(0, 1), tools="save")
+    bottom, items = np.zeros(x.size), []
+    for i, name in enumerate(names):
+        bar = fig.vbar(
+            x=factors, bottom=bottom, top=bottom + parts[i], width=0.72, color=COLORS[i % len(COLORS)],
+            line_color="white", hatch_pattern=_HATCHES[i % len(_HATCHES)], hatch_color="white",
+            hatch_alpha=0.45, hatch_scale=9,
+        )  # fmt: skip
+        items.append(LegendItem(label=name, renderers=[bar]))
+        bottom = bottom + parts[i]
+    fig.add_layout(Legend(items=items[::-1], label_text_font=FONT, border_line_color=None), "right")
+    fig.xaxis.axis_label = {"ranks": "ranks p"}.get(lines[0].column, lines[0].column)
+    fig.yaxis.axis_label = "share of the phases' time"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    fig.add_layout(
+        Title(text="Where the time goes", text_font=FONT, text_font_size="17px", text_color="#222222"),
+        "above",
+    )
+    style_axes([fig])
+    fig.xgrid.grid_line_color = None
+    most = names[int(np.argmax(parts[:, -1]))]
+    reading = f"At {factors[-1]} ranks the phase {most} takes {parts[:, -1].max():.0%} of the time."
+    spoken = "; ".join(
+        f"{name}: {parts[i, 0]:.0%} at {factors[0]}, {parts[i, -1]:.0%} at {factors[-1]}"
+        for i, name in enumerate(names)
+    )
+    return Figure(fig, reading, f"Stacked bars of the share of each phase over the ranks. {spoken}.")
+
+
+def _at(samples: Any, value: float) -> float:
+    found = np.flatnonzero(samples.x == value)
+    return float(np.percentile(samples.groups[int(found[0])], 25)) if found.size else 0.0

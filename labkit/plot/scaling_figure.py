@@ -1,0 +1,268 @@
+"""The scaling figure: measurements, model, expectation, deviation band, and the verdict in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Legend, Range1d, Title
+from bokeh.plotting import figure
+
+from labkit import markup
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, FONT, MATCH_COLORS, rank_ticks, style_axes, value_axis, wrap
+from labkit.scaling import Model, Samples, Term, Verdict
+
+__all__ = ["Curves", "curves_of", "draw", "scaling"]
+
+Floats = npt.NDArray[np.float64]
+
+_POINTS = 160
+_BEYOND = 2.0  # how far curves go past the largest measured value
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a scaling figure draws, over the values `at` of the parameter."""
+
+    at: Floats
+    model: Floats
+    expectation: Floats | None
+    low: Floats | None
+    high: Floats | None
+    samples: Samples
+    points: Floats
+
+
+def scaling(
+    subject: Verdict | Model,
+    samples: Samples | None = None,
+    *,
+    metric: str = "",
+    unit: str = "",
+    phase: str = "",
+    parameter: str = "",
+    title: str = "",
+    width: int = 760,
+    height: int = 480,
+) -> Figure:
+    """Draw measurements with their model and, for a verdict, the expectation and its limits.
+
+    Parameters
+    ----------
+    subject : Verdict or Model
+        What to draw. A verdict without a model (too few values) cannot be drawn as curves; its
+        measurements are.
+    samples : Samples, optional
+        The measurements; those of the verdict, or the points of the model, by default.
+    metric, unit, phase, parameter : str
+        For the axes; a verdict knows its own.
+    title : str
+        Instead of the name of what was measured.
+    width, height : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+    """
+    verdict = subject if isinstance(subject, Verdict) else None
+    model = verdict.model if verdict is not None else subject
+    if isinstance(subject, Verdict):
+        samples = samples or subject.samples
+        metric, unit = metric or subject.metric, unit or subject.unit
+        phase = phase or subject.phase
+        parameter = parameter or subject.expectation.parameter
+    elif isinstance(model, Model):
+        parameter = parameter or model.parameter
+        samples = samples or Samples(model.x, tuple(np.array([v]) for v in model.y))
+    if samples is None:
+        raise ValueError("a verdict without its samples cannot be drawn; pass samples=...")
+    aggregate = verdict.aggregate if verdict is not None else "quartile"
+    curves = curves_of(verdict, model if isinstance(model, Model) else None, samples, aggregate)
+    name = title or (
+        f"phase {phase}" if phase else metric.removesuffix("_s").replace("_", " ") or "measurements"
+    )
+    fig = draw(curves, verdict, model if isinstance(model, Model) else None, unit, parameter, width, height)
+    fig.yaxis.axis_label = _axis_label(metric, unit, phase)
+    words = _words(verdict, model)
+    color = MATCH_COLORS[verdict.match] if verdict is not None else "#222222"
+    for line in reversed(wrap(words, max(30, int(width / 9.8)))):
+        fig.add_layout(Title(text=line, text_font=FONT, text_font_size="14px", text_color=color), "above")
+    fig.add_layout(Title(text=name, text_font=FONT, text_font_size="17px", text_color="#222222"), "above")
+    reading = _reading(verdict, model if isinstance(model, Model) else None, curves, parameter, unit)
+    for line in wrap(reading, int(width // 6.6)):
+        fig.add_layout(
+            Title(text=line, text_font=FONT, text_font_size="12px", text_font_style="normal",
+                  text_color="#444444"), "below")  # fmt: skip
+    return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
+
+
+def curves_of(
+    verdict: Verdict | None, model: Model | None, samples: Samples, aggregate: str = "quartile"
+) -> Curves:
+    """Compute the lines and the band of a figure.
+
+    The band holds every growth within the limits that starts where the expectation's curve starts:
+    E times D(x)/D(x0) above and below, x0 the least measured value.
+    """
+    x = samples.x
+    at = np.geomspace(x[0], x[-1] * (_BEYOND if x.size > 1 else 1.0), _POINTS)
+    points = samples.aggregate(aggregate)
+    line = model.predict(at) if model is not None else np.full_like(at, np.nan)
+    expectation = low = high = None
+    if verdict is not None:
+        expectation = _expected(verdict, at, x, points)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            spread = np.exp2(verdict.deviation.term.log2(at) - verdict.deviation.term.log2(at[:1]))
+        if np.isfinite(spread).all():
+            low, high = expectation / spread, expectation * spread
+    return Curves(at, line, expectation, low, high, samples, points)
+
+
+def _expected(verdict: Verdict, at: Floats, x: Floats, points: Floats) -> Floats:
+    """Return the expectation's fitted curve; where it cannot be fitted, its shape through the first point."""
+    if verdict.reference is not None:
+        return verdict.reference.predict(at)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        shape = np.exp2(verdict.expectation.log2(at) - verdict.expectation.log2(x[:1]))
+    return np.asarray(points[0] * np.where(np.isfinite(shape), shape, 1.0), dtype=np.float64)
+
+
+def draw(
+    curves: Curves,
+    verdict: Verdict | None,
+    model: Model | None,
+    unit: str,
+    parameter: str,
+    width: int,
+    height: int,
+    with_legend: bool = True,
+) -> Any:
+    """Draw the curves into a new Bokeh figure, without titles."""
+    low, high = _span(curves)
+    left, right = float(curves.at[0]), float(curves.at[-1])
+    margin = (right / left) ** 0.03 if right > left else 1.2
+    fig = figure(
+        width=width, height=height, x_axis_type="log", y_axis_type="log",
+        x_range=Range1d(left / margin, right * margin), y_range=Range1d(low, high),
+        tools="pan,wheel_zoom,box_zoom,reset,save", active_drag=None, sizing_mode="fixed",
+    )  # fmt: skip
+    items: list[tuple[str, list[Any]]] = []
+    if curves.low is not None and curves.high is not None and verdict is not None:
+        band = fig.varea(
+            curves.at, np.maximum(curves.low, low / 1e6), curves.high, color=COLORS[5], alpha=0.22
+        )
+        items.append((f"limits: {verdict.expectation.term.pretty()} × {_pm(verdict)}", [band]))
+    items += _lines(fig, curves, verdict, model)
+    items += _points(fig, curves, unit)
+    if with_legend:
+        legend = Legend(items=[(name, glyphs) for name, glyphs in items], orientation="vertical")
+        legend.click_policy = "hide"
+        legend.label_text_font, legend.label_text_font_size = FONT, "12px"
+        legend.border_line_color, legend.background_fill_alpha = "#dddddd", 0.85
+        legend.padding, legend.spacing, legend.margin = 6, 1, 8
+        legend.location = "top_left" if _rises(curves) else "top_right"
+        fig.add_layout(legend)
+    fig.xaxis.axis_label = {"p": "ranks p"}.get(parameter, parameter)
+    fig.xaxis.ticker = rank_ticks(curves.samples.x, room=max(4, width // 80))
+    fig.xaxis.formatter = CustomJSTickFormatter(code="return String(Number(tick.toPrecision(6)))")
+    value_axis(fig.yaxis, unit, low, high)
+    style_axes([fig])
+    fig.xgrid.ticker = fig.xaxis[0].ticker
+    fig.ygrid.ticker = fig.yaxis[0].ticker
+    return fig
+
+
+def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:
+    items: list[Any] = []
+    if model is not None:
+        inside = curves.at <= curves.samples.x[-1] * (1 + 1e-9)
+        fitted = fig.line(curves.at[inside], curves.model[inside], color=COLORS[0], width=4)
+        beyond = fig.line(curves.at[~inside], curves.model[~inside], color=COLORS[0], width=4, alpha=0.35)
+        items.append((f"model: {model.term.pretty()}", [fitted, beyond]))
+    if curves.expectation is not None and verdict is not None:
+        # above the model, so that both are seen where they agree
+        line = fig.line(curves.at, curves.expectation, color=COLORS[1], width=2, line_dash=[7, 7])
+        items.append((f"expected: {verdict.expectation.term.pretty()}", [line]))
+    return items
+
+
+def _points(fig: Any, curves: Curves, unit: str) -> list[Any]:
+    items: list[Any] = []
+    sizes = [g.size for g in curves.samples.groups]
+    if max(sizes) > 1:
+        xs = np.repeat(curves.samples.x, sizes)
+        every = fig.scatter(xs, np.concatenate(curves.samples.groups), size=6, color="#555555", alpha=0.35)
+        items.append(("each repetition", [every]))
+    texts = [markup.quantity(float(v), unit, 3) for v in curves.points]
+    source = ColumnDataSource({"x": curves.samples.x, "y": curves.points, "n": sizes, "text": texts})
+    strong = fig.scatter(
+        "x", "y", source=source, size=10, color="#111111", line_color="white", line_width=1.2
+    )
+    fig.add_tools(HoverTool(renderers=[strong], tooltips=[("at", "@x"), ("value", "@text"), ("runs", "@n")]))
+    items.append(("first quartile" if max(sizes) > 1 else "measured", [strong]))
+    return items
+
+
+def _span(curves: Curves) -> tuple[float, float]:
+    """Return the vertical range: the data and the lines, and the band as far as it stays near them."""
+    values = [*curves.samples.groups, curves.model[np.isfinite(curves.model)]]
+    if curves.expectation is not None:
+        values.append(curves.expectation[np.isfinite(curves.expectation) & (curves.expectation > 0)])
+    joined = np.concatenate([v for v in values if v.size])
+    joined = joined[joined > 0]
+    low, high = float(joined.min()), float(joined.max())
+    room = max((high / low) ** 0.12, 1.25)
+    return low / room, high * room * (1.6 if high / low < 30 else (high / low) ** 0.12)
+
+
+def _rises(curves: Curves) -> bool:
+    return bool(curves.points[-1] >= curves.points[0])
+
+
+def _pm(verdict: Verdict) -> str:
+    return f"(1/{verdict.deviation.term.pretty()} … {verdict.deviation.term.pretty()})"
+
+
+def _axis_label(metric: str, unit: str, phase: str) -> str:
+    name = "time" if unit == "s" else metric.replace("_", " ") or "value"
+    if unit == "s" and metric.startswith("makespan"):
+        name = "makespan"
+    if phase and unit == "s":
+        name = "time of the slowest rank"
+    return name if unit in ("s", "B", "") else f"{name} [{unit}]"
+
+
+def _words(verdict: Verdict | None, model: Model | object) -> str:
+    if verdict is not None:
+        return f"{markup.MATCH_SIGNS[verdict.match]} {verdict.sentence(Term.pretty)}"
+    assert isinstance(model, Model)
+    return f"It grows as {model.term.pretty()}."
+
+
+def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, parameter: str, unit: str) -> str:
+    """Return how to read the picture: the model's numbers, and what the data leave open."""
+    if model is None:
+        return "Too few values for a model."
+    r2 = "" if model.r2_adjusted is None else f", adjusted R² {model.r2_adjusted:.3f}"
+    text = f"Model {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."
+    last = float(curves.samples.x[-1])
+    text += f" The pale part of the line is a prediction beyond {parameter} = {last:g}."
+    if verdict is not None:
+        text += " Shaded: every growth within the limits, from the first point on."
+    if verdict is not None and verdict.plausible:
+        shown = [m.term.pretty() for m in verdict.plausible[:6]]
+        more = len(verdict.plausible) - len(shown)
+        text += f" Not rejected by the data: {', '.join(shown)}{f' and {more} more' if more else ''}."
+    return text
+
+
+def _alt(name: str, words: str, curves: Curves, parameter: str, unit: str) -> str:
+    x, y = curves.samples.x, curves.points
+    pairs = ", ".join(
+        f"{a:g}: {markup.quantity(float(b), unit, 3)}" for a, b in zip(x[:12], y[:12], strict=True)
+    )
+    return f"Scaling figure of {name} over {parameter}, both axes logarithmic. {words} Measured: {pairs}."

@@ -1,0 +1,94 @@
+"""What every figure shares: colours and dashes that colour-blind readers tell apart, ticks, units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from bokeh.models import CustomJSTickFormatter, FixedTicker
+
+from labkit.markup import SI_UNITS
+
+__all__ = [
+    "COLORS",
+    "DASHES",
+    "FONT",
+    "MATCH_COLORS",
+    "rank_ticks",
+    "style_axes",
+    "value_axis",
+    "wrap",
+]
+
+FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+
+#: Okabe and Ito's palette, in an order whose neighbours differ most
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#5F5F5F")
+DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid", "dashed", "dotdash")
+MATCH_COLORS = {"exact": "#00795a", "approximate": "#0067a5", "none": "#b54700", "undecided": "#5f5f5f"}
+
+#: writes 0.000012 as "12 µs"; counts (unit "") as 1, 10, 1k, 1M
+_SI_JS = """
+const prefixes = ["p", "n", "µ", "m", "", "k", "M", "G", "T", "P"];
+if (tick == 0) return "0" + (unit ? " " + unit : "");
+let power = Math.floor(Math.log10(Math.abs(tick)) / 3 + 1e-9);
+power = Math.max(-4, Math.min(5, power));
+const scaled = Number((tick / Math.pow(1000, power)).toPrecision(3));
+return scaled + ((unit || power) ? " " : "") + prefixes[power + 4] + unit;
+"""
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a sentence into lines of at most `width` characters."""
+    import textwrap
+
+    return textwrap.wrap(text, width) or [""]
+
+
+def rank_ticks(values: npt.ArrayLike, room: int = 9) -> FixedTicker:
+    """Return ticks at the measured values themselves, thinned to what fits."""
+    distinct = np.unique(np.asarray(values, dtype=float))
+    step = max(1, math.ceil(distinct.size / room))
+    kept = distinct[::-1][::step][::-1]
+    return FixedTicker(ticks=[float(v) for v in kept], minor_ticks=[])
+
+
+def value_axis(axis: Any, unit: str, low: float, high: float) -> None:
+    """Give a logarithmic axis of values SI prefixes, and about six ticks over its span."""
+    decades = math.log10(high / low)
+    mantissas: tuple[float, ...] = (1.0, 2.0, 5.0)
+    if decades < 0.8:
+        mantissas = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    elif decades > 4:
+        mantissas = (1.0,)
+    elif decades > 2.2:
+        mantissas = (1.0, 3.0)
+    bottom, top = math.floor(math.log10(low)) - 3, math.ceil(math.log10(high)) + 3  # room to move the view
+    step = max(1, math.ceil(decades / 8))
+    ticks = [float(f"{m}e{k}") for k in range(bottom - bottom % step, top + 1, step) for m in mantissas]
+    axis.ticker = FixedTicker(ticks=ticks, minor_ticks=[])
+    prefixed = unit if unit in SI_UNITS else ""
+    axis.formatter = CustomJSTickFormatter(code=_SI_JS, args={"unit": prefixed})
+
+
+def style_axes(figures: Sequence[Any]) -> None:
+    """Set fonts and a quiet grid."""
+    for fig in figures:
+        fig.background_fill_color = "white"
+        fig.border_fill_color = "white"
+        fig.outline_line_color = "#bbbbbb"
+        fig.grid.grid_line_color = "#e6e6e6"
+        fig.axis.axis_line_color = "#888888"
+        fig.axis.major_tick_line_color = "#888888"
+        fig.axis.axis_label_text_font_style = "normal"
+        fig.axis.axis_label_text_font = fig.axis.major_label_text_font = FONT
+        fig.axis.axis_label_text_font_size = "13px"
+        fig.axis.major_label_text_font_size = "12px"
+        fig.title.text_font = FONT
+        if fig.toolbar is not None:
+            fig.toolbar.logo = None
+            fig.toolbar.autohide = True
+        fig.axis.minor_tick_line_color = None
