@@ -1,0 +1,176 @@
+// The hub and the compiled halves of labkit.MPI's classes, for labkit.sim and labkit.comm.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+#include "bound_platform.hpp"
+#include "hub.hpp"
+#include "mpi_objects.hpp"
+#include "python_side.hpp"
+#include "registration.hpp"
+
+namespace nb = nanobind;
+
+namespace labkit::bindings {
+namespace {
+
+std::string run_hub(Hub& hub, nb::object main) {
+  switch (hub.run(main.ptr())) {
+    case Hub::Outcome::finished: return "finished";
+    case Hub::Outcome::deadlock: return "deadlock";
+    case Hub::Outcome::stopped: return "stopped";
+    case Hub::Outcome::error: break;
+  }
+  throw nb::python_error();
+}
+
+const char* state_of(Hub& hub, Rank rank) {
+  if (hub.is_done(rank)) return "finished";
+  if (!hub.is_started(rank)) return "not started";
+  if (hub.current() == rank) return "running";
+  switch (hub.engine().blocked(rank)) {
+    case Blocked::wait_all: return "all";
+    case Blocked::wait_any: return "any";
+    case Blocked::probe: return "probe";
+    case Blocked::sync: return "sync";
+    case Blocked::finished: return "finished";
+    case Blocked::no: break;
+  }
+  return "ready";
+}
+
+nb::tuple call_of(Hub& hub, Rank rank) {
+  const Call& call = hub.call(rank);
+  return nb::make_tuple(call.name, call.peer, call.tag, call.bytes);
+}
+
+// The requests a rank has open: (kind, peer, tag, context, bytes, is waited for).
+nb::list requests_of(Hub& hub, Rank rank) {
+  nb::list rows;
+  for (const RequestId id : hub.engine().requests_of(rank)) {
+    const Request& request = hub.engine().request(id);
+    const bool is_over = request.state == RequestState::complete || request.state == RequestState::cancelled;
+    if (is_over || (request.kind == RequestKind::send && request.is_detached)) continue;
+    rows.append(nb::make_tuple(request.kind == RequestKind::send ? "send" : "receive", request.peer, request.tag,
+                               request.context, request.bytes, request.is_waited));
+  }
+  return rows;
+}
+
+template <class Field>
+nb::object column(const std::vector<MessageRecord>& rows, Field field) {
+  using Value = std::decay_t<decltype(field(rows[0]))>;
+  auto* data = new Value[rows.size()];
+  for (std::size_t i = 0; i < rows.size(); ++i) data[i] = field(rows[i]);
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {rows.size()}, owner));
+}
+
+nb::dict message_columns(Hub& hub) {
+  const auto& rows = hub.engine().recorder().rows();
+  using Row = const MessageRecord&;
+  nb::dict columns;
+  columns["source"] = column(rows, [](Row row) { return row.source; });
+  columns["destination"] = column(rows, [](Row row) { return row.destination; });
+  columns["tag"] = column(rows, [](Row row) { return row.tag; });
+  columns["context"] = column(rows, [](Row row) { return row.context; });
+  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
+  columns["send_posted_s"] = column(rows, [](Row row) { return row.send_posted_s; });
+  columns["recv_posted_s"] = column(rows, [](Row row) { return row.recv_posted_s; });
+  columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  return columns;
+}
+
+void charge_flops(Hub& hub, double flops) {
+  Engine& engine = hub.engine();
+  const HostId host = engine.host_of(hub.current());
+  engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
+}
+
+void register_python_side(nb::dict names) {
+  PythonSide& side = python_side();
+  const std::pair<const char*, PyObject**> slots[] = {
+      {"request_type", &side.request_type}, {"status_type", &side.status_type},
+      {"message_type", &side.message_type}, {"make_error", &side.make_error},
+      {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
+      {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format},
+      {"dumps", &side.dumps},               {"loads", &side.loads},
+      {"protocol", &side.protocol}};
+  for (const auto& [name, slot] : slots) {
+    if (!names.contains(name)) continue;
+    PyObject* value = nb::object(names[name]).release().ptr();
+    Py_XSETREF(*slot, value);
+  }
+}
+
+nb::object active_hub() {
+  Hub* hub = Hub::active();
+  if (hub == nullptr || hub->current() < 0) return nb::none();
+  return nb::find(hub);
+}
+
+void bind_types(nb::module_& module) {
+  module.attr("CommBase") = nb::borrow(reinterpret_cast<PyObject*>(comm_type()));
+  module.attr("StatusBase") = nb::borrow(reinterpret_cast<PyObject*>(status_type()));
+  module.attr("RequestBase") = nb::borrow(reinterpret_cast<PyObject*>(request_type()));
+  module.attr("MessageBase") = nb::borrow(reinterpret_cast<PyObject*>(message_type()));
+  module.def("register_python_side", &register_python_side, nb::arg("names"),
+             "Tell the compiled methods which of labkit.comm's names to use.");
+  module.def("active_hub", &active_hub, "The hub whose rank is running on this thread, or None.");
+  module.def("current_rank", [] { return Hub::active() == nullptr ? -1 : Hub::active()->current(); },
+             "World rank that is running on this thread, -1 outside any run.");
+}
+
+void bind_hub_class(nb::module_& module) {
+  nb::class_<Hub>(module, "Hub", "One simulated run: ranks as greenlets over the engine.")
+      .def("__init__",
+           [](Hub* self, const BoundPlatform& platform, const Model& model, bool trace) {
+             new (self) Hub(platform.platform, model, platform.rank_hosts, trace);
+           },
+           nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false)
+      .def("run", &run_hub, nb::arg("main"), "Run main(rank) on every rank: finished, deadlock or stopped.")
+      .def("stop", &Hub::stop, "Leave run() as soon as control is back at the hub.")
+      .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
+           "From now on every call of a rank raises make_error().")
+      .def("unwind", [](Hub& hub) { if (!hub.unwind()) throw nb::python_error(); },
+           "Resume every suspended rank, so that it raises and unwinds.")
+      .def("abandon", [](Hub& hub) { if (!hub.abandon()) throw nb::python_error(); },
+           "Put the running rank aside for good.")
+      .def("set_limit", [](Hub& hub, double seconds, nb::object call) { hub.set_limit(seconds, call.ptr()); },
+           nb::arg("seconds"), nb::arg("on_limit"))
+      .def_prop_ro("is_ending", &Hub::is_ending)
+      .def_prop_ro("rank", &Hub::current)
+      .def_prop_ro("ranks", [](Hub& hub) { return hub.engine().rank_count(); })
+      .def_prop_ro("messages", [](Hub& hub) { return hub.engine().recorder().messages(); })
+      .def_prop_ro("bytes", [](Hub& hub) { return hub.engine().recorder().bytes(); })
+      .def_prop_ro("events", [](Hub& hub) { return hub.engine().events(); })
+      .def_prop_ro("switches", &Hub::switches)
+      .def_prop_ro("makespan", [](Hub& hub) { return hub.engine().makespan(); })
+      .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
+      .def("now", [](Hub& hub) { return hub.engine().clock(hub.current()); }, "The running rank's clock, free of cost.")
+      .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")
+      .def("compute", [](Hub& hub, double seconds) { hub.engine().compute(hub.current(), seconds); })
+      .def("compute_flops", &charge_flops)
+      .def("new_context", &Hub::new_context)
+      .def("state", &state_of, nb::arg("rank"))
+      .def("call", &call_of, nb::arg("rank"))
+      .def("requests", &requests_of, nb::arg("rank"))
+      .def("greenlet",
+           [](Hub& hub, Rank rank) {
+             return hub.greenlet(rank) == nullptr ? nb::none() : nb::borrow(hub.greenlet(rank));
+           },
+           nb::arg("rank"))
+      .def("message_columns", &message_columns, "One array per column of the recorded messages.");
+}
+
+const Registration hub(30, [](nb::module_& module) {
+  bind_types(module);
+  bind_hub_class(module);
+});
+
+}  // namespace
+}  // namespace labkit::bindings

@@ -1,0 +1,255 @@
+#include "hub.hpp"
+
+#include <greenlet.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+namespace {
+
+thread_local Hub* active_hub = nullptr;
+std::uint64_t last_serial = 0;
+
+/// Makes a hub the active one; runs may nest (a rank may itself run a simulation).
+class Activation {
+ public:
+  explicit Activation(Hub* hub) : previous_(std::exchange(active_hub, hub)) {}
+  ~Activation() { active_hub = previous_; }
+  Activation(const Activation&) = delete;
+  Activation& operator=(const Activation&) = delete;
+
+ private:
+  Hub* previous_;
+};
+
+bool has_greenlet_api() {
+  if (_PyGreenlet_API == nullptr) PyGreenlet_Import();
+  return _PyGreenlet_API != nullptr;
+}
+
+}  // namespace
+
+Hub* Hub::active() { return active_hub; }
+
+Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
+         bool keeps_messages)
+    : engine_(std::move(platform), model, std::move(rank_hosts)),
+      ranks_(static_cast<std::size_t>(engine_.rank_count())),
+      serial_(++last_serial) {
+  engine_.recorder().keep_messages(keeps_messages);
+}
+
+Hub::~Hub() {
+  for (RankState& state : ranks_) Py_CLEAR(state.greenlet);
+  Py_CLEAR(main_);
+  Py_CLEAR(hub_greenlet_);
+  Py_CLEAR(make_ending_);
+  Py_CLEAR(on_limit_);
+}
+
+void Hub::set_limit(double seconds, PyObject* on_limit) {
+  using Clock = std::chrono::steady_clock;
+  limit_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  Py_XSETREF(on_limit_, Py_NewRef(on_limit));
+}
+
+void Hub::set_ending(PyObject* make_error) { Py_XSETREF(make_ending_, Py_NewRef(make_error)); }
+
+bool Hub::raise_ending() {
+  PyObject* error = PyObject_CallNoArgs(make_ending_);
+  if (error == nullptr) return false;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_DECREF(error);
+  return false;
+}
+
+// Signals, the time limit, and other threads: they get their turn while the engine works.
+bool Hub::look_up() {
+  if (PyErr_CheckSignals() < 0) return false;
+  if (on_limit_ != nullptr && !is_ending() && std::chrono::steady_clock::now() > limit_) {
+    PyObject* result = PyObject_CallNoArgs(on_limit_);
+    if (result == nullptr) return false;
+    Py_DECREF(result);
+  }
+  Py_BEGIN_ALLOW_THREADS
+  Py_END_ALLOW_THREADS
+  return true;
+}
+
+Rank Hub::pick() {
+  for (;;) {
+    const Rank rank = engine_.next_ready();
+    if (rank >= 0) return rank;
+    switch (engine_.advance(kEventsPerLook)) {
+      case Advance::ready: break;
+      case Advance::budget:
+        if (!look_up()) return kFailed;
+        break;
+      case Advance::idle: return kNobody;
+    }
+  }
+}
+
+bool Hub::switch_to(PyObject* greenlet) {
+  ++switches_;
+  PyObject* result = PyGreenlet_Switch(reinterpret_cast<PyGreenlet*>(greenlet), nullptr, nullptr);
+  if (result == nullptr) return false;
+  Py_DECREF(result);
+  return true;
+}
+
+bool Hub::block(const Call& call) {
+  const Rank me = current_;
+  at(me).call = call;
+  const Rank next = pick();
+  if (next == kFailed) {  // the engine still counts this rank as blocked: it must not call again
+    if (!is_ending()) set_ending(python_side().make_ended);
+    return false;
+  }
+  if (next != me) {
+    PyObject* target = hub_greenlet_;
+    if (next != kNobody && at(next).state == State::suspended) {
+      target = at(next).greenlet;
+      current_ = next;
+    } else {
+      handoff_ = next;
+      has_handoff_ = true;
+      has_yielded_ = true;
+    }
+    if (!switch_to(target)) return false;
+  }
+  return is_ending() ? raise_ending() : true;
+}
+
+bool Hub::abandon() {
+  at(current_).state = State::abandoned;
+  has_yielded_ = true;
+  return switch_to(hub_greenlet_);
+}
+
+bool Hub::start_or_resume(Rank rank) {
+  RankState& state = at(rank);
+  current_ = rank;
+  has_yielded_ = false;
+  bool is_good = false;
+  if (state.state == State::fresh) {
+    state.greenlet =
+        reinterpret_cast<PyObject*>(PyGreenlet_New(main_, reinterpret_cast<PyGreenlet*>(hub_greenlet_)));
+    if (state.greenlet == nullptr) return false;
+    state.state = State::suspended;
+    PyObject* args = Py_BuildValue("(i)", rank);
+    if (args == nullptr) return false;
+    ++switches_;
+    PyObject* result = PyGreenlet_Switch(reinterpret_cast<PyGreenlet*>(state.greenlet), args, nullptr);
+    Py_DECREF(args);
+    is_good = result != nullptr;
+    Py_XDECREF(result);
+  } else {
+    is_good = switch_to(state.greenlet);
+  }
+  settle();
+  return is_good;
+}
+
+// Control is back at the hub: by a switch, or because the rank that ran last has ended.
+void Hub::settle() {
+  const Rank last = std::exchange(current_, kNobody);
+  if (has_yielded_ || last < 0 || at(last).state != State::suspended) return;
+  at(last).state = State::done;
+  Py_CLEAR(at(last).greenlet);
+  engine_.finish(last);
+  --unfinished_;
+}
+
+Hub::Outcome Hub::run(PyObject* main) {
+  if (!has_greenlet_api()) return Outcome::error;
+  Py_XSETREF(main_, Py_NewRef(main));
+  Py_XSETREF(hub_greenlet_, reinterpret_cast<PyObject*>(PyGreenlet_GetCurrent()));
+  Activation activation(this);
+  unfinished_ = engine_.rank_count();
+  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) engine_.start(rank);
+  while (unfinished_ > 0 && !is_stopped_) {
+    const Rank next = std::exchange(has_handoff_, false) ? handoff_ : pick();
+    if (next == kFailed) return Outcome::error;
+    if (next == kNobody) return Outcome::deadlock;
+    if (!start_or_resume(next)) return Outcome::error;
+  }
+  return is_stopped_ ? Outcome::stopped : Outcome::finished;
+}
+
+bool Hub::unwind() {
+  Activation activation(this);
+  bool is_good = true;
+  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) {
+    RankState& state = at(rank);
+    if (state.state != State::suspended) continue;
+    is_good = start_or_resume(rank) && is_good;
+    if (state.state == State::suspended) state.state = State::abandoned;
+  }
+  return is_good;
+}
+
+void Hub::drop(RequestId id, Payload* payload) {
+  if (!engine_.is_live(id)) return;
+  const bool is_over = payload != nullptr && payload->is_delivered;
+  engine_.release(id);
+  if (is_over) payloads_.give(payload);  // else deliver() does, when the message comes
+}
+
+std::uint32_t Hub::next_collective(Context context) {
+  const auto index = static_cast<std::size_t>(context);
+  if (collectives_.size() <= index) collectives_.resize(index + 1);
+  auto& numbers = collectives_[index];
+  if (numbers.empty()) numbers.resize(ranks_.size(), 0);
+  return numbers[static_cast<std::size_t>(current_)]++;
+}
+
+// --- Client ---------------------------------------------------------------------------------------
+
+void Hub::snapshot(Request& send) {
+  auto* payload = static_cast<Payload*>(send.payload);
+  if (payload->owner != nullptr || payload->bytes == 0) return;  // bytes objects never change
+  char* copy = payload->small;
+  if (payload->bytes > sizeof payload->small) {
+    copy = payload->copy = static_cast<char*>(std::malloc(payload->bytes));
+    if (copy == nullptr) throw std::bad_alloc();
+  }
+  std::memcpy(copy, payload->data, payload->bytes);
+  payload->data = copy;
+  release_view(*payload);
+}
+
+void Hub::deliver(Request& send, Request& receive) {
+  auto* from = static_cast<Payload*>(send.payload);
+  auto* to = static_cast<Payload*>(receive.payload);
+  const std::uint64_t bytes = std::min(from->bytes, to->bytes);
+  if (!to->is_object) {
+    if (bytes > 0) std::memmove(to->data, from->data, bytes);
+  } else if (from->owner != nullptr && bytes == from->bytes) {
+    to->received = Py_NewRef(from->owner);
+  } else {
+    to->received = PyBytes_FromStringAndSize(from->data, static_cast<Py_ssize_t>(bytes));
+    if (to->received == nullptr) throw std::bad_alloc();
+  }
+  to->is_delivered = true;
+  release_view(*to);
+  payloads_.give(from);
+  send.payload = nullptr;
+  if (!receive.is_held) {  // its owner gave the handle up: nobody will fetch it
+    payloads_.give(to);
+    receive.payload = nullptr;
+  }
+}
+
+void Hub::discard(Request& send) {
+  payloads_.give(static_cast<Payload*>(send.payload));
+  send.payload = nullptr;
+}
+
+}  // namespace labkit::bindings

@@ -1,0 +1,127 @@
+// The hub: ranks as greenlets over the engine.
+//
+// One Hub is one simulated run. Every rank is a greenlet, started by the greenlet that called run()
+// (the hub greenlet: greenlets started from each other nest and run out of recursion). A rank that
+// blocks looks itself for the next ready rank and switches there directly; it goes back to the hub
+// only to have a new rank started, or because nothing can go on.
+//
+// Nothing here points into a suspended rank's stack: greenlet copies that stack away. What outlives
+// a switch is in the engine's request slab, in the payload pool, or in ranks_.
+#pragma once
+
+#include <Python.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "labkit/engine.hpp"
+#include "payload.hpp"
+
+namespace labkit::bindings {
+
+/// What a blocked rank is doing, for reports.
+struct Call {
+  const char* name = "";  ///< as the program spells it
+  std::int32_t peer = -1;  ///< world rank, kAnySource or kProcNull
+  std::int32_t tag = -1;
+  std::uint64_t bytes = 0;
+};
+
+class Hub final : public Client {
+ public:
+  Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
+      bool keeps_messages);
+  ~Hub() override;
+
+  /// The hub whose ranks run on this thread; nullptr outside any run.
+  static Hub* active();
+
+  // --- the run, called from the hub greenlet ----------------------------------------------------
+  enum class Outcome : std::uint8_t { error, finished, deadlock, stopped };
+  /// Run main(rank) on every rank. error: a Python error is set (an interrupt, the time limit).
+  Outcome run(PyObject* main);
+  /// From now on every call of a rank raises make_error().
+  void set_ending(PyObject* make_error);
+  [[nodiscard]] bool is_ending() const { return make_ending_ != nullptr; }
+  /// Resume every suspended rank, so that it raises and unwinds. False: a Python error is set.
+  bool unwind();
+  /// Leave run() as soon as control is back at the hub.
+  void stop() { is_stopped_ = true; }
+  /// Host-time limit: on_limit() is called (and must raise) once the limit has passed.
+  void set_limit(double seconds, PyObject* on_limit);
+
+  // --- for the running rank ---------------------------------------------------------------------
+  [[nodiscard]] Rank current() const { return current_; }
+  [[nodiscard]] Engine& engine() { return engine_; }
+  [[nodiscard]] PayloadPool& payloads() { return payloads_; }
+  [[nodiscard]] std::uint64_t serial() const { return serial_; }
+  /// The engine said that the running rank must wait: run others until it is over. False: an error.
+  bool block(const Call& call);
+  /// Raise the error of an ending run. Always false.
+  bool raise_ending();
+  /// Put the running rank aside for good and go to the hub: for a rank that swallows every error.
+  bool abandon();
+  /// Forget a request whose handle is gone; it goes on by itself.
+  void drop(RequestId id, Payload* payload);
+  /// What a Test or Iprobe costs: never nothing, so that a polling loop lets time pass.
+  static double poll_cost(double seconds) { return seconds > 0.0 ? seconds : 1e-9; }
+  /// The next number of a collective call of the running rank on a context.
+  std::uint32_t next_collective(Context context);
+  /// A context number that no communicator has.
+  Context new_context() { return next_context_ += 2; }
+
+  // --- reports ----------------------------------------------------------------------------------
+  [[nodiscard]] bool is_done(Rank rank) const { return at(rank).state == State::done; }
+  [[nodiscard]] bool is_started(Rank rank) const { return at(rank).state != State::fresh; }
+  [[nodiscard]] const Call& call(Rank rank) const { return at(rank).call; }
+  /// Borrowed; nullptr when the rank is not suspended.
+  [[nodiscard]] PyObject* greenlet(Rank rank) const { return at(rank).greenlet; }
+  [[nodiscard]] std::uint64_t switches() const { return switches_; }
+
+  // --- Client -----------------------------------------------------------------------------------
+  void snapshot(Request& send) override;
+  void deliver(Request& send, Request& receive) override;
+  void discard(Request& send) override;
+
+ private:
+  enum class State : std::uint8_t { fresh, suspended, done, abandoned };
+  struct RankState {
+    PyObject* greenlet = nullptr;
+    Call call;
+    State state = State::fresh;
+  };
+  static constexpr Rank kNobody = -1;  // nothing can go on
+  static constexpr Rank kFailed = -2;  // a Python error is set
+  static constexpr std::uint64_t kEventsPerLook = 4096;
+
+  RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  Rank pick();
+  bool look_up();
+  bool start_or_resume(Rank rank);
+  bool switch_to(PyObject* greenlet);
+  void settle();
+
+  PayloadPool payloads_;  // outlives the engine, which may still hold snapshots
+  Engine engine_;
+  std::vector<RankState> ranks_;
+  std::vector<std::vector<std::uint32_t>> collectives_;  // [context][rank]
+  PyObject* main_ = nullptr;
+  PyObject* hub_greenlet_ = nullptr;
+  PyObject* make_ending_ = nullptr;
+  PyObject* on_limit_ = nullptr;
+  std::chrono::steady_clock::time_point limit_ = std::chrono::steady_clock::time_point::max();
+  std::uint64_t serial_ = 0;
+  std::uint64_t switches_ = 0;
+  Context next_context_ = 2;
+  Rank current_ = kNobody;
+  Rank handoff_ = kNobody;
+  Rank unfinished_ = 0;
+  bool has_handoff_ = false;
+  bool has_yielded_ = false;  // control came to the hub by a switch, not by a rank's end
+  bool is_stopped_ = false;
+};
+
+}  // namespace labkit::bindings

@@ -1,0 +1,50 @@
+// Posting: from a call's Python arguments to a request in the engine. Shared by all calls.
+#pragma once
+
+#include <Python.h>
+
+#include <exception>
+
+#include "mpi_objects.hpp"
+
+namespace labkit::bindings {
+
+/// One send or receive as the program asked for it, posted.
+struct Posted {
+  RequestId id;
+  Payload* payload = nullptr;  ///< receives only: a send's belongs to the engine once posted
+  Rank peer = 0;               ///< world rank
+  bool is_no_proc = false;     ///< PROC_NULL: nothing was posted
+};
+
+/// Each sets a Python error and returns false for arguments that MPI refuses.
+bool take_tag(PyObject* value, int otherwise, bool may_be_any, int& tag);
+bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out);
+bool post_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, PyObject* tag, SendMode mode,
+               bool is_object, bool is_blocking, Posted& out);
+bool post_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
+                  bool is_blocking, Posted& out);
+
+/// The handle of a non-blocking call.
+PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, RequestUse use);
+
+/// A tag as reports show it.
+int shown_tag(PyObject* tag, int otherwise);
+
+inline CommObject* comm_of(PyObject* self) { return reinterpret_cast<CommObject*>(self); }
+
+/// An engine's exception as a Python error; returns nullptr.
+inline PyObject* raise_cpp(const std::exception& error) {
+  if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, error.what());
+  return nullptr;
+}
+
+using Args = PyObject* const*;
+
+template <class Function>
+PyMethodDef entry(const char* name, Function* function, const char* doc, int flags = 0) {
+  auto* plain = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+  return {name, plain, METH_FASTCALL | METH_KEYWORDS | flags, doc};
+}
+
+}  // namespace labkit::bindings

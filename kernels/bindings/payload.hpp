@@ -1,0 +1,56 @@
+// What a message carries, on the Python side: the engine only holds a pointer to one of these.
+//
+// Payloads live in a pool, never on a rank's stack: the stack of a suspended rank is copied away.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace labkit::bindings {
+
+/// The bytes of one send, or the place where one receive wants them.
+struct Payload {
+  char* data = nullptr;
+  std::uint64_t bytes = 0;         ///< of the message, or the room for it
+  PyObject* owner = nullptr;       ///< a bytes object holding `data`: never changes, needs no copy
+  PyObject* received = nullptr;    ///< object receive: the message, as bytes
+  char* copy = nullptr;            ///< a snapshot too long for `small`
+  Payload* next_free = nullptr;
+  Py_buffer view{};                ///< pins the program's buffer while has_view
+  bool has_view = false;
+  bool is_object = false;          ///< receive: hand the message over as bytes
+  bool is_delivered = false;       ///< receive: the bytes are there
+  bool is_in_use = false;
+  char small[64];                  ///< snapshots of short messages
+};
+
+class PayloadPool {
+ public:
+  PayloadPool() = default;
+  PayloadPool(const PayloadPool&) = delete;
+  PayloadPool& operator=(const PayloadPool&) = delete;
+  ~PayloadPool();
+  [[nodiscard]] Payload* take();
+  /// Lets go of everything it holds.
+  void give(Payload* payload);
+
+ private:
+  static void clear(Payload& payload);
+  std::deque<Payload> storage_;  // stable addresses: a Py_buffer may point into itself
+  Payload* free_ = nullptr;
+};
+
+/// Unpin the program's buffer.
+void release_view(Payload& payload);
+
+/// Point the payload at the program's buffer: an object with the buffer protocol, or one of
+/// mpi4py's list forms. Sets a Python error and returns false when it is none.
+bool pin_buffer(PyObject* spec, bool is_writable, Payload& payload);
+
+/// Point the payload at a bytes object, which it keeps.
+void hold_bytes(PyObject* bytes, Payload& payload);
+
+}  // namespace labkit::bindings

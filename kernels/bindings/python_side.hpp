@@ -1,0 +1,38 @@
+// The names of labkit.comm that the compiled side calls: registered once, when labkit.comm loads.
+#pragma once
+
+#include <Python.h>
+
+namespace labkit::bindings {
+
+/// Borrowed from the module for the life of the process.
+struct PythonSide {
+  PyObject* request_type = nullptr;   ///< labkit.MPI.Request
+  PyObject* status_type = nullptr;    ///< labkit.MPI.Status
+  PyObject* message_type = nullptr;   ///< labkit.MPI.Message
+  PyObject* make_error = nullptr;     ///< (error class, text) -> labkit.MPI.Exception
+  PyObject* make_outside = nullptr;   ///< (what) -> the error of a call outside any run
+  PyObject* make_ended = nullptr;     ///< () -> the error that unwinds a rank when its run ends
+  PyObject* parse_buffer = nullptr;   ///< (spec, is_writable) -> (object or None, offset, bytes)
+  PyObject* find_format = nullptr;    ///< (format) -> Datatype, or raises
+  PyObject* dumps = nullptr;          ///< (object) -> bytes
+  PyObject* loads = nullptr;          ///< (bytes) -> object
+  PyObject* protocol = nullptr;       ///< second argument of dumps, or None
+};
+
+PythonSide& python_side();
+
+/// Raise labkit.MPI.Exception of an error class. Returns nullptr.
+PyObject* raise_mpi(int error_class, const char* format, ...);
+
+/// MPI's error classes, with the numbers of Open MPI's ABI (what Python sees is only their names).
+enum ErrorClass : int {
+  kErrBuffer = 1, kErrCount = 2, kErrType = 3, kErrTag = 4, kErrComm = 5, kErrRank = 6, kErrRequest = 7,
+  kErrRoot = 8, kErrTruncate = 15, kErrOther = 16, kErrInStatus = 18,
+};
+
+/// Constants of the interface, as Python sees them.
+inline constexpr int kProcNull = -2;
+inline constexpr int kTagUpperBound = 2147483647;
+
+}  // namespace labkit::bindings

@@ -1,0 +1,235 @@
+"""What a program may hand to an upper-case call: buffers, and mpi4py's list forms around them.
+
+``buf``, ``[buf, type]``, ``[buf, count]``, ``[buf, count, type]``, ``[buf, (count, displ), type]`` and, for
+vector collectives, ``[buf, counts]``, ``[buf, (counts, displs)]``, with or without type. Counts and
+displacements are in elements of the type, which is found from the buffer when it is not given.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.datatypes import DATATYPES, Datatype, find_format, lookup
+
+__all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector"]
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+@dataclass(slots=True)
+class Simple:
+    """One block: `count` elements of `datatype`, from byte `offset` of `memory` on."""
+
+    memory: NDArray[np.uint8]
+    offset: int
+    count: int
+    datatype: Datatype
+
+    @property
+    def bytes(self) -> int:
+        """Length in bytes."""
+        return self.count * self.datatype.extent
+
+
+@dataclass(slots=True)
+class Vector:
+    """Blocks: counts[i] elements from element displs[i] of `memory` on, for every rank i."""
+
+    memory: NDArray[np.uint8]
+    counts: list[int]
+    displs: list[int]
+    datatype: Datatype
+
+
+def _is_buffer(message: Any) -> bool:
+    try:
+        memoryview(message).release()
+    except TypeError:
+        return False
+    except (BufferError, ValueError):  # not contiguous: said where it is used
+        return True
+    return True
+
+
+def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | None]:
+    """View a contiguous buffer (in C or Fortran order) as bytes; also its format."""
+    if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
+        buffer = buffer.T
+    view = memoryview(buffer)
+    if not view.c_contiguous:
+        raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")
+    if is_writable and view.readonly:
+        raise BufferError("the buffer to receive into is read-only")
+    if view.nbytes == 0:
+        return _NOTHING, view.format
+    return np.frombuffer(view if view.format == "B" and view.ndim == 1 else _cast(view, buffer), np.uint8), view.format
+
+
+def _cast(view: memoryview, buffer: Any) -> Any:
+    if isinstance(buffer, np.ndarray):  # memoryview cannot cast every format NumPy has
+        return buffer.reshape(-1).view(np.uint8)
+    return view.cast("B")
+
+
+def _is_datatype(value: Any) -> bool:
+    return isinstance(value, Datatype | str)
+
+
+def _unpack(message: Any, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
+    """Take a list form apart: buffer, count(s), displacement(s), type; None for what is not given."""
+    if not isinstance(message, list | tuple):
+        if _is_buffer(message):
+            return message, None, None, None
+        raise TypeError(f"message: expecting buffer or list/tuple, got {type(message).__name__}")
+    count: Any = None
+    displ: Any = None
+    datatype: Any = None
+    if len(message) == 2:
+        buffer, count = message
+        if _is_datatype(count):
+            return buffer, None, None, count
+    elif len(message) == 3:
+        buffer, count, datatype = message
+    elif len(message) == 4:
+        buffer, count, displ, datatype = message
+        return buffer, count, displ, datatype
+    else:
+        raise ValueError(f"message: expecting 2 to 4 items, got {len(message)}")
+    if isinstance(count, pairs):
+        count, displ = count
+    return buffer, count, displ, datatype
+
+
+def _basic(buffer: Any, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
+    if buffer is None:
+        return _NOTHING, lookup(datatype) if datatype is not None else DATATYPES["BYTE"]
+    memory, code = _memory(buffer, is_writable)
+    return memory, lookup(datatype) if datatype is not None else find_format(code)
+
+
+def _whole(length: int, datatype: Datatype) -> int:
+    """Count the elements that a length in bytes holds."""
+    if length == 0:
+        return 0
+    extent = datatype.extent
+    if extent <= 0:
+        raise ValueError(f"message: cannot infer count, datatype extent {extent}")
+    if length % extent:
+        raise ValueError(
+            f"message: cannot infer count, buffer length {length} is not a multiple of datatype extent {extent}"
+        )
+    return length // extent
+
+
+def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
+    """Read a message of one block, or of `blocks` blocks of equal size.
+
+    Parameters
+    ----------
+    message : buffer or list form
+    is_writable : bool
+        Whether it is received into.
+    blocks : int
+        With 2 or more and no count given, the count is per block.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, BufferError
+        As mpi4py raises them; also where a given count needs more memory than the buffer has.
+    """
+    buffer, count, displ, datatype = _unpack(message, (list, tuple))
+    memory, kind = _basic(buffer, datatype, is_writable)
+    first = 0 if displ is None else operator.index(displ)
+    if first < 0:
+        raise ValueError(f"message: negative displacement {first}")
+    offset = first * kind.extent
+    if offset > memory.nbytes:
+        raise ValueError(
+            f"message: displacement {first} out of bounds, number of datatype entries "
+            f"{memory.nbytes // kind.extent}"
+        )
+    if count is None:
+        number = _whole(memory.nbytes - offset, kind)
+        if blocks >= 2:
+            if number % blocks:
+                raise ValueError(
+                    f"message: cannot infer count, number of entries {number} is not a multiple of required "
+                    f"number of blocks {blocks}"
+                )
+            number //= blocks
+        return Simple(memory, offset, number, kind)
+    number = operator.index(count)
+    if number < 0:
+        raise ValueError(f"message: negative count {number}")
+    if number and buffer is None:
+        raise ValueError(f"message: buffer is None but count is {number}")
+    _check_room(memory, offset + number * max(blocks, 1) * kind.extent, number, kind)
+    return Simple(memory, offset, number, kind)
+
+
+def _check_room(memory: NDArray[np.uint8], end: int, count: int, kind: Datatype) -> None:
+    """Refuse what real MPI would let run into foreign memory."""
+    if end > memory.nbytes:
+        raise ValueError(
+            f"message: {count} elements of {kind.name} end at byte {end} of a buffer of {memory.nbytes} bytes"
+        )
+
+
+def _numbers(values: Any, blocks: int, what: str) -> list[int]:
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    numbers = [operator.index(value) for value in values]
+    if len(numbers) < blocks:
+        raise ValueError(f"message: expecting {blocks} {what}, got {len(numbers)}")
+    return numbers[:blocks]
+
+
+def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
+    """Read a message of `blocks` blocks of any sizes.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, BufferError
+        As for `parse_simple`.
+    """
+    buffer, counts, displs, datatype = _unpack(message, (tuple,))
+    memory, kind = _basic(buffer, datatype, is_writable)
+    sizes: Sequence[int]
+    if counts is None:
+        number = _whole(memory.nbytes, kind)
+        sizes = [number // blocks + (number % blocks > i) for i in range(blocks)]
+    elif hasattr(counts, "__index__") and not isinstance(counts, np.ndarray):
+        sizes = [operator.index(counts)] * blocks
+    else:
+        sizes = _numbers(counts, blocks, "counts")
+    if displs is None:
+        places = [0] * blocks
+        for i in range(1, blocks):
+            places[i] = places[i - 1] + sizes[i - 1]
+    elif hasattr(displs, "__index__") and not isinstance(displs, np.ndarray):
+        places = [operator.index(displs) * i for i in range(blocks)]
+    else:
+        places = _numbers(displs, blocks, "displacements")
+    for size, place in zip(sizes, places, strict=True):
+        if size < 0 or (size and place < 0):
+            raise ValueError(f"message: negative count or displacement ({size}, {place})")
+        if size:
+            _check_room(memory, (place + size) * kind.extent, size, kind)
+    return Vector(memory, list(sizes), places, kind)
+
+
+def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, int, int]:
+    """Read a list form for the compiled calls: memory (or None), offset and length in bytes."""
+    simple = parse_simple(message, is_writable)
+    return (simple.memory if simple.bytes else None), simple.offset, simple.bytes
+
+
+def array_of(message: Simple, blocks: int = 1) -> NDArray[np.uint8]:
+    """View the bytes of a message of equal blocks."""
+    return message.memory[message.offset : message.offset + message.bytes * blocks]

@@ -1,0 +1,3 @@
+"""Seam."""
+class BufferCollectives:
+    pass

@@ -1,0 +1,106 @@
+"""Communicators: the compiled point-to-point half, completed with the collectives."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from labkit import _kernels
+from labkit.comm import names
+from labkit.comm.constants import TAG_UB
+from labkit.comm.exceptions import Exception as MPIException
+from labkit.comm.handles import MODULE_NAME, refuse
+
+__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]
+
+
+class Comm(_kernels.CommBase):
+    """A group of ranks that communicate; the running rank is found when a method is called.
+
+    Attributes
+    ----------
+    rank, size : int
+    """
+
+    __module__ = MODULE_NAME
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        raise refuse(f"MPI.{type(self).__name__}", name, names.COMM)
+
+    def __repr__(self) -> str:
+        constant = _constant_of(self)
+        return f"labkit.MPI.{constant}" if constant else f"<labkit.MPI.{type(self).__name__} of {self.size} ranks>"
+
+    def __reduce__(self) -> Any:
+        constant = _constant_of(self)
+        if constant is None:
+            raise TypeError("cannot pickle a communicator that the program made itself")
+        return constant
+
+    def __getnewargs_ex__(self) -> Any:
+        return (), {}
+
+    def Get_name(self) -> str:
+        """Name of the communicator."""
+        return f"MPI_{_constant_of(self) or 'COMM'}"
+
+    name = property(Get_name, doc="Name of the communicator.")
+
+    def Is_inter(self) -> bool:
+        """Whether it joins two groups: never, so far."""
+        return False
+
+    def Is_intra(self) -> bool:
+        """Whether it is one group."""
+        return True
+
+    is_inter = property(Is_inter, doc="Whether it joins two groups.")
+    is_intra = property(Is_intra, doc="Whether it is one group.")
+    is_topo = property(lambda self: False, doc="Whether it has a topology.")
+
+    def Get_attr(self, keyval: int) -> Any:
+        """Value of a predefined attribute: TAG_UB; None for any other."""
+        return TAG_UB if keyval == 0 else None
+
+    def Abort(self, errorcode: int = 0) -> NoReturn:
+        """End the whole run."""
+        from labkit.comm.environment import abort
+
+        abort(errorcode)
+
+
+def _constant_of(comm: Comm) -> str | None:
+    module = sys.modules[__name__]
+    for name in ("COMM_WORLD", "COMM_SELF", "COMM_NULL"):
+        if getattr(module, name, None) == comm:
+            return name
+    return None
+
+
+from labkit.comm.collectives import BufferCollectives  # noqa: E402
+from labkit.comm.objects import ObjectCollectives  # noqa: E402
+
+
+class Intracomm(BufferCollectives, ObjectCollectives, Comm):
+    """A communicator of one group."""
+
+    __module__ = MODULE_NAME
+
+
+def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
+    comm = cls()
+    comm._become(kind, context)
+    return comm
+
+
+COMM_NULL = _make("null", 0, Comm)
+COMM_WORLD: Intracomm = _make("world", 0)
+COMM_SELF: Intracomm = _make("self", 2)
+
+
+def check_root(comm: Comm, root: int) -> int:
+    """Refuse a root that is not a rank of the communicator."""
+    if not 0 <= root < comm.size:
+        raise MPIException(8, f"root={root} is not a rank of this communicator, which has ranks 0 to {comm.size - 1}")
+    return root

@@ -1,0 +1,85 @@
+"""The simulated `labkit.MPI`, put together from the parts of this package."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from labkit import _kernels
+from labkit.comm import buffers, datatypes, exceptions, names, status
+from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
+from labkit.comm.constants import CONSTANTS
+from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.handles import MODULE_NAME, refuse
+from labkit.comm.operators import OPERATORS, Op
+from labkit.comm.pickling import Pickle, pickle
+from labkit.comm.special import SPECIAL
+
+__all__ = ["simulated_module"]
+
+_CLASSES = (
+    *(Comm, Intracomm, datatypes.Datatype, Op, status.Request, status.Status, status.Message),
+    *(exceptions.Exception, Pickle),
+)
+
+
+class SimulatedModule(ModuleType):
+    """A module that says which names of mpi4py.MPI it does not simulate yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise refuse("MPI", name, names.MODULE)
+
+    def __dir__(self) -> list[str]:
+        return sorted(name for name in self.__dict__ if not name.startswith("_"))
+
+
+def _build() -> SimulatedModule:
+    module = SimulatedModule(MODULE_NAME, "mpi4py.MPI's interface on a simulated machine.")
+    module.__dict__.update(CONSTANTS)
+    module.__dict__.update(datatypes.DATATYPES)
+    module.__dict__.update(OPERATORS)
+    module.__dict__.update(ENVIRONMENT)
+    module.__dict__.update(SPECIAL)
+    module.__dict__.update({cls.__name__: cls for cls in _CLASSES})
+    module.__dict__.update(
+        COMM_WORLD=COMM_WORLD,
+        COMM_SELF=COMM_SELF,
+        COMM_NULL=COMM_NULL,
+        REQUEST_NULL=status.REQUEST_NULL,
+        MESSAGE_NULL=status.MESSAGE_NULL,
+        MESSAGE_NO_PROC=status.MESSAGE_NO_PROC,
+        pickle=pickle,
+        __file__=__file__,
+    )
+    for function in ENVIRONMENT.values():
+        function.__module__ = MODULE_NAME
+    return module
+
+
+def _register() -> None:
+    _kernels.register_python_side(
+        {
+            "request_type": status.Request,
+            "status_type": status.Status,
+            "message_type": status.Message,
+            "make_error": exceptions.make_error,
+            "make_outside": exceptions.make_outside,
+            "make_ended": exceptions.make_ended,
+            "parse_buffer": buffers.parse_buffer,
+            "find_format": datatypes.find_format,
+        }
+    )
+
+
+_module: SimulatedModule | None = None
+
+
+def simulated_module() -> SimulatedModule:
+    """Return the simulated module; the same one every time."""
+    global _module
+    if _module is None:
+        _register()
+        _module = _build()
+        sys.modules.setdefault(MODULE_NAME, _module)
+    return _module

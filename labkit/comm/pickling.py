@@ -1,0 +1,69 @@
+"""Objects as bytes: `MPI.pickle`, and classes that every simulated rank has its own copy of."""
+
+from __future__ import annotations
+
+import pickle as _pickle
+from collections.abc import Callable
+from typing import Any
+
+from labkit import _kernels
+from labkit.comm.handles import public
+
+__all__ = ["Pickle", "pickle", "use"]
+
+_Dumps = Callable[..., bytes]
+_Loads = Callable[[Any], Any]
+
+
+@public
+class Pickle:
+    """Turns objects into bytes and back; `dumps` and `loads` can be replaced, as in mpi4py.
+
+    Parameters
+    ----------
+    dumps, loads : callable, optional
+        Default: those of `pickle`.
+    protocol : int, optional
+        Passed to `dumps`.
+    """
+
+    def __init__(
+        self,
+        dumps: _Dumps | None = None,
+        loads: _Loads | None = None,
+        protocol: int | None = None,
+        threshold: int | None = None,
+    ) -> None:
+        self._dumps: _Dumps = _pickle.dumps if dumps is None else dumps
+        self._loads: _Loads = _pickle.loads if loads is None else loads
+        self._protocol = _pickle.HIGHEST_PROTOCOL if protocol is None and dumps is None else protocol
+        self.THRESHOLD = 2**18 if threshold is None else threshold
+        if globals().get("pickle", self) is self:
+            use(self._dumps, self._loads, self._protocol)
+
+    @property
+    def PROTOCOL(self) -> int | None:
+        """Pickle protocol."""
+        return self._protocol
+
+    @PROTOCOL.setter
+    def PROTOCOL(self, protocol: int | None) -> None:
+        self._protocol = protocol
+        if globals().get("pickle") is self:
+            use(self._dumps, self._loads, protocol)
+
+    def dumps(self, obj: Any) -> bytes:
+        """Return the object as bytes."""
+        return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
+
+    def loads(self, data: Any) -> Any:
+        """Return the object from bytes."""
+        return self._loads(data)
+
+
+def use(dumps: _Dumps, loads: _Loads, protocol: int | None) -> None:
+    """Tell the compiled calls how to turn objects into bytes."""
+    _kernels.register_python_side({"dumps": dumps, "loads": loads, "protocol": protocol})
+
+
+pickle = Pickle()
