@@ -9,6 +9,7 @@ __all__ = [
     "ExpectationError",
     "LabkitError",
     "MachineError",
+    "MismatchError",
     "PlatformError",
     "ProgramError",
     "RankError",
@@ -36,6 +37,10 @@ class ExpectationError(LabkitError):
 
 class MachineError(LabkitError):
     """A machine that cannot be used: no MPI, a launcher that fails, a wrong number of ranks."""
+
+
+class MismatchError(LabkitError):
+    """Ranks that do not agree in a collective: another call, another root, another size."""
 
 
 class PlatformError(LabkitError):

@@ -155,6 +155,7 @@ void bind_hub_class(nb::module_& module) {
       .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")
       .def("compute", [](Hub& hub, double seconds) { hub.engine().compute(hub.current(), seconds); })
       .def("compute_flops", &charge_flops)
+      .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
       .def("new_context", &Hub::new_context)
       .def("state", &state_of, nb::arg("rank"))
       .def("call", &call_of, nb::arg("rank"))

@@ -28,6 +28,15 @@ class Activation {
   Hub* previous_;
 };
 
+/// A rank starts with its own copy of the caller's context variables, as a new process would.
+bool give_context(PyObject* greenlet) {
+  PyObject* context = PyContext_CopyCurrent();
+  if (context == nullptr) return false;
+  const int status = PyObject_SetAttrString(greenlet, "gr_context", context);
+  Py_DECREF(context);
+  return status == 0;
+}
+
 bool has_greenlet_api() {
   if (_PyGreenlet_API == nullptr) PyGreenlet_Import();
   return _PyGreenlet_API != nullptr;
@@ -46,8 +55,9 @@ Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vect
 }
 
 Hub::~Hub() {
-  for (RankState& state : ranks_) Py_CLEAR(state.greenlet);
-  Py_CLEAR(main_);
+  for (RankState& state : ranks_) {  // one that swallows every error could never be ended: leave it
+    if (state.state != State::abandoned) Py_CLEAR(state.greenlet);
+  }
   Py_CLEAR(hub_greenlet_);
   Py_CLEAR(make_ending_);
   Py_CLEAR(on_limit_);
@@ -62,6 +72,7 @@ void Hub::set_limit(double seconds, PyObject* on_limit) {
 void Hub::set_ending(PyObject* make_error) { Py_XSETREF(make_ending_, Py_NewRef(make_error)); }
 
 bool Hub::raise_ending() {
+  if (current_ >= 0 && ++at(current_).endings > kMostEndings) return abandon();
   PyObject* error = PyObject_CallNoArgs(make_ending_);
   if (error == nullptr) return false;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
@@ -141,7 +152,7 @@ bool Hub::start_or_resume(Rank rank) {
   if (state.state == State::fresh) {
     state.greenlet =
         reinterpret_cast<PyObject*>(PyGreenlet_New(main_, reinterpret_cast<PyGreenlet*>(hub_greenlet_)));
-    if (state.greenlet == nullptr) return false;
+    if (state.greenlet == nullptr || !give_context(state.greenlet)) return false;
     state.state = State::suspended;
     PyObject* args = Py_BuildValue("(i)", rank);
     if (args == nullptr) return false;
@@ -169,7 +180,7 @@ void Hub::settle() {
 
 Hub::Outcome Hub::run(PyObject* main) {
   if (!has_greenlet_api()) return Outcome::error;
-  Py_XSETREF(main_, Py_NewRef(main));
+  main_ = main;  // the caller holds it; greenlets keep their own reference
   Py_XSETREF(hub_greenlet_, reinterpret_cast<PyObject*>(PyGreenlet_GetCurrent()));
   Activation activation(this);
   unfinished_ = engine_.rank_count();

@@ -91,9 +91,11 @@ class Hub final : public Client {
     PyObject* greenlet = nullptr;
     Call call;
     State state = State::fresh;
+    int endings = 0;  // errors of the ending run that it was given
   };
   static constexpr Rank kNobody = -1;  // nothing can go on
   static constexpr Rank kFailed = -2;  // a Python error is set
+  static constexpr int kMostEndings = 1000;  // then it is a loop that swallows them all
   static constexpr std::uint64_t kEventsPerLook = 4096;
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -108,7 +110,7 @@ class Hub final : public Client {
   Engine engine_;
   std::vector<RankState> ranks_;
   std::vector<std::vector<std::uint32_t>> collectives_;  // [context][rank]
-  PyObject* main_ = nullptr;
+  PyObject* main_ = nullptr;  // borrowed, during run() only
   PyObject* hub_greenlet_ = nullptr;
   PyObject* make_ending_ = nullptr;
   PyObject* on_limit_ = nullptr;

@@ -1,0 +1,99 @@
+"""The collective calls under way: who is in which, and whether they agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.errors import MismatchError
+
+__all__ = ["CollectiveCalls"]
+
+
+@dataclass
+class _Call:
+    """One collective call on one communicator."""
+
+    name: str
+    facts: dict[str, Any]
+    first: int
+    members: list[int]
+    arrived: set[int] = field(default_factory=set)
+
+
+class CollectiveCalls:
+    """Notes every rank's arrival at its next collective, and compares it with those before.
+
+    Parameters
+    ----------
+    hub : labkit._kernels.Hub
+    coll : dict
+        Collective's name to algorithm's name, as the run was asked for.
+    """
+
+    def __init__(self, hub: Any, coll: dict[str, str]) -> None:
+        self.hub = hub
+        self.coll = coll
+        self._open: dict[tuple[int, int], _Call] = {}
+        self._of_rank: dict[int, _Call] = {}
+
+    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> int:
+        """Note that the running rank calls a collective.
+
+        Parameters
+        ----------
+        comm : Intracomm
+        name : str
+            The collective as the program spells it.
+        facts : dict
+            What all ranks must give alike (root, bytes, operator).
+
+        Returns
+        -------
+        int
+            The call's number on this communicator.
+
+        Raises
+        ------
+        MismatchError
+            If a rank that came earlier called something else, or with other facts.
+        """
+        rank = self.hub.rank
+        number = int(comm._next_collective())
+        key = (comm._context, number)
+        call = self._open.get(key)
+        if call is None:
+            call = self._open[key] = _Call(name, facts, rank, comm._world_ranks())
+        elif call.name != name:
+            raise MismatchError(
+                f"rank {rank} calls {name} where rank {call.first} called {call.name} (collective number "
+                f"{number + 1} on this communicator): all ranks must call the same collectives in the same order"
+            )
+        else:
+            _compare(call, rank, facts)
+        call.arrived.add(rank)
+        self._of_rank[rank] = call
+        if len(call.arrived) == len(call.members):
+            del self._open[key]
+        return number
+
+    def leave(self) -> None:
+        """Note that the running rank is through its collective."""
+        self._of_rank.pop(self.hub.rank, None)
+
+    def pending_collective(self, rank: int) -> tuple[str, list[int]] | None:
+        """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
+        call = self._of_rank.get(rank)
+        if call is None:
+            return None
+        return call.name, [member for member in call.members if member not in call.arrived]
+
+
+def _compare(call: _Call, rank: int, facts: dict[str, Any]) -> None:
+    for fact, value in facts.items():
+        before = call.facts.setdefault(fact, value)
+        if before != value:
+            raise MismatchError(
+                f"{call.name} with {fact}={value!r} at rank {rank}, but {fact}={before!r} at rank {call.first}: all "
+                f"ranks must give the same {fact}"
+            )

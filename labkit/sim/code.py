@@ -1,0 +1,69 @@
+"""What a program's code uses, and whose code it is."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+import types
+from functools import lru_cache
+
+__all__ = ["is_installed", "names_used"]
+
+#: names with which code can reach any global
+_REACHES_ALL = frozenset({"globals", "eval", "exec", "locals", "vars", "__import__"})
+
+
+def names_used(code: types.CodeType) -> frozenset[str] | None:
+    """Return every name that a code and the code inside it mention; None when it can reach any global.
+
+    Parameters
+    ----------
+    code : code
+        Attribute names are among them: too many names do no harm.
+    """
+    names: set[str] = set()
+    pending = [code]
+    while pending:
+        one = pending.pop()
+        names.update(one.co_names)
+        pending += [constant for constant in one.co_consts if isinstance(constant, types.CodeType)]
+    return None if names & _REACHES_ALL else frozenset(names)
+
+
+@lru_cache(maxsize=1)
+def _roots() -> tuple[str, ...]:
+    """Folders of installed code: the standard library, site-packages, labkit itself."""
+    paths = sysconfig.get_paths()
+    roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths}
+    roots |= set(site.getsitepackages()) if hasattr(site, "getsitepackages") else set()
+    roots.add(site.getusersitepackages())
+    roots |= {path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")}
+    return tuple(os.path.join(os.path.realpath(root), "") for root in sorted(roots))
+
+
+@lru_cache(maxsize=4096)
+def is_installed(module: str | None, filename: str | None) -> bool:
+    """Whether a module belongs to an installed package (or labkit) rather than to the program.
+
+    Parameters
+    ----------
+    module : str or None
+        Its name.
+    filename : str or None
+        Its file; None for what is built in, or typed in.
+    """
+    top = (module or "").partition(".")[0]
+    if top == "__main__":
+        return False
+    if top == "labkit" or top in sys.builtin_module_names or top in sys.stdlib_module_names:
+        return True
+    if filename is None:
+        found = sys.modules.get(module or "")
+        filename = getattr(found, "__file__", None)
+        if filename is None:
+            return False
+    if filename.startswith("<"):
+        return filename.startswith("<frozen")
+    return os.path.realpath(filename).startswith(_roots())

@@ -1,0 +1,413 @@
+"""Deep copies for isolated ranks: like `copy.deepcopy`, but of code and its surroundings too."""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labkit.comm.handles import MODULE_NAME
+from labkit.sim.code import is_installed, names_used
+
+__all__ = ["Copier", "Plan"]
+
+_ATOMS = frozenset(
+    {
+        *(type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice),
+        *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
+        *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+        *(np.ufunc, types.GenericAlias, types.UnionType),
+    }
+)
+#: attributes of a class that its copy gets by being made
+_MADE_WITH_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__module__"})
+
+
+class Plan:
+    """What all ranks' copies share: the originals behind copies, what code uses, notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.has_classes = False
+        #: id of a rank's function or class -> the original; `keep` makes sure no id is used again
+        self.originals: dict[int, Any] = {}
+        self.keep: list[Any] = []
+        self._names: dict[types.CodeType, frozenset[str] | None] = {}
+
+    def names(self, code: types.CodeType) -> frozenset[str] | None:
+        """Return the global names a code uses, None for all."""
+        if code not in self._names:
+            self._names[code] = names_used(code)
+        return self._names[code]
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+class Copier:
+    """Copies for one rank: everything copied once keeps its identity within the rank.
+
+    Parameters
+    ----------
+    plan : Plan
+    is_restoring : bool
+        Turn ranks' classes and functions back into the originals instead.
+    """
+
+    def __init__(self, plan: Plan, is_restoring: bool = False) -> None:
+        self.plan = plan
+        self.is_restoring = is_restoring
+        self._memo: dict[int, Any] = {}
+        self._keep: list[Any] = []
+        self._globals: dict[int, dict[str, Any]] = {}
+
+    def copy(self, value: Any) -> Any:
+        """Return the rank's copy of a value; the value itself where it cannot change."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        found = self._memo.get(id(value), self)
+        if found is not self:
+            return found
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            handler = _handler_for(kind)
+        return handler(self, value)
+
+    def remember(self, value: Any, copy: Any) -> Any:
+        """Note a copy; also keeps the original alive, so that its id stays its own."""
+        self._memo[id(value)] = copy
+        self._keep.append(value)
+        return copy
+
+    # --- code -------------------------------------------------------------------------------------
+
+    def function(self, value: types.FunctionType) -> Any:
+        """Copy a function of the program: code shared, surroundings copied."""
+        if self.is_restoring:
+            return self.plan.originals.get(id(value), value)
+        if is_installed(value.__module__, value.__code__.co_filename):
+            return self._installed_function(value)
+        closure = value.__closure__
+        cells = None if closure is None else tuple(self._new_cell(cell) for cell in closure)
+        scope = self.scope(value.__globals__)
+        made = types.FunctionType(value.__code__, scope, value.__name__, None, cells)
+        self.remember(value, made)
+        self._note_original(made, value)
+        made.__module__ = value.__module__
+        made.__qualname__ = value.__qualname__
+        made.__doc__ = value.__doc__
+        made.__defaults__ = self.copy(value.__defaults__)
+        made.__kwdefaults__ = self.copy(value.__kwdefaults__)
+        made.__dict__.update(self.copy(value.__dict__) if value.__dict__ else {})
+        made.__annotations__ = value.__annotations__
+        self.fill(scope, value.__globals__, self.plan.names(value.__code__))
+        for cell, source in zip(cells or (), closure or (), strict=True):
+            self._fill_cell(cell, source)
+        return made
+
+    def _installed_function(self, value: types.FunctionType) -> Any:
+        """Share an installed function, unless it is a wrapper around something of the program."""
+        wrapped = value.__closure__ is not None and any(
+            isinstance(_contents(cell), types.FunctionType | type)
+            and self.copy(_contents(cell)) is not _contents(cell)
+            for cell in value.__closure__
+        )
+        if not wrapped:
+            return self.remember(value, value)
+        cells = tuple(self._new_cell(cell) for cell in value.__closure__ or ())
+        made = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
+        self.remember(value, made)
+        self._note_original(made, value)
+        made.__qualname__, made.__doc__ = value.__qualname__, value.__doc__
+        made.__kwdefaults__ = value.__kwdefaults__
+        made.__dict__.update(self.copy(value.__dict__))
+        for cell, source in zip(cells, value.__closure__ or (), strict=True):
+            self._fill_cell(cell, source)
+        return made
+
+    def _new_cell(self, cell: types.CellType) -> types.CellType:
+        found = self._memo.get(id(cell))
+        return found if found is not None else self.remember(cell, types.CellType())
+
+    def _fill_cell(self, made: types.CellType, source: types.CellType) -> None:
+        try:
+            contents = source.cell_contents
+        except ValueError:  # still empty
+            return
+        try:
+            _ = made.cell_contents
+        except ValueError:
+            made.cell_contents = self.copy(contents)
+
+    def _note_original(self, made: Any, original: Any) -> None:
+        self.plan.originals[id(made)] = original
+        self.plan.keep.append(made)
+
+    def scope(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Return the rank's dictionary for a module's globals, filled as names are used."""
+        scope = self._globals.get(id(source))
+        if scope is None:
+            scope = self._globals[id(source)] = {
+                name: source[name] for name in ("__name__", "__builtins__", "__file__", "__package__") if name in source
+            }
+            self._keep.append(source)
+        return scope
+
+    def fill(self, scope: dict[str, Any], source: dict[str, Any], names: frozenset[str] | None) -> None:
+        """Copy names that a code uses into its globals; None: all there are."""
+        for name in list(source) if names is None else names:
+            if name not in scope and name in source:
+                scope[name] = None  # a cycle of functions ends here
+                scope[name] = self.copy(source[name])
+
+    def module(self, value: types.ModuleType) -> Any:
+        """Copy a module of the program, lazily; share every other module."""
+        name = value.__name__
+        if self.is_restoring or name == MODULE_NAME or is_installed(name, getattr(value, "__file__", None)):
+            return value
+        made = _RankModule(name)
+        self.remember(value, made)
+        scope = self.scope(value.__dict__)
+        made.__dict__.update({key: scope[key] for key in scope if key not in made.__dict__})
+        object.__setattr__(made, "_labkit_source", (self, value))
+        return made
+
+    # --- classes ----------------------------------------------------------------------------------
+
+    def class_(self, value: type) -> Any:
+        """Copy a class of the program, with methods over the rank's globals."""
+        if self.is_restoring:
+            return self.plan.originals.get(id(value), value)
+        module = sys.modules.get(value.__module__)
+        if is_installed(value.__module__, getattr(module, "__file__", None)) or _is_enum(value):
+            return self.remember(value, value)
+        self.plan.has_classes = True
+        body = {"__module__": value.__module__, "__qualname__": value.__qualname__, "__doc__": value.__doc__}
+        slots = value.__dict__.get("__slots__")
+        if slots is not None:
+            body["__slots__"] = slots
+        bases = tuple(self.copy(base) for base in value.__bases__)
+        maker = type(value)
+        made = type.__new__(self.copy(maker) if maker is not type else type, value.__name__, bases, body)
+        self.remember(value, made)
+        self._note_original(made, value)
+        names = () if slots is None else ((slots,) if isinstance(slots, str) else tuple(slots))
+        for name, attribute in value.__dict__.items():
+            if name not in _MADE_WITH_CLASS and name not in body and name not in names:
+                type.__setattr__(made, name, self.copy(attribute))
+        if "__abstractmethods__" in value.__dict__:
+            _make_abstract(made, value)
+        return made
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def by_reduction(self, value: Any) -> Any:
+        """Copy any other object the way pickle would rebuild it."""
+        kind = type(value)
+        method = getattr(kind, "__deepcopy__", None)
+        if method is not None and not self.is_restoring:
+            return self.remember(value, method(value, _Memo(self)))
+        try:
+            reducer = copyreg.dispatch_table.get(kind)
+            reduced = reducer(value) if reducer is not None else value.__reduce_ex__(4)
+        except Exception:  # locks, files, sockets, generators...
+            if not self.is_restoring:
+                self.plan.note(
+                    f"an object of type {kind.__module__}.{kind.__qualname__} cannot be copied: all ranks share it"
+                )
+            return self.remember(value, value)
+        if isinstance(reduced, str):
+            return self.remember(value, value)
+        return self._rebuild(value, reduced)
+
+    def _rebuild(self, value: Any, reduced: tuple[Any, ...]) -> Any:
+        function, arguments, state, items, pairs, setter = (*reduced, *(None,) * 6)[:6]
+        if function is copyreg.__newobj__ or function is copyreg._reconstructor:  # type: ignore[attr-defined]
+            arguments = (self.copy(arguments[0]), *(self.copy(item) for item in arguments[1:]))
+        else:
+            function, arguments = self.copy(function), self.copy(arguments)
+        made = function(*arguments)
+        self.remember(value, made)
+        if state is not None:
+            state = self.copy(state)
+            if setter is not None:
+                setter(made, state)
+            elif hasattr(made, "__setstate__"):
+                made.__setstate__(state)
+            else:
+                _set_state(made, state)
+        for item in items or ():
+            made.append(self.copy(item))
+        for key, item in pairs or ():
+            made[self.copy(key)] = self.copy(item)
+        return made
+
+
+def _set_state(made: Any, state: Any) -> None:
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        made.__dict__.update(state)
+    for name, item in (slots or {}).items():
+        object.__setattr__(made, name, item)
+
+
+class _Memo(dict):  # type: ignore[type-arg]
+    """The memo that an object's own ``__deepcopy__`` hands on."""
+
+    def __init__(self, copier: Copier) -> None:
+        super().__init__()
+        self.copier = copier
+
+
+class _RankModule(types.ModuleType):
+    """A rank's copy of a module of the program: a name is copied when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        copier, source = self.__dict__["_labkit_source"]
+        scope = copier.scope(source.__dict__)
+        if name not in scope:
+            original = getattr(source, name)
+            if name not in source.__dict__:
+                return original
+            copier.fill(scope, source.__dict__, frozenset((name,)))
+        self.__dict__[name] = scope[name]
+        return scope[name]
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _is_enum(value: type) -> bool:
+    return any(base.__module__ == "enum" for base in value.__mro__)
+
+
+def _make_abstract(made: Any, original: type) -> None:
+    import abc
+
+    abc.update_abstractmethods(made)
+    if not hasattr(made, "_abc_impl"):
+        return
+    import _abc
+
+    _abc._abc_init(made)
+    del original
+
+
+# --- handlers by exact type ---------------------------------------------------------------------------
+
+
+def _list(copier: Copier, value: list[Any]) -> Any:
+    made: list[Any] = copier.remember(value, [])
+    made.extend(copier.copy(item) for item in value)
+    return made
+
+
+def _tuple(copier: Copier, value: tuple[Any, ...]) -> Any:
+    made = tuple(copier.copy(item) for item in value)
+    found = copier._memo.get(id(value))
+    if found is not None:  # a cycle through the tuple has copied it
+        return found
+    return value if all(a is b for a, b in zip(made, value, strict=True)) else copier.remember(value, made)
+
+
+def _dict(copier: Copier, value: dict[Any, Any]) -> Any:
+    made: dict[Any, Any] = copier.remember(value, {})
+    for key, item in value.items():
+        made[copier.copy(key)] = copier.copy(item)
+    return made
+
+
+def _set(copier: Copier, value: Any) -> Any:
+    return copier.remember(value, type(value)(copier.copy(item) for item in value))
+
+
+def _array(copier: Copier, value: np.ndarray[Any, Any]) -> Any:
+    if value.dtype.hasobject:
+        made = np.empty_like(value, subok=False)
+        copier.remember(value, made)
+        made.reshape(-1)[:] = [copier.copy(item) for item in value.reshape(-1)]
+        return made
+    if copier.is_restoring or not _is_changeable(value):
+        return value
+    return copier.remember(value, value.copy(order="K"))
+
+
+def _is_changeable(value: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's elements can change: it, or an array it is a view of, is writable."""
+    base: Any = value
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return True
+        base = base.base
+    return base is not None and not isinstance(base, bytes)
+
+
+def _method(copier: Copier, value: types.MethodType) -> Any:
+    return copier.remember(value, types.MethodType(copier.copy(value.__func__), copier.copy(value.__self__)))
+
+
+def _builtin_method(copier: Copier, value: Any) -> Any:
+    return value
+
+
+def _wrapping(copier: Copier, value: Any) -> Any:
+    return copier.remember(value, type(value)(copier.copy(value.__func__)))
+
+
+def _property(copier: Copier, value: property) -> Any:
+    parts = (copier.copy(value.fget), copier.copy(value.fset), copier.copy(value.fdel))
+    return copier.remember(value, property(*parts, doc=value.__doc__))
+
+
+def _cell(copier: Copier, value: types.CellType) -> Any:
+    made = copier._new_cell(value)
+    copier._fill_cell(made, value)
+    return made
+
+
+def _share(copier: Copier, value: Any) -> Any:
+    return value
+
+
+_HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
+    list: _list,
+    tuple: _tuple,
+    dict: _dict,
+    set: _set,
+    frozenset: _set,
+    bytearray: lambda copier, value: copier.remember(value, bytearray(value)),
+    np.ndarray: _array,
+    types.FunctionType: Copier.function,
+    types.MethodType: _method,
+    types.ModuleType: Copier.module,
+    types.CellType: _cell,
+    staticmethod: _wrapping,
+    classmethod: _wrapping,
+    property: _property,
+    type: Copier.class_,
+    types.MappingProxyType: _share,
+}
+
+
+def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
+    """Return the handler for a type that has none of its own."""
+    if issubclass(kind, type):
+        return Copier.class_
+    if issubclass(kind, types.ModuleType):
+        return Copier.module
+    if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
+        return _share
+    return Copier.by_reduction

@@ -1,0 +1,127 @@
+"""The report of a deadlock: who waits where, for whom, and the cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from labkit.sim.where import lines_of, place_of, ranks_text
+
+__all__ = ["Waiting", "describe", "find_cycle", "waiting_of"]
+
+_ANY = -1
+_PROC_NULL = -2
+
+
+class Calls(Protocol):
+    """What the report asks about collective calls."""
+
+    def pending_collective(self, rank: int) -> tuple[str, list[int]] | None:
+        """The collective a rank is in, and the ranks that have not come to it; None outside any."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A rank that waits.
+
+    Attributes
+    ----------
+    text : str
+        The call, its peer and tag, and the line of the program.
+    peers : tuple of int
+        Ranks that could end the wait; empty: anybody.
+    """
+
+    text: str
+    peers: tuple[int, ...]
+
+
+def _peer(verb: str, peer: int, tag: int) -> str:
+    name = "any rank" if peer == _ANY else f"rank {peer}"
+    return f"{verb} {name}, tag {'any' if tag == _ANY else tag}"
+
+
+def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+    """Describe the requests waited for, and whose they are."""
+    parts = []
+    peers: list[int] = []
+    for kind, peer, tag, _context, size, _is_waited in rows:
+        text = _peer("to" if kind == "send" else "from", peer, tag)
+        parts.append(f"{text}, {size} B" if kind == "send" else text)
+        if peer != _ANY:
+            peers.append(peer)
+    shown = "; ".join(parts[:4]) + (f"; ... ({len(parts)} requests)" if len(parts) > 4 else "")
+    is_open = any(row[1] == _ANY for row in rows)
+    return shown, () if is_open else tuple(dict.fromkeys(peers))
+
+
+def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
+    """Describe what a blocked rank waits for."""
+    greenlet = hub.greenlet(rank)
+    place = place_of(greenlet.gr_frame if greenlet is not None else None)
+    where = f" at {place}" if place is not None else ""
+    name, peer, tag, _ = hub.call(rank)
+    collective = calls.pending_collective(rank)
+    if collective is not None:
+        called, missing = collective
+        whom = ranks_text(missing) if missing else "its messages"
+        return Waiting(f"{called}, waiting for {whom}{where}", tuple(missing))
+    rows = hub.requests(rank)
+    waited = [row for row in rows if row[5]] or rows
+    method = place.method if place is not None and place.method and not place.method.startswith("_") else name
+    if hub.state(rank) == "probe" or not waited:
+        peers = () if peer in (_ANY, _PROC_NULL) else (peer,)
+        return Waiting(f"{method} {_peer('from', peer, tag)}{where}", peers)
+    shown, peers = _requests(waited)
+    return Waiting(f"{method} {shown}{where}", peers)
+
+
+def find_cycle(waits: dict[int, Waiting]) -> list[int]:
+    """Find ranks that wait for each other in a circle; empty when there are none.
+
+    Parameters
+    ----------
+    waits : dict of int to Waiting
+        The blocked ranks; whoever is missing has finished.
+    """
+    state: dict[int, int] = {}
+    for start in waits:
+        path: list[int] = []
+        rank = start
+        while rank in waits and rank not in state:
+            state[rank] = start
+            path.append(rank)
+            blocked = [peer for peer in waits[rank].peers if peer in waits]
+            if not blocked:
+                break
+            rank = next((peer for peer in blocked if state.get(peer) == start), blocked[0])
+        else:
+            if rank in waits and state.get(rank) == start and rank in path:
+                return path[path.index(rank) :]
+    return []
+
+
+def describe(hub: Any, calls: Calls) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    hub : labkit._kernels.Hub
+        With every unfinished rank suspended.
+    calls : Calls
+    """
+    blocked = [rank for rank in range(hub.ranks) if hub.state(rank) not in ("finished", "not started")]
+    waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}
+    finished = hub.ranks - len(blocked)
+    head = f"deadlock: {len(blocked)} of {hub.ranks} ranks wait for what can never happen"
+    lines = [head, *lines_of((rank, wait.text) for rank, wait in waits.items())]
+    cycle = find_cycle(waits)
+    if cycle:
+        shown = [f"rank {rank}" for rank in [*cycle, cycle[0]]]
+        if len(shown) > 12:
+            shown[11:-1] = [f"... ({len(cycle)} ranks)"]
+        lines.append("  cycle: " + " waits for ".join(shown))
+    elif finished:
+        lines.append(f"  {finished} of {hub.ranks} ranks have finished: nobody is left who could send")
+    return "\n".join(lines)

@@ -1,0 +1,208 @@
+"""One simulated run: ranks over the hub, and every way in which it can end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from labkit import _kernels, context
+from labkit.comm.calls import CollectiveCalls
+from labkit.comm.environment import AbortError
+from labkit.comm.exceptions import RunEnded
+from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.sim import deadlock
+from labkit.sim.limit import TimeLimit
+from labkit.sim.output import RankOutput
+from labkit.sim.where import lines_of, place_of, trimmed_traceback
+
+__all__ = ["Simulation", "running"]
+
+_local = threading.local()
+
+
+def running() -> Simulation | None:
+    """Return the simulation whose rank runs on this thread, None outside any."""
+    if _kernels.current_rank() < 0:
+        return None
+    stack: list[Simulation] = getattr(_local, "stack", [])
+    return stack[-1] if stack else None
+
+
+class _RankContext:
+    """The machine as the running rank sees it; one object serves all ranks."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._hub = simulation.hub
+        self._open: list[list[tuple[str, float]]] = [[] for _ in range(simulation.ranks)]
+        self.phases: list[tuple[int, str, float, float]] = []
+
+    @property
+    def rank(self) -> int:
+        return int(self._hub.rank)
+
+    @property
+    def size(self) -> int:
+        return int(self._hub.ranks)
+
+    def begin_phase(self, name: str) -> None:
+        self._open[self._hub.rank].append((name, self._hub.now()))
+
+    def end_phase(self, name: str) -> None:
+        rank = self._hub.rank
+        if self._open[rank]:
+            opened, begin = self._open[rank].pop()
+            self.phases.append((rank, opened, begin, self._hub.now()))
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        if seconds is not None:
+            self._hub.compute(seconds)
+        elif flops is not None:
+            self._hub.compute_flops(flops)
+
+    def wtime(self) -> float:
+        return float(self._hub.wtime())
+
+
+class Simulation:
+    """Ranks of one program on one simulated machine.
+
+    Parameters
+    ----------
+    platform : labkit._kernels.Platform
+        Compiled for the number of ranks.
+    model : labkit._kernels.Model
+    ranks : int
+    trace : bool
+        Keep every message.
+    timeout_s : float or None
+        Limit of host time.
+    coll : dict, optional
+        Collective's name to algorithm's name.
+    """
+
+    def __init__(
+        self,
+        platform: Any,
+        model: Any,
+        ranks: int,
+        *,
+        trace: bool = False,
+        timeout_s: float | None = None,
+        coll: dict[str, str] | None = None,
+    ) -> None:
+        self.ranks = ranks
+        self.hub = _kernels.Hub(platform, model, trace)
+        self.calls = CollectiveCalls(self.hub, coll or {})
+        self.context = _RankContext(self)
+        self.output = RankOutput(ranks)
+        self.results: list[Any] = [None] * ranks
+        self.timeout_s = timeout_s
+        self._main: Callable[[int], Any] | None = None
+        self._failure: BaseException | None = None
+
+    # --- the run ------------------------------------------------------------------------------------
+
+    def run(self, main: Callable[[int], Any]) -> None:
+        """Run ``main(rank)`` on every rank.
+
+        Raises
+        ------
+        RankError, DeadlockError, TimeLimitError, MismatchError, KeyboardInterrupt
+            After every rank has been unwound.
+        """
+        self._main = main
+        stack: list[Simulation] = _local.__dict__.setdefault("stack", [])
+        stack.append(self)
+        try:
+            with self.output, TimeLimit(self, self.timeout_s):
+                self._run()
+        finally:
+            stack.pop()
+            self._main = None
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _run(self) -> None:
+        try:
+            outcome = self.hub.run(self._rank_main)
+        except BaseException as error:  # noqa: BLE001 - an interrupt or the limit, in the engine's loops
+            self._fail(error)
+            outcome = "stopped"
+        if outcome == "deadlock":
+            report = deadlock.describe(self.hub, self.calls)
+            self._failure = DeadlockError(report)
+            self.hub.set_ending(lambda: DeadlockError(report))
+        if outcome != "finished":
+            self.hub.unwind()
+
+    def _rank_main(self, rank: int) -> None:
+        assert self._main is not None
+        try:
+            self.results[rank] = self._main(rank)
+        except SystemExit as error:
+            if error.code is not None and error.code != 0:
+                self._fail(error)
+        except BaseException as error:  # noqa: BLE001 - it ends the run, whatever it is
+            self._fail(error)
+
+    # --- how it can end -----------------------------------------------------------------------------
+
+    def _fail(self, error: BaseException) -> None:
+        """Note the first failure and end the run; later ones are consequences of it."""
+        if self._failure is None and not self.hub.is_ending:
+            self._failure = self._as_failure(error)
+        if not self.hub.is_ending:
+            self.hub.set_ending(RunEnded)
+        self.hub.stop()
+
+    def _as_failure(self, error: BaseException) -> BaseException:
+        rank = self.hub.rank
+        if isinstance(error, KeyboardInterrupt):
+            return KeyboardInterrupt()
+        if isinstance(error, MismatchError):
+            return error
+        if rank < 0:
+            return error if isinstance(error, LabkitError) else RankError(-1, trimmed_traceback(error))
+        text = trimmed_traceback(error)
+        if isinstance(error, AbortError):
+            return RankError(rank, text, f"rank {rank} called Abort({error.code})\n{text}")
+        if isinstance(error, SystemExit):
+            return RankError(rank, text, f"rank {rank} left with exit code {error.code!r}\n{text}")
+        return RankError(rank, text)
+
+    def time_up(self, frame: FrameType | None) -> None:
+        """End the run because its time limit has passed (see `labkit.sim.limit`)."""
+        if self._failure is not None or self.hub.is_ending:
+            return
+        report = self._where(frame)
+        self._failure = TimeLimitError(
+            f"the run took more than its time limit of {self.timeout_s:g} s of host time\n{report}"
+        )
+        self.hub.set_ending(RunEnded)
+        self.hub.stop()
+
+    def _where(self, frame: FrameType | None) -> str:
+        """Say where every rank is."""
+        rows = []
+        current = self.hub.rank
+        for rank in range(self.ranks):
+            state = self.hub.state(rank)
+            if rank == current and frame is not None:
+                rows.append((rank, f"running at {place_of(frame)}"))
+            elif state in ("finished", "not started"):
+                rows.append((rank, state))
+            else:
+                rows.append((rank, deadlock.waiting_of(self.hub, self.calls, rank).text))
+        return "\n".join(lines_of(rows))
+
+
+def _find() -> context.MachineContext | None:
+    simulation = running()
+    return simulation.context if simulation is not None else None
+
+
+context.register_simulator(_find)
+

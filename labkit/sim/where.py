@@ -1,0 +1,103 @@
+"""Where the ranks of a simulation are: for reports of deadlocks and time limits."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+__all__ = ["Place", "is_framework", "lines_of", "place_of", "ranks_text", "trimmed_traceback"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_FRAMEWORK = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "run")) + (
+    os.path.join(_PACKAGE, "context.py"),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the program, and the method of the interface it called (empty if none)."""
+
+    file: str
+    line: int
+    function: str
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+def is_framework(filename: str) -> bool:
+    """Whether a file belongs to what runs programs, rather than to a program."""
+    return filename.startswith(_FRAMEWORK)
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """Find the innermost line of the program in a stack, and what it called of the interface.
+
+    Parameters
+    ----------
+    frame : frame or None
+        The innermost frame of a rank.
+    """
+    method = ""
+    while frame is not None:
+        code = frame.f_code
+        if not is_framework(code.co_filename):
+            return Place(code.co_filename, frame.f_lineno, code.co_name, method)
+        method = code.co_name
+        frame = frame.f_back
+    return None
+
+
+def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
+    """Group ranks that say the same: ``ranks 1-3, 5: text``.
+
+    Parameters
+    ----------
+    places : iterable of (rank, text)
+    most : int
+        Groups shown; the rest is counted.
+    """
+    groups: dict[str, list[int]] = {}
+    for rank, text in places:
+        groups.setdefault(text, []).append(rank)
+    lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in groups.items()]
+    if len(lines) > most:
+        hidden = sum(len(ranks) for ranks in list(groups.values())[most:])
+        lines[most:] = [f"  ... and {hidden} more ranks"]
+    return lines
+
+
+def ranks_text(ranks: list[int]) -> str:
+    """Write a list of ranks: ``rank 3``, ``ranks 0-2, 5``."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    parts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    if len(parts) > 8:
+        parts = [*parts[:8], f"... ({len(ranks)} in all)"]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+
+
+def trimmed_traceback(error: BaseException) -> str:
+    """Format a traceback without the frames of what runs programs."""
+    whole = traceback.TracebackException.from_exception(error)
+    seen: set[int] = set()
+    pending: list[Any] = [whole]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = [frame for frame in one.stack if not is_framework(frame.filename)]
+        if kept:
+            one.stack[:] = kept
+        pending += [one.__cause__, one.__context__]
+    return "".join(whole.format())
