@@ -133,6 +133,7 @@ void bind_hub_class(nb::module_& module) {
            },
            nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false)
       .def("run", &run_hub, nb::arg("main"), "Run main(rank) on every rank: finished, deadlock or stopped.")
+      .def("close", &Hub::close, "Let go of the callables it was given.")
       .def("stop", &Hub::stop, "Leave run() as soon as control is back at the hub.")
       .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
            "From now on every call of a rank raises make_error().")
@@ -148,6 +149,8 @@ void bind_hub_class(nb::module_& module) {
       .def_prop_ro("messages", [](Hub& hub) { return hub.engine().recorder().messages(); })
       .def_prop_ro("bytes", [](Hub& hub) { return hub.engine().recorder().bytes(); })
       .def_prop_ro("events", [](Hub& hub) { return hub.engine().events(); })
+      .def_prop_ro("is_tracing", [](Hub& hub) { return hub.engine().recorder().keeps_messages(); })
+      .def_prop_ro("hosts", [](Hub& hub) { return hub.engine().platform().host_count(); })
       .def_prop_ro("switches", &Hub::switches)
       .def_prop_ro("makespan", [](Hub& hub) { return hub.engine().makespan(); })
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))

@@ -54,13 +54,17 @@ Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vect
   engine_.recorder().keep_messages(keeps_messages);
 }
 
+void Hub::close() {
+  Py_CLEAR(hub_greenlet_);
+  Py_CLEAR(make_ending_);
+  Py_CLEAR(on_limit_);
+}
+
 Hub::~Hub() {
   for (RankState& state : ranks_) {  // one that swallows every error could never be ended: leave it
     if (state.state != State::abandoned) Py_CLEAR(state.greenlet);
   }
-  Py_CLEAR(hub_greenlet_);
-  Py_CLEAR(make_ending_);
-  Py_CLEAR(on_limit_);
+  close();
 }
 
 void Hub::set_limit(double seconds, PyObject* on_limit) {

@@ -49,6 +49,8 @@ class Hub final : public Client {
   bool unwind();
   /// Leave run() as soon as control is back at the hub.
   void stop() { is_stopped_ = true; }
+  /// The run is over: let go of the Python objects it was given (they may lead back to the hub).
+  void close();
   /// Host-time limit: on_limit() is called (and must raise) once the limit has passed.
   void set_limit(double seconds, PyObject* on_limit);
 

@@ -175,8 +175,8 @@ def _codes() -> dict[str, Datatype]:
         found[DATATYPES[name].code] = found["Z" + DATATYPES[name].typechar.lower()] = DATATYPES[name]
     same = {"n": "l", "N": "L", "P": "p", "a": "c", "S": "c", "S1": "c", "s": "c", "1s": "c"}
     found |= {alias: found[char] for alias, char in same.items()}
-    found |= {alias: found["U"] for alias in ("U1", "u", "1u", "w", "1w")}
-    found |= {alias: DATATYPES["INT64_T"] for alias in ("M", "M8", "m", "m8")}
+    found |= dict.fromkeys(("U1", "u", "1u", "w", "1w"), found["U"])
+    found |= dict.fromkeys(("M", "M8", "m", "m8"), DATATYPES["INT64_T"])
     return found
 
 

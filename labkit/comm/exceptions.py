@@ -12,7 +12,7 @@ _Exception = Exception
 
 
 @public
-class Exception(RuntimeError):  # noqa: A001 - MPI's name
+class Exception(RuntimeError):
     """What an MPI call raises: an error class, and here also what was wrong with the call.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 from labkit import _kernels
 from labkit.comm.handles import public
 
-__all__ = ["Pickle", "pickle", "use"]
+__all__ = ["Pickle", "pickle", "use_in_run"]
 
 _Dumps = Callable[..., bytes]
 _Loads = Callable[[Any], Any]
@@ -52,8 +52,15 @@ class Pickle:
         if globals().get("pickle") is self:
             use(self._dumps, self._loads, protocol)
 
+    @property
+    def is_default(self) -> bool:
+        """Whether it uses Python's own pickle."""
+        return self._dumps is _pickle.dumps and self._loads is _pickle.loads
+
     def dumps(self, obj: Any) -> bytes:
         """Return the object as bytes."""
+        if _of_run is not None and self.is_default:
+            return _of_run(obj, self._protocol)
         return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
 
     def loads(self, data: Any) -> Any:
@@ -66,4 +73,13 @@ def use(dumps: _Dumps, loads: _Loads, protocol: int | None) -> None:
     _kernels.register_python_side({"dumps": dumps, "loads": loads, "protocol": protocol})
 
 
+def use_in_run(dumps: _Dumps | None) -> None:
+    """Let a run's own `dumps` replace Python's for its messages; None ends that."""
+    global _of_run
+    _of_run = dumps
+    if pickle.is_default:
+        use(dumps or _pickle.dumps, _pickle.loads, pickle.PROTOCOL)
+
+
+_of_run: _Dumps | None = None
 pickle = Pickle()

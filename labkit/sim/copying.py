@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import functools
 import sys
 import types
 from collections.abc import Callable
@@ -18,7 +19,7 @@ __all__ = ["Copier", "Plan"]
 _ATOMS = frozenset(
     {
         *(type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice),
-        *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
+        *(types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
         *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
         *(np.ufunc, types.GenericAlias, types.UnionType),
     }
@@ -360,7 +361,20 @@ def _method(copier: Copier, value: types.MethodType) -> Any:
 
 
 def _builtin_method(copier: Copier, value: Any) -> Any:
-    return value
+    """Copy a method of a built-in object (``items.append``) with its object; share built-in functions."""
+    owner = value.__self__
+    if owner is None or isinstance(owner, types.ModuleType | type):
+        return value
+    copied = copier.copy(owner)
+    return value if copied is owner else copier.remember(value, getattr(copied, value.__name__))
+
+
+def _cached(copier: Copier, value: Any) -> Any:
+    """Copy a function with a cache (functools.lru_cache): every rank caches for itself."""
+    wrapped = copier.copy(value.__wrapped__)
+    if wrapped is value.__wrapped__:
+        return copier.remember(value, value)
+    return copier.remember(value, functools.lru_cache(**value.cache_parameters())(wrapped))
 
 
 def _wrapping(copier: Copier, value: Any) -> Any:
@@ -392,6 +406,8 @@ _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
     np.ndarray: _array,
     types.FunctionType: Copier.function,
     types.MethodType: _method,
+    types.BuiltinMethodType: _builtin_method,
+    functools._lru_cache_wrapper: _cached,
     types.ModuleType: Copier.module,
     types.CellType: _cell,
     staticmethod: _wrapping,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any
 
 from labkit.sim.copying import Copier, Plan
@@ -50,9 +49,20 @@ class Isolation:
         """What could not be copied and is shared by all ranks."""
         return list(self._plan.notes)
 
-    def program(self, rank: int) -> Callable[[Any], Any]:
-        """Return ``function(comm)``: a rank's own copy of the program with its own arguments."""
+    def program(
+        self, rank: int, stand_ins: Callable[[int], list[tuple[Any, Any]]] = lambda rank: []
+    ) -> Callable[[Any], Any]:
+        """Return ``function(comm)``: a rank's own copy of the program with its own arguments.
+
+        Parameters
+        ----------
+        rank : int
+        stand_ins : callable
+            Gives (shared object, the rank's own) pairs for a rank: what is not copied but replaced.
+        """
         copier = self._copiers[rank] = Copier(self._plan)
+        for shared, own in stand_ins(rank):
+            copier.remember(shared, own)
         program, args, kwargs = copier.copy(self._what)
         return functools.partial(_call, program, args, kwargs)
 
@@ -79,7 +89,3 @@ class Isolation:
 def _call(program: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], comm: Any) -> Any:
     return program(comm, *args, **kwargs)
 
-
-def is_plain_function(value: Any) -> bool:
-    """Whether a value is a function written in Python."""
-    return isinstance(value, FunctionType)

@@ -121,6 +121,7 @@ class Simulation:
         finally:
             stack.pop()
             self._main = None
+            self.hub.close()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -128,7 +129,7 @@ class Simulation:
     def _run(self) -> None:
         try:
             outcome = self.hub.run(self._rank_main)
-        except BaseException as error:  # noqa: BLE001 - an interrupt or the limit, in the engine's loops
+        except BaseException as error:
             self._fail(error)
             outcome = "stopped"
         if outcome == "deadlock":
@@ -145,7 +146,7 @@ class Simulation:
         except SystemExit as error:
             if error.code is not None and error.code != 0:
                 self._fail(error)
-        except BaseException as error:  # noqa: BLE001 - it ends the run, whatever it is
+        except BaseException as error:
             self._fail(error)
 
     # --- how it can end -----------------------------------------------------------------------------

@@ -1,0 +1,143 @@
+"""Run a Python program on a simulated machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from labkit import context
+from labkit.run.front import program_name
+from labkit.run.result import Run, phase_frame
+from labkit.sim import models
+from labkit.sim.isolation import Isolation
+from labkit.sim.platform import Platform, platform
+from labkit.sim.randomness import RankRandom
+from labkit.sim.rank_pickle import RankPickle
+from labkit.sim.simulation import Simulation
+
+__all__ = ["run_simulated"]
+
+
+def run_simulated(
+    program: Callable[..., Any],
+    ranks: int,
+    *,
+    on: Any = "star",
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    model: Any = None,
+    trace: bool = False,
+    timeout_s: float | None = 60.0,
+    seed: int = 0,
+    isolate: bool = True,
+    coll: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Run:
+    """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
+
+    Parameters
+    ----------
+    program : callable
+    ranks : int
+        At least 1.
+    on : str or Platform
+        The machine.
+    args, kwargs
+        The program's arguments after the communicator.
+    model : str or NetworkModel, optional
+        Default: the platform's.
+    trace : bool
+        Keep every message: `Run.trace` is then a table with one row per message.
+    timeout_s : float or None
+        Limit of host time in seconds.
+    seed : int
+        Seeds the ranks' global random generators.
+    isolate : bool
+        Give each rank its own copy of globals, closure and arguments; without it ranks share them.
+    coll : mapping, optional
+        Collective's name to algorithm's name.
+    **options
+        Fields of the network model to change, such as ``cross_traffic=False``.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    PlatformError, MachineError
+        Before anything runs.
+    RankError, DeadlockError, MismatchError, TimeLimitError, KeyboardInterrupt
+        The run failed; nothing of it is left.
+    """
+    began = time.perf_counter()
+    machine = platform(on)
+    network = models.get(machine.model if model is None else model, **options)
+    simulation = Simulation(
+        machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {})
+    )
+    notes: list[str] = []
+    _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
+    return _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
+
+
+def _run_program(
+    simulation: Simulation,
+    program: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    seed: int,
+    isolate: bool,
+    notes: list[str],
+) -> None:
+    """Run, with or without isolation; results go into the simulation."""
+    comm = context.mpi_module().COMM_WORLD
+    random = RankRandom(simulation.ranks, seed)
+    if not isolate:
+        notes.append("ranks shared their globals, closure and arguments (isolate=False)")
+        with random:
+            simulation.run(lambda rank: program(comm, *args, **kwargs))
+        return
+    isolation = Isolation(program, args, kwargs)
+    with random, RankPickle(isolation) as pickling:
+
+        def main(rank: int) -> Any:
+            own = isolation.program(rank, random.stand_ins)
+            pickling.install()
+            return own(comm)
+
+        simulation.run(main)
+    simulation.results = [isolation.restore(result) for result in simulation.results]
+    notes.extend(isolation.notes)
+
+
+def _as_run(
+    simulation: Simulation,
+    program: Callable[..., Any],
+    machine: Platform,
+    network: models.NetworkModel,
+    notes: list[str],
+    host_seconds: float,
+) -> Run:
+    hub = simulation.hub
+    rows = sorted(simulation.context.phases, key=lambda row: (row[2], row[0]))
+    return Run(
+        program=program_name(program),
+        ranks=simulation.ranks,
+        on=machine.name,
+        model=network.name,
+        results=simulation.results,
+        makespan_s=float(hub.makespan),
+        phases=phase_frame(rows),
+        output=simulation.output.texts(),
+        messages=int(hub.messages),
+        bytes=int(hub.bytes),
+        host_seconds=host_seconds,
+        trace=pd.DataFrame(hub.message_columns()) if hub.is_tracing else None,
+        machine={"platform": machine.spec, "model": network.name, "hosts": int(hub.hosts), "events": int(hub.events)},
+        notes=notes,
+    )
+
