@@ -36,7 +36,7 @@ __all__ = ["STACK_SIGNAL", "main"]
 #: the signal on which a rank writes its stacks
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
 
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID", "SLURM_PROCID")
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
 
 
 def main(directory: str) -> None:

@@ -21,6 +21,9 @@ _INHERITED = re.compile(
 #: one thread per rank: the cores belong to the ranks
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
+#: what of Open MPI talks to a batch system
+_ALLOCATORS, _STARTERS = "^slurm,tm,lsf,gridengine,pbs,flux", "^slurm,tm,lsf,pals"
+
 #: The interpreter's own search path replaces the one that `-m mpi4py` makes, before labkit is looked for.
 BOOTSTRAP = (
     "import sys; directory = sys.argv[1]; "
@@ -77,6 +80,7 @@ def rank_environment(
         wanted.update(_open_mpi(launcher, shared))
     elif launcher.kind == "mpich":
         wanted["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"  # without it a barrier of 4 ranks on 2 cores takes ms
+        wanted |= {"HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork"}  # this host, also inside a batch job
     # With MPI4PY_MPIABI set, mpi4py does not look at MPI4PY_LIBMPI: it is the second choice.
     if launcher.library and "MPI4PY_MPIABI" not in base:
         wanted["MPI4PY_LIBMPI"] = launcher.library
@@ -99,6 +103,9 @@ def _open_mpi(launcher: Launcher, shared: str | None) -> dict[str, str]:
         settings["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
     else:
         settings["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    # This host, also inside a batch job, whose other hosts do not see the private folders.
+    for name, framework in (("ras", _ALLOCATORS), ("plm", _STARTERS)):
+        settings[f"{'OMPI' if old else 'PRTE'}_MCA_{name}"] = framework
     if shared is not None:
         settings["OMPI_MCA_btl_vader_backing_directory" if old else "OMPI_MCA_btl_sm_backing_directory"] = (
             shared

@@ -166,6 +166,16 @@ def test_a_rank_does_not_start_ranks():
         lk.run(nested, 1, "mpi", timeout_s=20)
 
 
+def test_a_batch_job_does_not_lead_to_other_hosts(monkeypatch):
+    values = {
+        "SLURM_JOBID": "12", "SLURM_JOB_ID": "12", "SLURM_NODELIST": "a,b", "SLURM_JOB_NODELIST": "a,b",
+        "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2", "SLURM_TASKS_PER_NODE": "2(x2)", "SLURM_PROCID": "0",
+    }  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    assert lk.run(program, 3, "mpi", timeout_s=30).results == [3, 3, 3]
+
+
 def test_settings_of_an_outer_launcher_are_not_inherited(monkeypatch):
     for name, value in {"PMIX_RANK": "7", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7"}.items():
         monkeypatch.setenv(name, value)
