@@ -65,8 +65,10 @@ def test_the_xml_says_what_the_specification_says() -> None:
     cluster = ElementTree.fromstring(text.partition("?>")[2]).find("cluster")
     assert cluster is not None
     assert cluster.attrib == {
-        "id": "star", "prefix": "host-", "suffix": "", "radical": "0-3", "speed": "16700000000.0f", "core": "2",
-        "bw": "125000000.0Bps", "lat": "2.4e-05s", "sharing_policy": "SPLITDUPLEX", "bb_bw": "1250000000.0Bps",
+        "id": "star", "prefix": "host-", "suffix": "", "radical": "0-3", "speed": "16700000000.0f",
+        "core": "2",
+        "bw": "125000000.0Bps", "lat": "2.4e-05s", "sharing_policy": "SPLITDUPLEX",
+        "bb_bw": "1250000000.0Bps",
         "bb_lat": "1e-06s", "bb_sharing_policy": "SHARED", "limiter_link": "187500000.0Bps",
         "loopback_bw": "6000000000.0Bps", "loopback_lat": "1.5e-09s",
     }  # fmt: skip
