@@ -21,8 +21,8 @@ Properties
     identical bit patterns, so stability is not a question; no pattern is lost, NaN payloads included.
     Balance: no rank ends with more than `largest_block` keys, which is below (1 + (1 + 1/p)/a) n/p + 1,
     whatever the keys: all equal, skewed, or all on one rank. That is the worst case; usual inputs stay
-    within 1.2 n/p from p = 16 on. With a ``seed`` each sample is a random key of its block, and some rank exceeds
-    n/p + 2 w (1 + sqrt(p/2 ln(2 p/q))), w = ceil(n / (a p^2)), only with probability q (Hoeffding).
+    within 1.2 n/p from p = 16 on. With a ``seed`` each sample is a random key of its block, and some rank
+    exceeds n/p + 2 w (1 + sqrt(p/2 ln(2 p/q))) only with probability q (Hoeffding), w = ceil(n / (a p^2)).
     Memory: the root holds up to (a p + 1) p samples.
 
 Reference

@@ -1,0 +1,108 @@
+"""The same sort on a simulated cluster that grows, its phases fitted and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labkit import registry
+from labkit.datasets import inputs
+from labkit.demo.programs import sort_generated
+from labkit.errors import CheckError
+from labkit.run import Run
+
+if TYPE_CHECKING:
+    from labkit.study import Study, Table
+
+__all__ = ["SimulatedSort", "sort_on_simulated_cluster"]
+
+
+@dataclass
+class SimulatedSort:
+    """A sweep of the sort over a growing simulated cluster.
+
+    Attributes
+    ----------
+    study : Study
+    table : Table
+        Per phase and for the whole run: expectation, model, divergence, match.
+    n_local : int
+        Keys per rank.
+    imbalances : dict of int to float
+        Ranks -> largest block divided by the mean block.
+    host_seconds : dict of int to float
+        Ranks -> what the simulation cost on this host.
+    """
+
+    study: Study
+    table: Table
+    n_local: int
+    imbalances: dict[int, float] = field(default_factory=dict)
+    host_seconds: dict[int, float] = field(default_factory=dict)
+
+    def shares(self, ranks: int) -> dict[str, float]:
+        """Return each phase's share of the makespan at a number of ranks (slowest rank in each phase)."""
+        rows = self.study.data[self.study.data["ranks"] == ranks]
+        makespan = float(rows.loc[rows["metric"] == "makespan_s", "value"].iloc[0])
+        phases = rows[rows["metric"] == "phase_s"]
+        return {str(r.phase): float(r.value) / makespan for r in phases.itertuples()}
+
+
+def sort_on_simulated_cluster(
+    ranks: Sequence[int],
+    n_local: int = 1000,
+    on: str = "star",
+    model: str = "lab",
+    done: Callable[[Run], None] = lambda run: None,
+) -> SimulatedSort:
+    """Sort n_local keys per rank on simulated machines of growing size; fit and judge every phase.
+
+    Parameters
+    ----------
+    ranks : sequence of int
+        At least five numbers, as a verdict needs.
+    n_local : int
+        Keys per rank (weak scaling).
+    on, model : str
+        The platform and its network model.
+    done : callable
+        Told of each run, after its result was compared with NumPy.
+
+    Raises
+    ------
+    CheckError
+        If a result is not the sorted sequence of the keys.
+    """
+    from labkit.study import sweep
+
+    imbalances: dict[int, float] = {}
+    host_seconds: dict[int, float] = {}
+    wrong: list[int] = []
+
+    def examine(run: Run) -> dict[str, float]:
+        given = [inputs.keys("uniform", rank, run.ranks, n_local) for rank in range(run.ranks)]
+        if not np.array_equal(np.concatenate(run.results), np.sort(np.concatenate(given))):
+            wrong.append(run.ranks)
+        imbalances[run.ranks] = max(map(len, run.results)) / n_local
+        host_seconds[run.ranks] = run.host_seconds
+        done(run)
+        return {}
+
+    study = sweep(
+        sort_generated,
+        list(ranks),
+        on,
+        model=model,
+        repeats=1,
+        progress=False,
+        measure=examine,
+        n_local=n_local,
+    )
+    if wrong:
+        raise CheckError(f"the simulated sort differs from NumPy's at ranks {', '.join(map(str, wrong))}")
+    expectations = dict(registry.get("sorting", "sample_sort").expectations)
+    total = expectations.pop("")
+    return SimulatedSort(study, study.table(expectations, total), n_local, imbalances, host_seconds)
