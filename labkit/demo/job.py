@@ -201,7 +201,8 @@ def _real_line(result: RealSort) -> str:
     mark = "" if result.is_valid else " *"
     return (
         f"   {result.ranks:>3}  {result.column:<10} {result.keys:>8,} {result.distinct:>9,}"
-        f" {result.missing:>8,}  {format_seconds(result.sort_s):>8}{mark:<2} {verdict}, imbalance {result.imbalance:.3f}"
+        f" {result.missing:>8,}  {format_seconds(result.sort_s):>8}{mark:<2} {verdict},"
+        f" imbalance {result.imbalance:.3f}"
     )
 
 

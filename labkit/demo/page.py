@@ -21,8 +21,8 @@ INTRODUCTION = """
 One program, a parallel **sample sort** written against mpi4py's communicator, was run on two machines: on
 real MPI on this host, and on a simulated cluster that grows. The same source, unchanged, ran on both.
 
-Each rank sorts its keys and gives one key for each block of them to rank 0 (`local sort`). Rank 0 merges these
-samples and picks the splitters that divide all keys evenly (`splitters`). Every key is sent once, straight to
+Each rank sorts its keys (`local sort`) and gives rank 0 one key for each block of them. Rank 0 merges
+these samples and picks the splitters that divide all keys evenly (`splitters`). Every key is sent once, straight to
 the rank it belongs to (`exchange`), and each rank merges the sorted pieces that it receives (`merge`). Before
 all that the ranks agree on what they sort (`agree`).
 """
@@ -30,10 +30,10 @@ all that the ranks agree on what they sort (`agree`).
 REAL = """
 ## Real data on real MPI
 
-Delays and distances of the flights that left New York City in 2013: few distinct values, so nearly every key
-is a duplicate; skewed; and with missing values, which sort last. Each result was judged twice: by a
-sound distributed check (each block sorted, blocks in order, the same multiset of keys), and by comparison with
-`numpy.sort` of all keys.
+Delays and distances of the flights that left New York City in 2013: few distinct values, so nearly every
+key is a duplicate; skewed; and with missing values, which sort last. Each result was judged twice: by a
+sound distributed check (each block sorted, blocks in order, the same multiset of keys), and by
+comparison with `numpy.sort` of all keys.
 """
 
 SIMULATED = """
@@ -48,8 +48,8 @@ GROWTH = """
 ## How each phase grows
 
 The points are simulated times of the slowest rank. The model is the best-fitting power of p times a power of
-its logarithm. The expectation is what the algorithm promises when each rank's share of the keys stays the same;
-the band around it is how far a model may deviate and still match approximately.
+its logarithm. The expectation is what the algorithm promises when each rank's share of the keys stays the
+same; the band around it is how far a model may deviate and still match approximately.
 """
 
 
@@ -105,8 +105,8 @@ def _real_remark(demo: Demo) -> str:
     if all(result.is_valid for result in demo.real):
         return "One run each: times to look at, too few to judge."
     return (
-        "One run each: times to look at, too few to judge. * More ranks than cores: the time is of ranks that "
-        "take turns on a core, and says nothing about a machine that has a core for each."
+        "One run each: times to look at, too few to judge. * More ranks than cores: the time is of ranks "
+        "that take turns on a core, and says nothing about a machine that has a core for each."
     )
 
 
