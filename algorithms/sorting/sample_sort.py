@@ -8,7 +8,7 @@ Cost, for n keys on p ranks with oversampling a and latency alpha, key time beta
 
     agree       one Allgather of 96 bytes per rank
     local sort  (n/p) log(n/p)
-    splitters   a p^2 (beta + log p): the root gathers and merges p runs of a p samples
+    splitters   a p^2 (beta + log p): the root gathers and merges p runs of a p samples (a 32 if p < 32)
     exchange    p alpha + (n/p) beta: every rank sends to every rank
     merge       (n/p) log p
 
@@ -21,8 +21,8 @@ Properties
     identical bit patterns, so stability is not a question; no pattern is lost, NaN payloads included.
     Balance: no rank ends with more than `largest_block` keys, which is below (1 + (1 + 1/p)/a) n/p + 1,
     whatever the keys: all equal, skewed, or all on one rank. That is the worst case; usual inputs stay
-    within 1.2 n/p from p = 16 on. With a ``seed`` each sample is a random key of its block, and some rank
-    exceeds n/p + 2 w (1 + sqrt(p/2 ln(2 p/q))) only with probability q (Hoeffding), w = ceil(n / (a p^2)).
+    within 1.2 n/p. With a ``seed`` each sample is a random key of its block, and some rank exceeds
+    n/p + 2 w (1 + sqrt(p/2 ln(2 p/q))), w the block length, only with probability q (Hoeffding).
     Memory: the root holds up to (a p + 1) p samples.
 
 Reference
@@ -60,6 +60,8 @@ __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
 ROOT = 0
+#: samples of a rank, on fewer ranks than that too: there they cost next to nothing, and halve the imbalance
+FEWEST_SAMPLES = 32
 #: its fractional part, times 2**32
 GOLDEN_RATIO = 0x9E3779B9
 
@@ -93,7 +95,8 @@ def sample_sort(
     keys : array_like, shape (n_local,)
         This rank's keys; not changed. n_local may differ between ranks.
     oversampling : float
-        The number a > 0: a rank that holds n/p keys gives about a * p samples. More samples, better balance.
+        The number a > 0: a rank that holds n/p keys gives about a max(p, 32) samples. More samples, better
+        balance.
     seed : int, optional
         Draw each sample at random from its block: keys made to defeat fixed places cannot know it.
     check : {"off", "local", "global"}
@@ -136,8 +139,8 @@ def sample_sort(
 
 
 def block_length(n: int, p: int, oversampling: float) -> int:
-    """Return how many keys one sample stands for: p * oversampling blocks per n/p keys, at least one key."""
-    return max(1, int(np.ceil(n / (oversampling * p * p))))
+    """Return how many keys one sample stands for: oversampling * max(p, 32) blocks per n/p keys."""
+    return max(1, int(np.ceil(n / (oversampling * p * max(p, FEWEST_SAMPLES)))))
 
 
 def largest_block(n: int, p: int, oversampling: float) -> int:
@@ -236,7 +239,7 @@ def cost(ranks: int, n_bytes: float) -> Cost:
     exchanges counts and keys with every rank.
     """
     p = ranks
-    samples = p * min(p, n_bytes / 8)
+    samples = p * min(max(p, FEWEST_SAMPLES), n_bytes / 8)
     rounds = 2 * ceil_log2(p) + 3 * (p - 1)
     volume = (p - 1) * (96 + 24 + 8) + (p - 1) / p * (8 * samples + n_bytes)
     return Cost(rounds, volume)

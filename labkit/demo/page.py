@@ -22,9 +22,9 @@ One program, a parallel **sample sort** written against mpi4py's communicator, w
 real MPI on this host, and on a simulated cluster that grows. The same source, unchanged, ran on both.
 
 Each rank sorts its keys (`local sort`) and gives rank 0 one key for each block of them. Rank 0 merges
-these samples and picks the splitters that divide all keys evenly (`splitters`). Every key is sent once, straight to
-the rank it belongs to (`exchange`), and each rank merges the sorted pieces that it receives (`merge`). Before
-all that the ranks agree on what they sort (`agree`).
+these samples and picks the splitters that divide all keys evenly (`splitters`). Every key is sent once,
+straight to the rank it belongs to (`exchange`), and each rank merges the sorted pieces that it receives
+(`merge`). Before all that the ranks agree on what they sort (`agree`).
 """
 
 REAL = """
