@@ -87,7 +87,9 @@ class Demo:
         """Return the simulated makespan of each number of ranks, in seconds."""
         rows = self.simulated.study.data
         rows = rows[rows["metric"] == "makespan_s"]
-        return {int(r.ranks): float(r.value) for r in rows.itertuples()}
+        return dict(
+            zip(rows["ranks"].astype(int).tolist(), rows["value"].astype(float).tolist(), strict=True)
+        )
 
     def closing(self) -> list[str]:
         """Say in plain sentences what was shown and what was not."""

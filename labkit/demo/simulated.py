@@ -48,7 +48,8 @@ class SimulatedSort:
         rows = self.study.data[self.study.data["ranks"] == ranks]
         makespan = float(rows.loc[rows["metric"] == "makespan_s", "value"].iloc[0])
         phases = rows[rows["metric"] == "phase_s"]
-        return {str(r.phase): float(r.value) / makespan for r in phases.itertuples()}
+        shares = (phases["value"] / makespan).astype(float).tolist()
+        return dict(zip(phases["phase"].tolist(), shares, strict=True))
 
 
 def sort_on_simulated_cluster(
