@@ -61,11 +61,17 @@ void Collective::join(std::int32_t rank, std::shared_ptr<const std::vector<Bound
 void Collective::resume(Rank world_rank) {
   const std::int32_t rank = local_rank_.empty() ? world_rank : local_rank_[static_cast<std::size_t>(world_rank)];
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
-  if (s.is_waiting) settle(rank);
-  if (!run(rank)) return;
   if (s.ends_silently) {
-    engine_.finish(world_rank);
+    if (s.is_waiting) settle(rank);
+    if (run(rank)) engine_.finish(world_rank);
     return;
+  }
+  // An error belongs to the rank that made it, not to whoever drives the engine.
+  try {
+    if (s.is_waiting) settle(rank);
+    if (!run(rank)) return;
+  } catch (...) {
+    s.failure = std::current_exception();
   }
   engine_.set_driver(world_rank, nullptr);
   engine_.wake(world_rank);

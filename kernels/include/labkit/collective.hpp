@@ -6,6 +6,7 @@
 //     auto call = std::make_shared<Collective>(engine, program, setup);   // once, by whoever is first
 //     if (!call->enter(rank, buffers))      // false: not through yet
 //       ... switch away; the engine makes the rank ready (next_ready) when its program has ended
+//     call->rethrow(rank)                   // an operator or a generator that raised for this rank
 //     call->fault(rank)                     // empty, or what went wrong for this rank
 //     if (call->is_over()) drop it          // all ranks are through and no message is under way
 //
@@ -15,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +62,10 @@ class Collective final : public Client, public Driver {
   [[nodiscard]] bool has_ended(std::int32_t rank) const { return state(rank).has_ended; }
   /// What went wrong for this rank (a message longer than its place), or nothing.
   [[nodiscard]] const std::string& fault(std::int32_t rank) const;
+  /// Raise again what a callback threw while this rank was resumed by the engine.
+  void rethrow(std::int32_t rank) const {
+    if (state(rank).failure) std::rethrow_exception(state(rank).failure);
+  }
   /// All ranks are through and nothing refers to the call any more.
   [[nodiscard]] bool is_over() const { return ended_ == program_->size() && transfers_in_use_ == 0; }
   [[nodiscard]] const Program& program() const { return *program_; }
@@ -87,6 +93,7 @@ class Collective final : public Client, public Driver {
     std::vector<Open> open;
     std::shared_ptr<const std::vector<BoundBuffer>> buffers;
     std::vector<std::byte*> temporaries;
+    std::exception_ptr failure;
     std::int32_t waited_label = 0;
     bool is_waiting = false;
     bool has_entered = false;
