@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from labkit.errors import DeadlockError, LabkitError, PlatformError, RankError, TimeLimitError
+from labkit.errors import (
+    DeadlockError,
+    ExpectationError,
+    LabkitError,
+    PlatformError,
+    RankError,
+    TimeLimitError,
+)
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -112,7 +119,7 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
 
 def _message(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
-    if isinstance(error, RankError | DeadlockError | TimeLimitError):
+    if isinstance(error, RankError | DeadlockError | TimeLimitError | ExpectationError):
         return text
     if isinstance(error, PlatformError):  # the lines below the first point at the place in the specification
         return text.splitlines()[0]

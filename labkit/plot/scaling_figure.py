@@ -76,7 +76,7 @@ def scaling(
         phase = phase or subject.phase
         parameter = parameter or subject.expectation.parameter
     elif isinstance(model, Model):
-        parameter = parameter or model.parameter
+        parameter, unit = parameter or model.parameter, unit or model.unit
         samples = samples or Samples(model.x, tuple(np.array([v]) for v in model.y))
     if samples is None:
         raise ValueError("a verdict without its samples cannot be drawn; pass samples=...")
@@ -93,7 +93,7 @@ def scaling(
         fig.add_layout(Title(text=line, text_font=FONT, text_font_size="14px", text_color=color), "above")
     fig.add_layout(Title(text=name, text_font=FONT, text_font_size="17px", text_color="#222222"), "above")
     reading = _reading(verdict, model if isinstance(model, Model) else None, curves, parameter, unit)
-    for line in wrap(reading, int(width // 6.6)):
+    for line in wrap(reading, int(width // 7.2)):
         fig.add_layout(
             Title(text=line, text_font=FONT, text_font_size="12px", text_font_style="normal",
                   text_color="#444444"), "below")  # fmt: skip

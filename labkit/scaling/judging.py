@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -135,12 +135,13 @@ def fit_samples(
     expectation: Expectation | None = None,
     symbol: str = "p",
     aggregate: str = "quartile",
+    unit: str = "",
 ) -> Model:
     """Fit grouped measurements; see `fit`."""
     samples.require()
     points = samples.aggregate(aggregate)[None]
     e = None if expectation is None else _settle(expectation, samples.x, points)
-    return _fit_rows(samples.x, points, space, e, symbol)[0]
+    return replace(_fit_rows(samples.x, points, space, e, symbol)[0], unit=unit)
 
 
 def fit_many(
@@ -301,7 +302,7 @@ def judge_samples(
     fits = fit_all(search.values, points[None])
     best = int(choose(fits, samples.x.size, search.constant, search.expected)[0])
     kept = rejection(samples, search.values, fits, search.constant, level=level, tolerance=tolerance)
-    model = _model(search, fits, 0, best, samples.x, points)
+    model = replace(_model(search, fits, 0, best, samples.x, points), unit=unit)
     plausible = _plausible(search, fits, kept, samples.x, points)
     is_plausible = any(m.term == e.term for m in plausible)
     found = match(model.term, e.term, limit.term)

@@ -39,6 +39,8 @@ class Model:
         Root mean square of the relative leave-one-out errors.
     x, y : ndarray, shape (n,)
         The points the model was fitted to.
+    unit : str
+        The unit of y, for print.
     """
 
     term: Term
@@ -53,6 +55,7 @@ class Model:
     _basis: Basis = field(repr=False)
     _scaled: float = field(repr=False)
     _log_scale: float = field(repr=False)
+    unit: str = ""
 
     @classmethod
     def from_fits(
@@ -162,13 +165,13 @@ class Model:
     def __repr__(self) -> str:
         """Print the growth, the formula and the quality of the fit."""
         r2 = "-" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
-        return f"Model {self}: {self.formula} (adjusted R2 {r2}, largest error {self.error:.2%})"
+        return f"Model {self}: {self.in_unit(self.unit)} (adjusted R2 {r2}, largest error {self.error:.2%})"
 
     def _repr_html_(self) -> str:
         r2 = "–" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
         rows = [
             ("Growth", f"O({self.term.html()})"),
-            ("Formula", markup.escape(self.formula)),
+            ("Formula", markup.escape(self.in_unit(self.unit))),
             ("Adjusted R²", r2),
             ("Largest error", f"{self.error:.2%}"),
             ("Leave-one-out error", f"{self.cross_validation:.2%}"),

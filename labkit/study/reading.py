@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.study.rows import FIXED, MEASURED, tidy, unit_of
+from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
 from labkit.study.storing import read_study
 
 __all__ = ["read_data"]
@@ -64,7 +64,11 @@ def read_data(
     rows = list(_parse(text, name, parameters))
     if not rows:
         raise DataError(f"{name!r} holds no measurements")
-    return tidy(rows), {"source": os.path.basename(name)}
+    data = tidy(rows)
+    for column in parameter_columns(data):
+        if data[column].dtype.kind == "f" and (data[column] % 1 == 0).all():
+            data[column] = data[column].astype("int64")
+    return data, {"source": os.path.basename(name)}
 
 
 def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:

@@ -39,7 +39,7 @@ class Curve:
     samples: Samples
     column: str
     symbol: str
-    given: dict[str, float | str]
+    given: dict[str, float | int | str]
     metric: str
     phase: str
     unit: str
@@ -148,16 +148,17 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
     raise DataError(f"{what}; choose one with parameter=...: {_list(varying or columns)}")
 
 
-def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | str]:
+def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | int | str]:
     """Return how the other parameters follow; refuse those that vary on their own."""
-    given: dict[str, float | str] = {}
+    given: dict[str, float | int | str] = {}
     for other in parameter_columns(rows):
         if other == column:
             continue
         pairs = rows[[column, other]].drop_duplicates()
         if pairs[other].nunique() == 1:
             if pd.api.types.is_numeric_dtype(pairs[other]) and float(pairs[other].iloc[0]) > 0:
-                given[other] = float(pairs[other].iloc[0])
+                value = float(pairs[other].iloc[0])
+                given[other] = int(value) if value.is_integer() else value
             continue
         if pairs[column].duplicated().any():
             values = _list(rows[other].unique())

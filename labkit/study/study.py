@@ -104,7 +104,9 @@ class Study:
     ) -> Model:
         """Return the scaling model of one curve; see `curve` and `labkit.fit`."""
         curve = self.curve(metric, phase, parameter, where)
-        return fit_samples(curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate)
+        return fit_samples(
+            curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate, unit=curve.unit
+        )
 
     def expect(
         self,
@@ -281,12 +283,21 @@ class Study:
         summary = grouped.quantile(0.25).reset_index().head(400)
         parameters = [n for n in self.parameters if self.data[n].nunique() > 1] or self.parameters[:1]
         summary["what"] = [p or m for m, p in zip(summary["metric"], summary["phase"], strict=True)]
+        named = [p or m for m, p in zip(self.data["metric"], self.data["phase"], strict=True)]
+        units = dict(zip(named, self.data["unit"], strict=True))
         wide = summary.pivot_table(index=parameters, columns="what", values="value", sort=False).head(40)
         body = [
-            [*(str(v) for v in (index if isinstance(index, tuple) else (index,))), *(f"{v:.4g}" for v in row)]
+            [
+                *(str(v) for v in (index if isinstance(index, tuple) else (index,))),
+                *(
+                    markup.quantity(v, units[w]) if v == v else ""
+                    for v, w in zip(row, wide.columns, strict=True)
+                ),
+            ]
             for index, row in zip(wide.index, wide.to_numpy(), strict=True)
         ]
-        return markup.table([escape(str(h)) for h in (*parameters, *wide.columns)], body)
+        heads = [*parameters, *(str(c).removesuffix("_s") for c in wide.columns)]
+        return markup.table([escape(h) for h in heads], body)
 
 
 def _bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]) -> Expectation:

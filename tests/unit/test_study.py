@@ -202,7 +202,7 @@ def test_expect_takes_the_other_parameters_from_the_rows() -> None:
     assert verdict.match == "exact"
     assert verdict.unit == "s"
     assert verdict.phase == "sort"
-    assert "n = 1000000" in " ".join(verdict.notes)
+    assert "n = 1000000" in verdict.notes
     assert study.expect("p", phase="exchange").match == "exact"
     assert study.expect("1", metric="messages").match == "exact"
 
