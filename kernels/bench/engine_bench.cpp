@@ -37,11 +37,19 @@ Model lv08(bool cross_traffic) {
   return model;
 }
 
+/// A size between 0 and 2 * bytes, fixed by the pair.
+std::uint64_t unequal(std::uint64_t bytes, Rank from, Rank to) {
+  std::uint64_t z = static_cast<std::uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
+                    static_cast<std::uint64_t>(to) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 30)) * 0x94d049bb133111ebULL;
+  return (z ^ (z >> 31)) % (2 * bytes);
+}
+
 /// Every rank exchanges with one partner per round: XOR (recursive doubling) or shift (pairwise).
 class Rounds final : public Driver {
  public:
-  Rounds(Engine& engine, int rounds, bool is_xor, std::uint64_t bytes)
-      : engine_(engine), rounds_(rounds), is_xor_(is_xor), bytes_(bytes),
+  Rounds(Engine& engine, int rounds, bool is_xor, std::uint64_t bytes, bool is_unequal)
+      : engine_(engine), rounds_(rounds), is_xor_(is_xor), bytes_(bytes), is_unequal_(is_unequal),
         round_(static_cast<std::size_t>(engine.rank_count()), 0),
         pending_(round_.size()) {}
 
@@ -66,12 +74,12 @@ class Rounds final : public Driver {
       receive.rank = rank;
       receive.source = source;
       receive.tag = 7;
-      receive.capacity_bytes = bytes_;
+      receive.capacity_bytes = 2 * bytes_;
       SendPost send;
       send.rank = rank;
       send.dest = dest;
       send.tag = 7;
-      send.bytes = bytes_;
+      send.bytes = is_unequal_ ? unequal(bytes_, rank, dest) : bytes_;
       pair.receive = engine_.receive(receive);
       pair.send = engine_.send(send);
       const RequestId both[2] = {pair.receive, pair.send};
@@ -93,6 +101,7 @@ class Rounds final : public Driver {
   int rounds_;
   bool is_xor_;
   std::uint64_t bytes_;
+  bool is_unequal_;
   std::vector<int> round_;
   std::vector<Pair> pending_;
 };
@@ -100,7 +109,9 @@ class Rounds final : public Driver {
 /// Every rank posts all its messages to everybody at once and waits for them all.
 class Linear final : public Driver {
  public:
-  Linear(Engine& engine, std::uint64_t bytes) : engine_(engine), bytes_(bytes), is_posted_(static_cast<std::size_t>(engine.rank_count()), false) {}
+  Linear(Engine& engine, std::uint64_t bytes, bool is_unequal)
+      : engine_(engine), bytes_(bytes), is_unequal_(is_unequal),
+        is_posted_(static_cast<std::size_t>(engine.rank_count()), false) {}
   void resume(Rank rank) override {
     const std::size_t r = static_cast<std::size_t>(rank);
     const Rank p = engine_.rank_count();
@@ -115,7 +126,7 @@ class Linear final : public Driver {
       receive.rank = rank;
       receive.source = (rank + p - k) % p;
       receive.tag = 7;
-      receive.capacity_bytes = bytes_;
+      receive.capacity_bytes = 2 * bytes_;
       ids.push_back(engine_.receive(receive));
     }
     for (Rank k = 1; k < p; ++k) {
@@ -123,7 +134,7 @@ class Linear final : public Driver {
       send.rank = rank;
       send.dest = (rank + k) % p;
       send.tag = 7;
-      send.bytes = bytes_;
+      send.bytes = is_unequal_ ? unequal(bytes_, rank, send.dest) : bytes_;
       ids.push_back(engine_.send(send));
     }
     const bool goes_on = engine_.wait_all(rank, ids);
@@ -134,6 +145,7 @@ class Linear final : public Driver {
  private:
   Engine& engine_;
   std::uint64_t bytes_;
+  bool is_unequal_;
   std::vector<bool> is_posted_;
 };
 
@@ -156,20 +168,21 @@ void run_driver(const char* name, Rank ranks, Model model, double stagger_s, Mak
   }
   const double used = cpu_seconds() - before;
   const double messages = static_cast<double>(engine.recorder().messages());
-  std::printf("%-44s p=%-6d %9.0f messages %8.1f ns each  events/msg %.2f  makespan %.17g\n", name,
+  std::printf("%-46s p=%-6d %9.0f messages %8.1f ns each  events/msg %.2f  makespan %.17g\n", name,
               ranks, messages, 1e9 * used / messages,
               static_cast<double>(engine.events()) / messages, engine.makespan());
 }
 
 void run(const char* name, Rank ranks, int rounds, bool is_xor, std::uint64_t bytes, Model model,
-         double stagger_s) {
+         double stagger_s, bool is_unequal = false) {
   run_driver(name, ranks, std::move(model), stagger_s,
-             [&](Engine& engine) { return Rounds(engine, rounds, is_xor, bytes); });
+             [&](Engine& engine) { return Rounds(engine, rounds, is_xor, bytes, is_unequal); });
 }
 
-void run_linear(const char* name, Rank ranks, std::uint64_t bytes, Model model, double stagger_s) {
+void run_linear(const char* name, Rank ranks, std::uint64_t bytes, Model model, double stagger_s,
+                bool is_unequal = false) {
   run_driver(name, ranks, std::move(model), stagger_s,
-             [&](Engine& engine) { return Linear(engine, bytes); });
+             [&](Engine& engine) { return Linear(engine, bytes, is_unequal); });
 }
 
 }  // namespace
@@ -185,6 +198,9 @@ int main(int argc, char** argv) {
   run("pairwise alltoall 64 KiB, raw", q, q - 1, false, 65536, Model{}, 0);
   run("pairwise alltoall 64 KiB, lv08", q, q - 1, false, 65536, lv08(true), 0);
   run("pairwise alltoall 8 B, lv08", q, q - 1, false, 8, lv08(true), 0);
+  run("pairwise alltoall 0-128 KiB, raw", 256, 255, false, 65536, Model{}, 0, true);
+  run("pairwise alltoall 0-128 KiB, lv08", 256, 255, false, 65536, lv08(true), 0, true);
+  run_linear("linear alltoall 0-128 KiB, lv08", 64, 65536, lv08(true), 0, true);
   run_linear("linear alltoall 64 KiB, raw", 256, 65536, Model{}, 0);
   run_linear("linear alltoall 64 KiB, lv08", 256, 65536, lv08(true), 0);
   run_linear("linear alltoall 64 KiB, raw, random starts", 64, 65536, Model{}, 1e-3);
