@@ -1,7 +1,9 @@
 // The hub and the compiled halves of labkit.MPI's classes, for labkit.sim and labkit.comm.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <utility>
@@ -91,6 +93,39 @@ void charge_flops(Hub& hub, double flops) {
   engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
 }
 
+BoundBuffer bound_buffer(nb::handle value) {
+  const auto parts = nb::cast<nb::tuple>(value);  // array or None, element bytes, count, counts, displacements
+  BoundBuffer buffer;
+  if (!parts[0].is_none()) {
+    const auto array = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(parts[0]);
+    buffer.data = const_cast<std::byte*>(static_cast<const std::byte*>(array.data()));
+  }
+  buffer.element_bytes = nb::cast<std::int32_t>(parts[1]);
+  buffer.count = nb::cast<std::int64_t>(parts[2]);
+  if (!parts[3].is_none()) {
+    buffer.counts = nb::cast<std::vector<std::int64_t>>(parts[3]);
+    buffer.displacements = nb::cast<std::vector<std::int64_t>>(parts[4]);
+  }
+  return buffer;
+}
+
+// The running rank's part of a collective call; it returns when the rank is through.
+void run_collective(Hub& hub, nb::handle comm_object, std::uint32_t number, std::shared_ptr<Program> program,
+                    const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name) {
+  const auto* comm = reinterpret_cast<const CommObject*>(comm_object.ptr());
+  CollectiveKey key{comm->context, number, -1};
+  CollectiveCall call{std::move(program), std::move(reduction), {}};
+  if (comm->kind == CommKind::self) {
+    key.owner = hub.current();
+    call.world_ranks = {hub.current()};
+  } else if (comm->kind == CommKind::group) {
+    call.world_ranks = (*comm->members)->world_ranks;
+  }
+  std::vector<BoundBuffer> bound;
+  for (const nb::handle buffer : buffers) bound.push_back(bound_buffer(buffer));
+  if (!hub.run_collective(key, call, comm_rank(comm, &hub), std::move(bound), name)) throw nb::python_error();
+}
+
 void register_python_side(nb::dict names) {
   PythonSide& side = python_side();
   const std::pair<const char*, PyObject**> slots[] = {
@@ -159,6 +194,8 @@ void bind_hub_class(nb::module_& module) {
       .def("compute", [](Hub& hub, double seconds) { hub.engine().compute(hub.current(), seconds); })
       .def("compute_flops", &charge_flops)
       .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
+      .def("collective", &run_collective, nb::arg("comm"), nb::arg("number"), nb::arg("program"), nb::arg("buffers"),
+           nb::arg("reduction").none(), nb::arg("name"), "Carry out the running rank's part of a collective call.")
       .def("new_context", &Hub::new_context)
       .def("state", &state_of, nb::arg("rank"))
       .def("call", &call_of, nb::arg("rank"))
@@ -171,7 +208,7 @@ void bind_hub_class(nb::module_& module) {
       .def("message_columns", &message_columns, "One array per column of the recorded messages.");
 }
 
-const Registration hub(30, [](nb::module_& module) {
+const Registration hub(40, [](nb::module_& module) {
   bind_types(module);
   bind_hub_class(module);
 });

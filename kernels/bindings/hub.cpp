@@ -1,6 +1,7 @@
 #include "hub.hpp"
 
 #include <greenlet.h>
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -97,18 +98,30 @@ bool Hub::look_up() {
   return true;
 }
 
+Advance Hub::advance() {
+  Busy busy(*this);
+  return engine_.advance(kEventsPerLook);
+}
+
 Rank Hub::pick() {
-  for (;;) {
-    const Rank rank = engine_.next_ready();
-    if (rank >= 0) return rank;
-    switch (engine_.advance(kEventsPerLook)) {
-      case Advance::ready: break;
-      case Advance::budget:
-        if (!look_up()) return kFailed;
-        break;
-      case Advance::idle: return kNobody;
+  try {
+    for (;;) {
+      const Rank rank = engine_.next_ready();
+      if (rank >= 0) return rank;
+      switch (advance()) {
+        case Advance::ready: break;
+        case Advance::budget:
+          if (!look_up()) return kFailed;
+          break;
+        case Advance::idle: return kNobody;
+      }
     }
+  } catch (nanobind::python_error& error) {  // a reduction operator of the program
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
   }
+  return kFailed;
 }
 
 bool Hub::switch_to(PyObject* greenlet) {
@@ -219,8 +232,8 @@ void Hub::drop(RequestId id, Payload* payload) {
 
 std::uint32_t Hub::next_collective(Context context) {
   const auto index = static_cast<std::size_t>(context);
-  if (collectives_.size() <= index) collectives_.resize(index + 1);
-  auto& numbers = collectives_[index];
+  if (collective_numbers_.size() <= index) collective_numbers_.resize(index + 1);
+  auto& numbers = collective_numbers_[index];
   if (numbers.empty()) numbers.resize(ranks_.size(), 0);
   return numbers[static_cast<std::size_t>(current_)]++;
 }

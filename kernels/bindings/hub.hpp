@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "hub_collective.hpp"
 #include "labkit/engine.hpp"
 #include "payload.hpp"
 
@@ -69,6 +70,11 @@ class Hub final : public Client {
   void drop(RequestId id, Payload* payload);
   /// What a Test or Iprobe costs: never nothing, so that a polling loop lets time pass.
   static double poll_cost(double seconds) { return seconds > 0.0 ? seconds : 1e-9; }
+  /// Carry out the running rank's part of a collective call. False: an error.
+  bool run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
+                      std::vector<BoundBuffer> buffers, const char* name);
+  /// Whether the engine is at work: what it calls back (a reduction operator) may not communicate.
+  [[nodiscard]] bool is_busy() const { return is_busy_; }
   /// The next number of a collective call of the running rank on a context.
   std::uint32_t next_collective(Context context);
   /// A context number that no communicator has.
@@ -102,16 +108,30 @@ class Hub final : public Client {
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  /// Marks the engine as working.
+  class Busy {
+   public:
+    explicit Busy(Hub& hub) : hub_(hub) { hub_.is_busy_ = true; }
+    ~Busy() { hub_.is_busy_ = false; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    Hub& hub_;
+  };
+
   Rank pick();
+  Advance advance();
   bool look_up();
   bool start_or_resume(Rank rank);
   bool switch_to(PyObject* greenlet);
   void settle();
 
-  PayloadPool payloads_;  // outlives the engine, which may still hold snapshots
+  PayloadPool payloads_;         // these two outlive the engine, which may still hold snapshots of theirs
+  CollectiveTable collectives_;
   Engine engine_;
   std::vector<RankState> ranks_;
-  std::vector<std::vector<std::uint32_t>> collectives_;  // [context][rank]
+  std::vector<std::vector<std::uint32_t>> collective_numbers_;  // [context][rank]
   PyObject* main_ = nullptr;  // borrowed, during run() only
   PyObject* hub_greenlet_ = nullptr;
   PyObject* make_ending_ = nullptr;
@@ -126,6 +146,7 @@ class Hub final : public Client {
   bool has_handoff_ = false;
   bool has_yielded_ = false;  // control came to the hub by a switch, not by a rank's end
   bool is_stopped_ = false;
+  bool is_busy_ = false;
 };
 
 }  // namespace labkit::bindings

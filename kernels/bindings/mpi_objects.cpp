@@ -30,7 +30,7 @@ PyObject* raise_mpi(int error_class, const char* format, ...) {
 
 Hub* enter(const char* name) {
   Hub* hub = Hub::active();
-  if (hub != nullptr && hub->current() >= 0) {
+  if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {
     if (!hub->is_ending()) return hub;
     hub->raise_ending();
     return nullptr;

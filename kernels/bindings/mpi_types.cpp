@@ -122,6 +122,12 @@ PyObject* comm_become(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// _use_private_context(): from the program's messages to those that collectives are made of.
+PyObject* comm_use_private_context(PyObject* self, PyObject*) {
+  as<CommObject>(self)->context |= 1U;
+  Py_RETURN_NONE;
+}
+
 PyObject* comm_world_ranks(PyObject* self, PyObject*) {
   auto* comm = as<CommObject>(self);
   Hub* hub = enter("world_ranks");
@@ -153,6 +159,7 @@ PyMethodDef plain_methods[] = {
     {"Get_rank", comm_rank_method, METH_NOARGS, "Rank of the running process in this communicator."},
     {"Get_size", comm_size_method, METH_NOARGS, "Number of processes in this communicator."},
     {"_become", comm_become, METH_VARARGS, "Make this handle a communicator (kind, context, world_ranks)."},
+    {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
     {"_world_ranks", comm_world_ranks, METH_NOARGS, "World ranks of the members, in order."},
     {"_next_collective", comm_next_collective, METH_NOARGS, "Number of the running rank's next collective call."},
     {nullptr, nullptr, 0, nullptr}};

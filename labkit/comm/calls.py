@@ -19,6 +19,8 @@ class _Call:
     first: int
     members: list[int]
     arrived: set[int] = field(default_factory=set)
+    program: Any = None
+    element_bytes: int = 1
 
 
 class CollectiveCalls:
@@ -34,10 +36,10 @@ class CollectiveCalls:
     def __init__(self, hub: Any, coll: dict[str, str]) -> None:
         self.hub = hub
         self.coll = coll
-        self._open: dict[tuple[int, int], _Call] = {}
+        self._open: dict[tuple[int, int, int], _Call] = {}
         self._of_rank: dict[int, _Call] = {}
 
-    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> int:
+    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> tuple[int, _Call]:
         """Note that the running rank calls a collective.
 
         Parameters
@@ -52,6 +54,8 @@ class CollectiveCalls:
         -------
         int
             The call's number on this communicator.
+        _Call
+            What the ranks share about it.
 
         Raises
         ------
@@ -60,7 +64,7 @@ class CollectiveCalls:
         """
         rank = self.hub.rank
         number = int(comm._next_collective())
-        key = (comm._context, number)
+        key = (comm._context, number, rank if comm.size == 1 else -1)
         call = self._open.get(key)
         if call is None:
             call = self._open[key] = _Call(name, facts, rank, comm._world_ranks())
@@ -75,7 +79,7 @@ class CollectiveCalls:
         self._of_rank[rank] = call
         if len(call.arrived) == len(call.members):
             del self._open[key]
-        return number
+        return number, call
 
     def leave(self) -> None:
         """Note that the running rank is through its collective."""

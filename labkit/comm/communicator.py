@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.constants import TAG_UB
-from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.handles import MODULE_NAME, refuse
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]
@@ -79,6 +78,7 @@ def _constant_of(comm: Comm) -> str | None:
 
 
 from labkit.comm.collectives import BufferCollectives  # noqa: E402
+from labkit.comm.native import arrive  # noqa: E402
 from labkit.comm.objects import ObjectCollectives  # noqa: E402
 
 
@@ -86,6 +86,13 @@ class Intracomm(BufferCollectives, ObjectCollectives, Comm):
     """A communicator of one group."""
 
     __module__ = MODULE_NAME
+
+    def _private(self, name: str, root: int) -> tuple[Comm, int]:
+        """Return the communicator and tag of a collective that is made of messages of its own."""
+        number = arrive(self, name, {"root": root})
+        private = Comm(self)
+        private._use_private_context()
+        return private, number & 0x3FFFFFFF | 0x40000000
 
 
 def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
@@ -97,10 +104,3 @@ def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
 COMM_NULL = _make("null", 0, Comm)
 COMM_WORLD: Intracomm = _make("world", 0)
 COMM_SELF: Intracomm = _make("self", 2)
-
-
-def check_root(comm: Comm, root: int) -> int:
-    """Refuse a root that is not a rank of the communicator."""
-    if not 0 <= root < comm.size:
-        raise MPIException(8, f"root={root} is not a rank of this communicator, which has ranks 0 to {comm.size - 1}")
-    return root

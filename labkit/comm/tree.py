@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from labkit.comm.native import leave
 from labkit.comm.pickling import pickle
 
 __all__ = ["exscan", "reduce", "scan"]
@@ -17,6 +20,30 @@ _Op = Callable[[Any, Any], Any]
 
 def _copy(obj: Any) -> Any:
     return pickle.loads(pickle.dumps(obj))
+
+
+def _send(private: Any, obj: Any, peer: int, tag: int) -> None:
+    """Send the size, then the bytes."""
+    data = pickle.dumps(obj)
+    private.Send(np.array([len(data)], np.int64), peer, tag)
+    private.Send(data, peer, tag)
+
+
+def _receive(private: Any, peer: int, tag: int) -> Any:
+    size = np.empty(1, np.int64)
+    private.Recv(size, peer, tag)
+    data = bytearray(int(size[0]))
+    private.Recv(data, peer, tag)
+    return pickle.loads(data)
+
+
+def _exchange(private: Any, obj: Any, peer: int, tag: int) -> Any:
+    data = pickle.dumps(obj)
+    size = np.empty(1, np.int64)
+    private.Sendrecv(np.array([len(data)], np.int64), peer, tag, size, peer, tag)
+    received = bytearray(int(size[0]))
+    private.Sendrecv(data, peer, tag, received, peer, tag)
+    return pickle.loads(received)
 
 
 def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
@@ -38,16 +65,17 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     mask = 1
     while mask < size:
         if rank & mask:
-            private.send(result, rank & ~mask, tag)
+            _send(private, result, rank & ~mask, tag)
             break
         if rank | mask < size:
-            result = op(result, private.recv(None, rank | mask, tag))
+            result = op(result, _receive(private, rank | mask, tag))
         mask <<= 1
     if root != 0:
         if rank == 0:
-            private.send(result, root, tag)
+            _send(private, result, root, tag)
         elif rank == root:
-            result = private.recv(None, 0, tag)
+            result = _receive(private, 0, tag)
+    leave(name)
     return result if rank == root else None
 
 
@@ -62,7 +90,7 @@ def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclu
     while mask < size:
         peer = rank ^ mask
         if peer < size:
-            other = private.sendrecv(partial, peer, tag, None, peer, tag)
+            other = _exchange(private, partial, peer, tag)
             if rank > peer:
                 partial = op(other, partial)
                 result = other if is_empty else op(other, result)
@@ -70,6 +98,7 @@ def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclu
             else:
                 partial = op(partial, other)
         mask <<= 1
+    leave(name)
     return result
 
 

@@ -65,6 +65,7 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     collective = calls.pending_collective(rank)
     if collective is not None:
         called, missing = collective
+        called = place.method if place is not None and place.method else called
         whom = ranks_text(missing) if missing else "its messages"
         return Waiting(f"{called}, waiting for {whom}{where}", tuple(missing))
     rows = hub.requests(rank)

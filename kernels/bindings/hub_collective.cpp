@@ -1,0 +1,56 @@
+// Collective calls of the ranks: each is one run of a schedule by the engine's own interpreter.
+#include "hub_collective.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "mpi_objects.hpp"
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+
+std::shared_ptr<Collective> CollectiveTable::open(Hub& hub, const CollectiveKey& key, const CollectiveCall& what) {
+  auto& slot = open_[key];
+  if (slot.call == nullptr) {
+    std::erase_if(lingering_, [](const auto& call) { return call->is_over(); });
+    CollectiveSetup setup;
+    setup.world_ranks = what.world_ranks;
+    setup.context = key.context + 1;
+    setup.tag = static_cast<std::int32_t>(key.number & 0x7fffffffU);
+    setup.has_data = true;
+    setup.reduction = what.reduction;
+    slot.call = std::make_shared<Collective>(hub.engine(), what.program, std::move(setup));
+  }
+  return slot.call;
+}
+
+void CollectiveTable::leave(const CollectiveKey& key) {
+  const auto found = open_.find(key);
+  if (found == open_.end() || ++found->second.left < found->second.call->program().size()) return;
+  if (!found->second.call->is_over()) lingering_.push_back(found->second.call);
+  open_.erase(found);
+}
+
+const Collective* CollectiveTable::find(const CollectiveKey& key) const {
+  const auto found = open_.find(key);
+  return found == open_.end() ? nullptr : found->second.call.get();
+}
+
+bool Hub::run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
+                         std::vector<BoundBuffer> buffers, const char* name) {
+  bool is_through = false;
+  {
+    Busy busy(*this);
+    is_through = collectives_.open(*this, key, what)->enter(rank, std::move(buffers));
+  }
+  if (!is_through && !block({name, kProcNull, kAnyTag, 0})) return false;
+  const Collective* call = collectives_.find(key);
+  const std::string fault = call == nullptr ? std::string() : call->fault(rank);
+  collectives_.leave(key);
+  if (fault.empty()) return true;
+  raise_mpi(kErrTruncate, "%s: %s", name, fault.c_str());
+  return false;
+}
+
+}  // namespace labkit::bindings

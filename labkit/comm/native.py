@@ -1,0 +1,136 @@
+"""From a collective call to the engine: the algorithm, its program, the buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit import registry
+from labkit.comm.exceptions import make_outside
+from labkit.errors import ScheduleError
+from labkit.schedule.native import program
+
+__all__ = ["ANYTHING", "Bound", "Call", "arrive", "check_choice", "leave", "perform"]
+
+
+class Bound(NamedTuple):
+    """A buffer as the engine takes it: bytes, element size, and block sizes in elements."""
+
+    memory: NDArray[np.uint8] | None
+    element_bytes: int
+    count: int
+    counts: list[int] | None = None
+    displs: list[int] | None = None
+
+
+#: a buffer that this rank does not have
+ANYTHING = Bound(None, 1, 0)
+
+
+@dataclass(slots=True)
+class Call:
+    """A collective call of one rank.
+
+    Attributes
+    ----------
+    problem : str
+        The collective, as the registry calls it.
+    name : str
+        The method, as the program calls it.
+    root : int
+    facts : dict
+        What must be the same at all ranks.
+    bytes : int
+        What the choice of the algorithm depends on.
+    reduction : object
+        The kernels' operator.
+    is_commutative : bool
+    buffers : tuple of Bound
+    is_split : bool
+        Whether the first rank's element size decides how the message is cut.
+    """
+
+    problem: str
+    name: str
+    root: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+    bytes: int = 0
+    reduction: Any = None
+    is_commutative: bool = True
+    buffers: tuple[Bound, ...] = ()
+    is_split: bool = False
+
+
+def check_choice(coll: dict[str, str]) -> None:
+    """Refuse algorithms that do not exist, before anything runs.
+
+    Raises
+    ------
+    ScheduleError
+        For an unknown collective or algorithm.
+    """
+    for problem, name in coll.items():
+        if registry.get(problem, name).schedule is None:
+            raise ScheduleError(f"{problem}/{name} is a program, not a schedule")
+
+
+def _chosen(coll: dict[str, str], call: Call, size: int) -> str:
+    if call.problem in coll:
+        return coll[call.problem]
+    return registry.default(call.problem, size, call.bytes, call.is_commutative).name
+
+
+def _calls(name: str) -> Any:
+    from labkit.sim.simulation import running
+
+    simulation = running()
+    if simulation is None:
+        raise make_outside(name)
+    return simulation.calls
+
+
+def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
+    """Note that the running rank comes to a collective made of messages; its number.
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    """
+    number: int = _calls(name).arrive(comm, name, facts)[0]
+    return number
+
+
+def leave(name: str) -> None:
+    """Note that the running rank is through such a collective."""
+    _calls(name).leave()
+
+
+def perform(comm: Any, call: Call) -> None:
+    """Carry out the running rank's part of a collective call.
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    """
+    calls = _calls(call.name)
+    number, shared = calls.arrive(comm, call.name, call.facts)
+    if shared.program is None:
+        size = comm.size
+        name = _chosen(calls.coll, call, size)
+        shared.program = program(call.problem, name, size, call.root, call.is_commutative)
+        shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
+    buffers = call.buffers
+    if call.is_split and shared.element_bytes != buffers[0].element_bytes:
+        buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
+    calls.hub.collective(comm, number, shared.program, buffers, call.reduction, call.name)
+    calls.leave()
+
+
+def _recut(buffer: Bound, element_bytes: int) -> Bound:
+    """Describe a message in another rank's elements; its bytes are the same."""
+    return Bound(buffer.memory, element_bytes, buffer.count * buffer.element_bytes // element_bytes)
