@@ -6,7 +6,7 @@ rank's sorted keys into p pieces, piece j goes to rank j, and rank j merges what
 
 Cost, for n keys on p ranks with oversampling a and latency alpha, key time beta::
 
-    agree       one Allgather of 96 bytes per rank
+    agree       log p: one Allgather of 96 bytes per rank, all start-ups up to thousands of ranks
     local sort  (n/p) log(n/p)
     splitters   a p^2 (beta + log p): the root gathers and merges p runs of a p samples (a 32 if p < 32)
     exchange    p alpha + (n/p) beta: every rank sends to every rank
@@ -251,7 +251,7 @@ ALGORITHM = Algorithm(
     function=sample_sort,
     cost=cost,
     expectations={
-        "agree": "p",
+        "agree": "log p",
         "local sort": "1",
         "splitters": "p^2 log p",
         "exchange": "p",

@@ -117,9 +117,24 @@ class Demo:
             f"At {largest} ranks the slowest phase is {slowest!r} with {shares[slowest]:.0%} of the time: "
             + WHY.get(slowest, "")
         )
-        misses = [n for n, v in self.simulated.table.verdicts.items() if v.match in ("none", "undecided")]
-        if misses:
-            lines.append(f"Not as expected: {', '.join(misses)}. The table says by how much.")
+        return lines + self._misses()
+
+    def _misses(self) -> list[str]:
+        """Name what grows faster than promised, and what has not reached its bound."""
+        verdicts = {name: v for name, v in self.simulated.table.verdicts.items() if v.match == "none"}
+        faster = [n for n, v in verdicts.items() if v.model is not None and v.model.term > v.expectation.term]
+        slower = [n for n in verdicts if n not in faster]
+        undecided = [n for n, v in self.simulated.table.verdicts.items() if v.match == "undecided"]
+        lines = []
+        if faster:
+            lines.append(f"Faster growth than promised, so look here first: {', '.join(faster)}.")
+        if slower:
+            lines.append(
+                f"Slower growth than promised: {', '.join(slower)}. That is no fault: big-O is a bound, and in "
+                "this range of p start-ups, linear in p, still hide the root's p^2 log p."
+            )
+        if undecided:
+            lines.append(f"Undecided: {', '.join(undecided)}.")
         return lines
 
 
@@ -218,7 +233,7 @@ def _simulated_half(ranks: tuple[int, ...], say: Callable[[str], None]) -> Simul
     def done(run: Run) -> None:
         say(
             f"   {run.ranks:>4} ranks  {format_seconds(run.makespan_s):>8}"
-            f"  {format_count(run.messages):>6} messages  simulated in {format_seconds(run.host_seconds)}"
+            f"  {format_count(run.messages):>7} messages  simulated in {format_seconds(run.host_seconds)}"
         )
 
     simulated = sort_on_simulated_cluster(ranks, KEYS_PER_RANK, done=done)

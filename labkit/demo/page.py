@@ -92,13 +92,17 @@ def _real_table(demo: Demo) -> pd.DataFrame:
                 "distinct": f"{result.distinct:,}",
                 "missing": f"{result.missing:,}",
                 "largest / mean block": f"{result.imbalance:.3f}",
-                "time": format_seconds(result.sort_s) + ("" if result.is_valid else " *"),
+                "time": _unbroken(format_seconds(result.sort_s) + ("" if result.is_valid else " *")),
                 "sound check": "passed" if result.is_sorted else result.report,
                 "numpy.sort": "equal" if result.equals_numpy else "DIFFERENT",
             }
             for result in demo.real
         ]
     )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _real_remark(demo: Demo) -> str:
