@@ -85,19 +85,23 @@ def scaling(
     name = title or (
         f"phase {phase}" if phase else metric.removesuffix("_s").replace("_", " ") or "measurements"
     )
-    fig = draw(curves, verdict, model if isinstance(model, Model) else None, unit, parameter, width, height)
+    fitted = model if isinstance(model, Model) else None
+    fig = draw(curves, verdict, fitted, unit, parameter, width, height)
     fig.yaxis.axis_label = _axis_label(metric, unit, phase)
     words = _words(verdict, model)
+    _write(fig, name, words, verdict, _reading(verdict, fitted, curves, parameter, unit))
+    return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
+
+
+def _write(fig: Any, name: str, words: str, verdict: Verdict | None, reading: str) -> None:
+    """Put the name and the verdict above the picture, and the reading below it."""
     color = MATCH_COLORS[verdict.match] if verdict is not None else "#222222"
-    for line in reversed(wrap(words, max(30, int(width / 9.8)))):
+    for line in reversed(wrap(words, max(30, int(fig.width / 9.8)))):
         fig.add_layout(Title(text=line, text_font=FONT, text_font_size="14px", text_color=color), "above")
     fig.add_layout(Title(text=name, text_font=FONT, text_font_size="17px", text_color="#222222"), "above")
-    reading = _reading(verdict, model if isinstance(model, Model) else None, curves, parameter, unit)
-    for line in wrap(reading, int(width // 7.2)):
-        fig.add_layout(
-            Title(text=line, text_font=FONT, text_font_size="12px", text_font_style="normal",
-                  text_color="#444444"), "below")  # fmt: skip
-    return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
+    small: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal", "text_color": "#444444"}
+    for line in wrap(reading, int(fig.width // 7.2)):
+        fig.add_layout(Title(text=line, text_font=FONT, **small), "below")
 
 
 def curves_of(
@@ -159,13 +163,7 @@ def draw(
     items += _lines(fig, curves, verdict, model)
     items += _points(fig, curves, unit)
     if with_legend:
-        legend = Legend(items=[(name, glyphs) for name, glyphs in items], orientation="vertical")
-        legend.click_policy = "hide"
-        legend.label_text_font, legend.label_text_font_size = FONT, "12px"
-        legend.border_line_color, legend.background_fill_alpha = "#dddddd", 0.85
-        legend.padding, legend.spacing, legend.margin = 6, 1, 8
-        legend.location = "top_left" if _rises(curves) else "top_right"
-        fig.add_layout(legend)
+        _add_legend(fig, items, "top_left" if _rises(curves) else "top_right")
     fig.xaxis.axis_label = {"p": "ranks p"}.get(parameter, parameter)
     fig.xaxis.ticker = rank_ticks(curves.samples.x, room=max(4, width // 80))
     fig.xaxis.formatter = CustomJSTickFormatter(code="return String(Number(tick.toPrecision(6)))")
@@ -174,6 +172,15 @@ def draw(
     fig.xgrid.ticker = fig.xaxis[0].ticker
     fig.ygrid.ticker = fig.yaxis[0].ticker
     return fig
+
+
+def _add_legend(fig: Any, items: list[tuple[str, list[Any]]], location: str) -> None:
+    legend = Legend(items=list(items), orientation="vertical", location=location)
+    legend.click_policy = "hide"
+    legend.label_text_font, legend.label_text_font_size = FONT, "12px"
+    legend.border_line_color, legend.background_fill_alpha = "#dddddd", 0.85
+    legend.padding, legend.spacing, legend.margin = 6, 1, 8
+    fig.add_layout(legend)
 
 
 def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:

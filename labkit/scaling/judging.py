@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import DataError
+from labkit.errors import DataError, ExpectationError
 from labkit.scaling.deviation import Deviation, deviation_for, match
 from labkit.scaling.expectation import Basis, Expectation, Given, read_expectation
 from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
@@ -47,11 +48,18 @@ def _named_space(
     return tuple(t.named(symbol) for t in space_for(space, expectation, falls=falls))
 
 
+def _hashable(space: Space) -> str | tuple[Term, ...] | None:
+    if space is None or isinstance(space, str):
+        return space
+    try:
+        return tuple(Term(*t) for t in space)
+    except (TypeError, ValueError) as error:
+        raise ExpectationError(f"a search space is a name or a list of terms or triples: {error}") from None
+
+
 def _search(space: Space, expectation: Expectation | None, x: Floats, falls: bool, symbol: str) -> _Search:
     term = expectation.term if expectation else None
-    terms = _named_space(
-        space if space is None or isinstance(space, str) else tuple(space), term, falls, symbol
-    )
+    terms = _named_space(_hashable(space), term, falls, symbol)
     bases: list[Basis] = list(terms)
     if expectation is not None and expectation.is_exact_shape:
         bases[terms.index(expectation.term)] = expectation
@@ -290,24 +298,22 @@ def judge_samples(
 ) -> Verdict:
     """Judge grouped measurements against a bound expectation; see `judge`."""
     limit = deviation_for(e.term, deviation)
-    metric, unit, phase = names
-    points = samples.aggregate(aggregate)
-    e = _settle(e, samples.x, points[None])
-    search = _search(space, e, samples.x, bool(_falls(samples.x, points[None])[0]), e.parameter)
-    if samples.x.size < LEAST_VALUES:
+    about: dict[str, Any] = dict(zip(("metric", "unit", "phase"), names, strict=True))
+    about |= {"aggregate": aggregate, "samples": samples}
+    x, points = samples.x, samples.aggregate(aggregate)
+    e = _settle(e, x, points[None])
+    search = _search(space, e, x, bool(_falls(x, points[None])[0]), e.parameter)
+    if x.size < LEAST_VALUES:
         return Verdict(
-            "undecided", e, None, None, limit, reasons=(samples.too_few(),), notes=e.notes,
-            aggregate=aggregate, metric=metric, unit=unit, phase=phase, samples=samples,
-        )  # fmt: skip
+            "undecided", e, None, None, limit, reasons=(samples.too_few(),), notes=e.notes, **about
+        )
     fits = fit_all(search.values, points[None])
-    best = int(choose(fits, samples.x.size, search.constant, search.expected)[0])
+    best = int(choose(fits, x.size, search.constant, search.expected)[0])
     kept = rejection(samples, search.values, fits, search.constant, level=level, tolerance=tolerance)
-    model = replace(_model(search, fits, 0, best, samples.x, points), unit=unit)
-    plausible = _plausible(search, fits, kept, samples.x, points)
-    is_plausible = any(m.term == e.term for m in plausible)
+    model = replace(_model(search, fits, 0, best, x, points), unit=about["unit"])
+    plausible = _plausible(search, fits, kept, x, points)
     found = match(model.term, e.term, limit.term)
-    reasons = _doubts(found, model, is_plausible, is_valid, limit)
-    expected = search.expected if search.expected is not None else search.constant
+    reasons = _doubts(found, model, any(m.term == e.term for m in plausible), is_valid, limit)
     return Verdict(
         match="undecided" if reasons else found,
         expectation=e,
@@ -315,18 +321,19 @@ def judge_samples(
         divergence=model.term.over(e.term).named(e.parameter),
         deviation=limit,
         plausible=plausible,
-        reference=_model(search, fits, 0, expected, samples.x, points)
-        if np.isfinite(fits.press[0, expected])
-        else None,
+        reference=_reference(search, fits, x, points),
         reasons=tuple(reasons),
         notes=(*e.notes, *_remarks(found, model, plausible, kept, tolerance)),
         test=kept.test,
-        aggregate=aggregate,
-        metric=metric,
-        unit=unit,
-        phase=phase,
-        samples=samples,
+        **about,
     )
+
+
+def _reference(search: _Search, fits: Fits, x: Floats, y: Floats) -> Model | None:
+    """Return the expectation's own fit, where it has one."""
+    if search.expected is None or not np.isfinite(fits.press[0, search.expected]):
+        return None
+    return _model(search, fits, 0, search.expected, x, y)
 
 
 def _plausible(search: _Search, fits: Fits, kept: Rejection, x: Floats, y: Floats) -> tuple[Model, ...]:

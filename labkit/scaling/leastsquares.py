@@ -100,8 +100,7 @@ def fit_all(values: Floats, y: Floats, counts: Floats | None = None) -> Fits:
 
 def _fit_batch(f: Floats, y: Floats, counts: Floats | None) -> Fits:
     """Fit in relative terms: 1 = c (1/y) + a (f/y), both columns scaled so that nothing overflows."""
-    n = y.shape[1]
-    root = np.sqrt(np.ones(n) if counts is None else counts)
+    root = np.sqrt(np.ones(y.shape[1]) if counts is None else counts)
     unit = 1.0 / y
     unit_scale = unit.max(axis=1)
     u = (unit / unit_scale[:, None])[:, None, :] * root

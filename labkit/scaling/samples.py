@@ -17,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 #: fewer values of the parameter cannot tell terms apart (Shudler et al., section 2.3)
 LEAST_VALUES = 5
 
+_LEAST = 1e-300  # below it relative errors lose their digits
+
 AGGREGATES: dict[str, Callable[[Floats], float]] = {
     "quartile": lambda v: float(np.percentile(v, 25)),
     "min": lambda v: float(v.min()),
@@ -92,6 +94,8 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         When shapes differ or a value is not a positive finite number.
     """
     try:
+        if np.iscomplexobj(x) or np.iscomplexobj(y):
+            raise TypeError("complex numbers have no order")
         xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"measurements must be numbers: {error}") from None
@@ -105,7 +109,7 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         xs = np.repeat(xs, ys.shape[1])
         ys = ys.ravel()
     for name, values in (("parameter", xs), ("measurement", ys)):
-        bad = ~(np.isfinite(values) & (values > 0))
+        bad = ~(np.isfinite(values) & (values > _LEAST))
         if bad.any():
             at = int(np.argmax(bad))
             raise DataError(

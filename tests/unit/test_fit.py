@@ -235,6 +235,8 @@ def test_own_and_strict_limits_are_named() -> None:
         ([1, 2, 3, 4, 5], [1, 2, float("nan"), 4, 5], "number 3 of 5"),
         ([-1, 2, 3, 4, 5], [1, 2, 3, 4, 5], "parameter"),
         (["a", 2], [1, 2], "numbers"),
+        ([1, 2, 3, 4, 5], [1j, 2, 3, 4, 5], "complex"),
+        ([1, 2, 3, 4, 5], [5e-324, 2, 3, 4, 5], "number 1 of 5"),
     ],
 )
 def test_refuses_unusable_data(x: list[object], y: list[object], word: str) -> None:
@@ -245,8 +247,10 @@ def test_refuses_unusable_data(x: list[object], y: list[object], word: str) -> N
 def test_refuses_unknown_names() -> None:
     with pytest.raises(DataError, match="aggregate 'best'"):
         lk.fit(P, P, aggregate="best")
-    with pytest.raises(ExpectationError, match="search space"):
-        lk.fit(P, P, space="small")
+    for space in ("small", 5, [1, 2], [("a", 2)]):
+        with pytest.raises(ExpectationError, match="search space"):
+            lk.fit(P, P, space=space)  # type: ignore[arg-type]
+    assert lk.fit(P, P, space=[(0, 1, 0), (0, 2, 0)]).term == (0, 1, 0)  # type: ignore[list-item]
 
 
 def test_aggregates_of_repetitions() -> None:
