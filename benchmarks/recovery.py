@@ -4,7 +4,7 @@ Each data set is c + a p^q log2(p)^r with q a positive multiple of 1/4 or 1/3 up
 6 or 7 powers of two from 4, 8, 16 or 32 ranks on, with 5 repetitions of multiplicative normal noise; c is 0
 to 100 times the growing part at the least p, in half of the sets 0.
 
-    python benchmarks/recovery.py [--sets 9000] [--seed 1]
+    python benchmarks/recovery.py [--sets 600] [--seed 1]
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def recover(data: list[Sample], space: str | None, shift: Term | None = None) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=9000)
+    parser.add_argument("--sets", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     settings: list[tuple[str, str | None, Term | None]] = [
