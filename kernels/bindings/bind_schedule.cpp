@@ -237,7 +237,7 @@ const Registration schedule_bindings(30, [](nb::module_& module) {
       .def_prop_ro("size", &Program::size);
   module.def("make_program", &make_program, nb::arg("schedule"), nb::arg("name"), nb::arg("layout"),
              nb::arg("names"), nb::arg("likes"), nb::arg("are_temporary"), nb::arg("block_counts"),
-             nb::arg("max_kept_entries") = std::size_t{1} << 19);
+             nb::arg("max_kept_entries") = std::size_t{1} << 18);
   module.def("simulate_schedule", &simulate, nb::arg("platform"), nb::arg("model"), nb::arg("program"),
              nb::arg("buffers"), nb::arg("start_s"), nb::arg("has_data"), nb::arg("reduction").none(),
              nb::arg("combine_s_per_byte"));

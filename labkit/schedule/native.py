@@ -44,7 +44,7 @@ class Simulated:
         return f"<Simulated: {self.makespan_s:.9g} s, {self.messages} messages, {self.bytes} bytes>"
 
 
-def program_of(schedule: Schedule, max_kept_entries: int = 1 << 19) -> Any:
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18) -> Any:
     """Return the schedule as the kernels' program; steps are generated when a rank gets there.
 
     Up to `max_kept_entries` operations stay in memory for the next call of the same program.
@@ -68,7 +68,7 @@ def program_of(schedule: Schedule, max_kept_entries: int = 1 << 19) -> Any:
     )
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
     """Return the kernels' program of a registered algorithm; the same object for the same arguments."""
     from labkit import registry
@@ -82,6 +82,7 @@ def simulate(
     model: str | None = None,
     *,
     n_bytes: int = 8,
+    element_bytes: int = 1,
     counts: Counts | None = None,
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
     combine_s_per_byte: float = 0.0,
@@ -97,6 +98,8 @@ def simulate(
         Network model; default: the platform's.
     n_bytes : int
         The message of a bcast, reduction or scan; one block of the other collectives.
+    element_bytes : int
+        What a block can hold a multiple of, where a message is cut into parts.
     counts : dict, optional
         For vector collectives, bytes: buffer name to an array with one row for each rank.
     start_s : array of float, shape (ranks,), optional
@@ -122,13 +125,16 @@ def simulate(
     >>> simulate(schedule, "star:64", "smpi", n_bytes=8).messages
     384
     """
-    if n_bytes < 0:
-        raise ScheduleError(f"n_bytes must be 0 or more, got {n_bytes}")
+    if n_bytes < 0 or element_bytes < 1 or n_bytes % element_bytes:
+        raise ScheduleError(
+            f"n_bytes must be 0 or a multiple of element_bytes={element_bytes}, got {n_bytes}"
+        )
     if schedule.problem.layout == "table":
         rows = [_table_row(schedule, rank, n_bytes, counts) for rank in range(schedule.size)]
         buffers = tuple(rows)
     else:
-        buffers = (tuple((None, 1, int(n_bytes), None, None) for _ in schedule.problem.shapes),)
+        size = (None, element_bytes, int(n_bytes) // element_bytes, None, None)
+        buffers = ((size,) * len(schedule.problem.shapes),)
     return _run(schedule, on, model, buffers, start_s, False, None, combine_s_per_byte)
 
 

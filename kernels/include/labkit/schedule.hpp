@@ -104,7 +104,7 @@ class Program {
   using Open = std::function<std::unique_ptr<StepSource>()>;
   /// Steps are kept for the next run as long as they have at most max_kept_entries in all.
   Program(std::string name, std::int32_t size, Layout layout, std::vector<BufferSpec> buffers, Open open,
-          std::size_t max_kept_entries = std::size_t{1} << 19);
+          std::size_t max_kept_entries = std::size_t{1} << 18);
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::int32_t size() const { return size_; }
   [[nodiscard]] Layout layout() const { return layout_; }
