@@ -133,6 +133,20 @@ def linear_alltoall(seed: int, p: int, size: int, is_late: bool) -> str:
     return text
 
 
+def late_exchange(seed: int, p: int) -> str:
+    """Rings of MPI_Sendrecv with random starts and sizes: its overhead delays its own receive."""
+    rng = random.Random(seed)
+    sizes = [_size(rng, 400_000) for _ in range(8)]
+    text = ""
+    for rank in range(p):
+        ops = []
+        for step, size in enumerate(sizes, 1):
+            to, source = (rank + step) % p, (rank - step) % p
+            ops.append(f"sleep {rng.randrange(1, 60_000)}; sendrecv {to} 0 {size} {source} 0 {size}; mark")
+        text += f"{rank}: {'; '.join(ops)}\n"
+    return text
+
+
 def collectives() -> Iterator[Case]:
     """Those whose equality with SimGrid is promised: its algorithms rdb, pair and binomial_tree."""
     for model in ("smpi", "lab"):
@@ -197,6 +211,8 @@ def mixes() -> Iterator[Case]:
     yield Case(
         "two-per-host-lab", 8, "star:4,cores=2,loopback_bw=6GBps,loopback_lat=100ns", "lab", program, {}, FINE
     )
+    for model in ("smpi", "lab"):
+        yield Case(f"exchange-late-{model}", 9, STAR.format(p=9), model, late_exchange(9, 9), {}, FINE)
     for model in ("cm02", "smpi"):
         for p in (3, 16):
             for is_late in (False, True):

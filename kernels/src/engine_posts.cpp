@@ -21,12 +21,15 @@ RequestId Engine::send(const SendPost& post) {
   }
   const Model& model = parts.model;
   const bool is_synchronous = post.mode == SendMode::synchronous;
-  const bool is_eager = !is_synchronous && post.bytes < model.eager_below_bytes;
-  const bool is_detached = !is_synchronous && (is_eager || post.mode == SendMode::buffered ||
+  const bool is_copy = post.mode == SendMode::copy;
+  const bool is_eager = !is_synchronous && !is_copy && post.bytes < model.eager_below_bytes;
+  const bool is_detached = !is_synchronous && (is_eager || is_copy || post.mode == SendMode::buffered ||
                                                post.bytes < model.detached_below_bytes);
   Parts::RankState& state = parts.rank(post.rank);
   // A blocking rendezvous send has no overhead of its own: its sender waits for the flow anyway.
-  if (!post.is_blocking) {
+  if (is_copy) {
+    // Nothing leaves the rank.
+  } else if (!post.is_blocking) {
     state.clock += model.isend_overhead.at(post.bytes);
   } else if (is_detached || is_synchronous) {
     state.clock += model.send_overhead.at(post.bytes);
@@ -42,6 +45,7 @@ RequestId Engine::send(const SendPost& post) {
   request.tag = post.tag;
   request.context = post.context;
   request.is_detached = is_detached;
+  request.is_copy = is_copy;
   request.is_eager = is_eager;
   request.wants_completed = post.wants_completed;
   return parts.post(index);
@@ -144,7 +148,7 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
   receive.source_tag = send.tag;
   receive.received_bytes = send.bytes;
   receive.is_truncated = send.bytes > receive.bytes;
-  receive.is_detached = send.is_detached;
+  receive.is_detached = send.is_detached && !send.is_copy;
   receive.sender_posted_s = send.posted_s;
   receive.partner = send_index;
   receive.state = RequestState::matched;
@@ -154,9 +158,9 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
     send.client->deliver(send, receive);
     send.has_snapshot = false;
   }
-  if (send.owner == send.peer && model.is_self_free) {
+  if (send.is_copy || (send.owner == send.peer && model.is_self_free)) {
     receive.start_s = queue.now();
-    recorder.count(send.bytes);
+    if (!send.is_copy) recorder.count(send.bytes);
     finish_pair(send_index, receive_index);
   } else if (!send.is_eager) {
     start_flow(receive_index, send_index, receive_index);

@@ -15,11 +15,8 @@ from labkit.sim import models
 
 FOLDER = Path(__file__).parent / "simgrid"
 #: Collectives have a test of their own, and the ping-pongs differ only in sizes.
-FILES = sorted(
-    path
-    for path in FOLDER.glob("*.json")
-    if path.stem.split("-")[0] in ("blocking", "posted", "any", "linear", "self", "zero", "two", "pairs", "exchange")
-)
+KINDS = {"blocking", "posted", "any", "linear", "self", "zero", "two", "pairs", "exchange"}
+FILES = sorted(path for path in FOLDER.glob("*.json") if path.stem.split("-")[0] in KINDS)
 
 
 class Interpreter:

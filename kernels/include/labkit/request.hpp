@@ -31,8 +31,9 @@ enum class RequestState : std::uint8_t {
 };
 
 /// `standard` decides by size. A detached or eager send completes at once for its owner; a
-/// synchronous or rendezvous send completes when its flow has ended.
-enum class SendMode : std::uint8_t { standard, synchronous, buffered };
+/// synchronous or rendezvous send completes when its flow has ended. `copy` is the send of an
+/// MPI_Sendrecv with oneself: no overhead, no transfer.
+enum class SendMode : std::uint8_t { standard, synchronous, buffered, copy };
 
 class Client;
 
@@ -61,6 +62,7 @@ struct alignas(64) Request {
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::free;
   bool is_detached : 1 = false;    ///< send: the owner went on. receive: its sender did
+  bool is_copy : 1 = false;        ///< send: mode copy
   bool is_eager : 1 = false;       ///< send: the flow starts without waiting for the receive
   bool has_arrived : 1 = false;    ///< eager send: the flow has ended
   bool is_held : 1 = false;        ///< the owner still has the handle
