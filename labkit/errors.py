@@ -55,7 +55,7 @@ class ScheduleError(LabkitError):
     """A schedule that is malformed, or that does not do what its collective promises."""
 
 
-class UnsupportedError(LabkitError):
+class UnsupportedError(LabkitError, NotImplementedError):
     """A name of MPI that labkit does not simulate (yet)."""
 
 

@@ -32,9 +32,8 @@ void CollectiveTable::leave(const CollectiveKey& key) {
   open_.erase(found);
 }
 
-const Collective* CollectiveTable::find(const CollectiveKey& key) const {
-  const auto found = open_.find(key);
-  return found == open_.end() ? nullptr : found->second.call.get();
+std::shared_ptr<const Collective> CollectiveTable::find(const CollectiveKey& key) const {
+  return open_.at(key).call;
 }
 
 bool Hub::run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
@@ -45,9 +44,10 @@ bool Hub::run_collective(const CollectiveKey& key, const CollectiveCall& what, s
     is_through = collectives_.open(*this, key, what)->enter(rank, std::move(buffers));
   }
   if (!is_through && !block({name, kProcNull, kAnyTag, 0})) return false;
-  const Collective* call = collectives_.find(key);
-  const std::string fault = call == nullptr ? std::string() : call->fault(rank);
+  const std::shared_ptr<const Collective> call = collectives_.find(key);
+  const std::string fault = call->fault(rank);
   collectives_.leave(key);
+  call->rethrow(rank);
   if (fault.empty()) return true;
   raise_mpi(kErrTruncate, "%s: %s", name, fault.c_str());
   return false;

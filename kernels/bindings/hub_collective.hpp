@@ -33,7 +33,8 @@ class CollectiveTable {
   std::shared_ptr<Collective> open(Hub& hub, const CollectiveKey& key, const CollectiveCall& what);
   /// One more rank is through; the last one ends the call.
   void leave(const CollectiveKey& key);
-  [[nodiscard]] const Collective* find(const CollectiveKey& key) const;
+  /// A call that the rank is in.
+  [[nodiscard]] std::shared_ptr<const Collective> find(const CollectiveKey& key) const;
 
  private:
   struct Entry {

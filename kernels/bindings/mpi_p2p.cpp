@@ -40,15 +40,14 @@ PyObject* send_method(PyObject* self, Args args, Py_ssize_t count, PyObject* kwn
   try {
     CommObject* comm = comm_of(self);
     Posted posted;
-    if (!post_send(hub, comm, values[0], values[1], values[2], kind.mode, kind.is_object, kind.is_blocking, posted)) {
-      return nullptr;
-    }
+    if (!prepare_send(hub, comm, values[0], values[1], values[2], kind.is_object, posted)) return nullptr;
+    post_send(hub, comm, kind.mode, kind.is_blocking, posted);
     if (!kind.is_blocking) {
       return make_request(comm, hub, posted, RequestUse::send);
     }
     if (posted.is_no_proc) Py_RETURN_NONE;
     if (!hub->engine().wait(hub->current(), posted.id) &&
-        !hub->block({kind.name, posted.peer, shown_tag(values[2], 0), 0})) {
+        !hub->block({kind.name, posted.peer, posted.tag, 0})) {
       return nullptr;
     }
     hub->engine().release(posted.id);
@@ -74,13 +73,14 @@ PyObject* receive_method(PyObject* self, Args args, Py_ssize_t count, PyObject* 
   try {
     CommObject* comm = comm_of(self);
     Posted posted;
-    if (!post_receive(hub, comm, values[0], values[1], values[2], is_object, true, posted)) return nullptr;
+    if (!prepare_receive(hub, comm, values[0], values[1], values[2], is_object, true, posted)) return nullptr;
+    post_receive(hub, comm, posted);
     if (posted.is_no_proc) {
       fill_no_proc(status);
       Py_RETURN_NONE;
     }
     if (!hub->engine().wait(hub->current(), posted.id) &&
-        !hub->block({name, posted.peer, shown_tag(values[2], kAnyTag), 0})) {
+        !hub->block({name, posted.peer, posted.tag, 0})) {
       return nullptr;
     }
     return finish_receive(hub, comm, posted.id, posted.payload, is_object, status);
@@ -99,7 +99,8 @@ PyObject* ireceive_method(PyObject* self, Args args, Py_ssize_t count, PyObject*
   try {
     Posted posted;
     CommObject* comm = comm_of(self);
-    if (!post_receive(hub, comm, values[0], values[1], values[2], is_object, false, posted)) return nullptr;
+    if (!prepare_receive(hub, comm, values[0], values[1], values[2], is_object, false, posted)) return nullptr;
+    post_receive(hub, comm, posted);
     const RequestUse use = is_object ? RequestUse::object_receive : RequestUse::receive;
     return make_request(comm, hub, posted, use);
   } catch (const std::exception& error) {
@@ -113,20 +114,18 @@ PyObject* exchange(Hub* hub, CommObject* comm, const char* name, PyObject* data,
                    PyObject* buffer, PyObject* source, PyObject* recvtag, bool is_object, StatusObject* status) {
   Posted received;
   Posted sent;
-  // The send goes first, as in SMPI: its overhead delays the receive. With oneself it is a copy and costs nothing.
-  int to = kProcNull;
-  int from = kProcNull;
-  if (!take_int(dest, "dest", 0, to) || !take_int(source, "source", kAnySource, from)) return nullptr;
-  if (!check_comm(comm, hub)) return nullptr;
-  const SendMode mode = to == from && to == comm_rank(comm, hub) ? SendMode::copy : SendMode::standard;
-  if (!post_send(hub, comm, data, dest, sendtag, mode, is_object, false, sent)) return nullptr;
-  if (!post_receive(hub, comm, buffer, source, recvtag, is_object, true, received)) {
-    if (!sent.is_no_proc) hub->engine().release(sent.id);
+  if (!prepare_receive(hub, comm, buffer, source, recvtag, is_object, true, received)) return nullptr;
+  if (!prepare_send(hub, comm, data, dest, sendtag, is_object, sent)) {
+    hub->payloads().give(received.payload);
     return nullptr;
   }
+  // The send goes first, as in SMPI: its overhead delays the receive. With oneself it is a copy and costs nothing.
+  const bool is_own = !sent.is_no_proc && sent.peer == hub->current() && received.peer == sent.peer;
+  post_send(hub, comm, is_own ? SendMode::copy : SendMode::standard, false, sent);
+  post_receive(hub, comm, received);
   const std::array ids = {received.id, sent.id};
   const Rank peer = received.is_no_proc ? kProcNull : received.peer;
-  if (!hub->engine().wait_all(hub->current(), ids) && !hub->block({name, peer, shown_tag(recvtag, kAnyTag), 0})) {
+  if (!hub->engine().wait_all(hub->current(), ids) && !hub->block({name, peer, received.tag, 0})) {
     return nullptr;
   }
   if (!sent.is_no_proc) hub->engine().release(sent.id);

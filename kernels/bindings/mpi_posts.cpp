@@ -1,5 +1,7 @@
 #include "mpi_posts.hpp"
 
+#include <utility>
+
 #include "python_side.hpp"
 
 namespace labkit::bindings {
@@ -9,6 +11,7 @@ namespace {
 bool object_capacity(PyObject* buffer, bool is_blocking, std::uint64_t& capacity) {
   capacity = is_blocking ? ~0ULL : 32768;
   if (buffer == nullptr || buffer == Py_None) return true;
+  if (is_blocking && PyErr_WarnEx(PyExc_UserWarning, "the 'buf' argument is deprecated", 1) < 0) return false;
   if (PyIndex_Check(buffer)) {
     const Py_ssize_t bytes = PyNumber_AsSsize_t(buffer, PyExc_OverflowError);
     if (bytes < 0 && PyErr_Occurred() != nullptr) return false;
@@ -32,31 +35,31 @@ bool take_tag(PyObject* value, int otherwise, bool may_be_any, int& tag) {
   return false;
 }
 
-bool post_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, PyObject* tag_value, SendMode mode,
-               bool is_object, bool is_blocking, Posted& out) {
+bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, PyObject* tag, bool is_object,
+                  Posted& out) {
   int rank = 0;
-  int tag = 0;
-  if (!take_int(dest, "dest", 0, rank) || !take_tag(tag_value, 0, false, tag)) return false;
+  if (!take_int(dest, "dest", 0, rank) || !take_tag(tag, 0, false, out.tag)) return false;
   out.is_no_proc = rank == kProcNull;
   if (out.is_no_proc) return check_comm(comm, hub);
   if (!to_world(comm, hub, rank, "dest", out.peer)) return false;
   PyObject* bytes = nullptr;
   if (is_object && (bytes = pickle_dumps(data)) == nullptr) return false;
-  Payload* payload = hub->payloads().take();
-  bool is_good = true;
+  out.payload = hub->payloads().take();
   if (is_object) {
-    hold_bytes(bytes, *payload);
+    hold_bytes(bytes, *out.payload);
     Py_DECREF(bytes);
-  } else {
-    is_good = pin_buffer(data, false, *payload);
+    return true;
   }
-  if (!is_good) {
-    hub->payloads().give(payload);
-    return false;
-  }
-  SendPost post{hub->current(), out.peer, tag, comm->context, payload->bytes, payload, hub, mode, is_blocking, false};
-  out.id = hub->engine().send(post);
-  return true;
+  if (pin_buffer(data, false, *out.payload)) return true;
+  hub->payloads().give(std::exchange(out.payload, nullptr));
+  return false;
+}
+
+void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out) {
+  if (out.is_no_proc) return;
+  Payload* payload = std::exchange(out.payload, nullptr);  // the engine's from now on
+  out.id = hub->engine().send({hub->current(), out.peer, out.tag, comm->context, payload->bytes, payload, hub, mode,
+                               is_blocking, false});
 }
 
 bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out) {
@@ -68,27 +71,23 @@ bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out) {
   return out.is_no_proc || rank == kAnySource || to_world(comm, hub, rank, "source", out.peer);
 }
 
-bool post_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag_value, bool is_object,
-                  bool is_blocking, Posted& out) {
-  int tag = 0;
-  if (!take_tag(tag_value, kAnyTag, true, tag) || !take_peer(hub, comm, source, out)) return false;
+bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
+                     bool is_blocking, Posted& out) {
+  if (!take_tag(tag, kAnyTag, true, out.tag) || !take_peer(hub, comm, source, out)) return false;
   if (out.is_no_proc) return true;
-  Payload* payload = hub->payloads().take();
-  payload->is_object = is_object;
-  if (!(is_object ? object_capacity(buffer, is_blocking, payload->bytes) : pin_buffer(buffer, true, *payload))) {
-    hub->payloads().give(payload);
-    return false;
+  out.payload = hub->payloads().take();
+  out.payload->is_object = is_object;
+  if (is_object ? object_capacity(buffer, is_blocking, out.payload->bytes) : pin_buffer(buffer, true, *out.payload)) {
+    return true;
   }
-  out.payload = payload;
-  out.id = hub->engine().receive(
-      {hub->current(), out.peer, tag, comm->context, payload->bytes, payload, hub, false});
-  return true;
+  hub->payloads().give(std::exchange(out.payload, nullptr));
+  return false;
 }
 
-int shown_tag(PyObject* tag, int otherwise) {
-  int value = otherwise;
-  if (!take_int(tag, "tag", otherwise, value)) PyErr_Clear();
-  return value;
+void post_receive(Hub* hub, CommObject* comm, Posted& out) {
+  if (out.is_no_proc) return;
+  out.id = hub->engine().receive(
+      {hub->current(), out.peer, out.tag, comm->context, out.payload->bytes, out.payload, hub, false});
 }
 
 PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, RequestUse use) {

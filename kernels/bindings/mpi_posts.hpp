@@ -9,27 +9,29 @@
 
 namespace labkit::bindings {
 
-/// One send or receive as the program asked for it, posted.
+/// One send or receive: prepared from the program's arguments, then posted.
 struct Posted {
   RequestId id;
-  Payload* payload = nullptr;  ///< receives only: a send's belongs to the engine once posted
+  Payload* payload = nullptr;  ///< a send's belongs to the engine once posted
   Rank peer = 0;               ///< world rank
-  bool is_no_proc = false;     ///< PROC_NULL: nothing was posted
+  int tag = 0;
+  bool is_no_proc = false;     ///< PROC_NULL: nothing is posted
 };
 
-/// Each sets a Python error and returns false for arguments that MPI refuses.
+/// Each sets a Python error and returns false for arguments that MPI refuses. Nothing is posted yet, so
+/// that a call of two messages posts both or none.
 bool take_tag(PyObject* value, int otherwise, bool may_be_any, int& tag);
 bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out);
-bool post_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, PyObject* tag, SendMode mode,
-               bool is_object, bool is_blocking, Posted& out);
-bool post_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
-                  bool is_blocking, Posted& out);
+bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, PyObject* tag, bool is_object,
+                  Posted& out);
+bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
+                     bool is_blocking, Posted& out);
+
+void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out);
+void post_receive(Hub* hub, CommObject* comm, Posted& out);
 
 /// The handle of a non-blocking call.
 PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, RequestUse use);
-
-/// A tag as reports show it.
-int shown_tag(PyObject* tag, int otherwise);
 
 inline CommObject* comm_of(PyObject* self) { return reinterpret_cast<CommObject*>(self); }
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.datatypes import DATATYPES, Datatype, find_format, lookup
+from labkit.comm.special import BOTTOM
 
 __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector"]
 
@@ -107,7 +108,7 @@ def _unpack(message: Any, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
 
 
 def _basic(buffer: Any, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
-    if buffer is None:
+    if buffer is None or buffer is BOTTOM:
         return _NOTHING, lookup(datatype) if datatype is not None else DATATYPES["BYTE"]
     memory, code = _memory(buffer, is_writable)
     return memory, lookup(datatype) if datatype is not None else find_format(code)
@@ -149,6 +150,8 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
     if first < 0:
         raise ValueError(f"message: negative displacement {first}")
     offset = first * kind.extent
+    if first and kind.extent == 0:
+        raise ValueError("message: cannot handle displacement, datatype is null")
     if offset > memory.nbytes:
         raise ValueError(
             f"message: displacement {first} out of bounds, number of datatype entries "
@@ -167,7 +170,7 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
     number = operator.index(count)
     if number < 0:
         raise ValueError(f"message: negative count {number}")
-    if number and buffer is None:
+    if number and (buffer is None or buffer is BOTTOM):
         raise ValueError(f"message: buffer is None but count is {number}")
     _check_room(memory, offset + number * max(blocks, 1) * kind.extent, number, kind)
     return Simple(memory, offset, number, kind)

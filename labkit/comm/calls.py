@@ -20,6 +20,7 @@ class _Call:
     members: list[int]
     arrived: set[int] = field(default_factory=set)
     program: Any = None
+    made: dict[int, Any] = field(default_factory=dict)
     element_bytes: int = 1
 
 

@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.constants import TAG_UB
-from labkit.comm.handles import MODULE_NAME, refuse
+from labkit.comm.handles import MODULE_NAME, Handle
 
-__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]
+__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(_kernels.CommBase):
+class Comm(Handle, _kernels.CommBase):
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes
@@ -23,26 +23,21 @@ class Comm(_kernels.CommBase):
 
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        raise refuse(f"MPI.{type(self).__name__}", name, names.COMM)
+    _known = names.COMM
 
     def __repr__(self) -> str:
-        constant = _constant_of(self)
+        constant = constant_of(self)
         return f"labkit.MPI.{constant}" if constant else f"<labkit.MPI.{type(self).__name__} of {self.size} ranks>"
 
     def __reduce__(self) -> Any:
-        constant = _constant_of(self)
+        constant = constant_of(self)
         if constant is None:
             raise TypeError("cannot pickle a communicator that the program made itself")
         return constant
 
-    def __getnewargs_ex__(self) -> Any:
-        return (), {}
-
     def Get_name(self) -> str:
         """Name of the communicator."""
-        return f"MPI_{_constant_of(self) or 'COMM'}"
+        return f"MPI_{constant_of(self) or 'COMM'}"
 
     name = property(Get_name, doc="Name of the communicator.")
 
@@ -69,7 +64,8 @@ class Comm(_kernels.CommBase):
         abort(errorcode)
 
 
-def _constant_of(comm: Comm) -> str | None:
+def constant_of(comm: Any) -> str | None:
+    """Name of a communicator that the module has, None of any other."""
     module = sys.modules[__name__]
     for name in ("COMM_WORLD", "COMM_SELF", "COMM_NULL"):
         if getattr(module, name, None) == comm:
@@ -78,11 +74,12 @@ def _constant_of(comm: Comm) -> str | None:
 
 
 from labkit.comm.collectives import BufferCollectives  # noqa: E402
+from labkit.comm.making import CommunicatorMaking  # noqa: E402
 from labkit.comm.native import arrive  # noqa: E402
 from labkit.comm.objects import ObjectCollectives  # noqa: E402
 
 
-class Intracomm(BufferCollectives, ObjectCollectives, Comm):
+class Intracomm(BufferCollectives, ObjectCollectives, CommunicatorMaking, Comm):
     """A communicator of one group."""
 
     __module__ = MODULE_NAME

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from labkit.comm import names
-from labkit.comm.handles import MODULE_NAME, Named, refuse
+from labkit.comm.handles import MODULE_NAME, Named
 from labkit.errors import UnsupportedError
 
 __all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "find_format", "lookup"]
@@ -56,6 +56,7 @@ class Datatype(Named):
 
     __slots__ = ("_char", "_constant", "_name", "code", "dtype")
     __module__ = MODULE_NAME
+    _known = names.DATATYPE
 
     def __new__(cls, datatype: Datatype | None = None) -> Datatype:
         if datatype is None:
@@ -78,9 +79,6 @@ class Datatype(Named):
 
     def __bool__(self) -> bool:
         return self is not DATATYPE_NULL
-
-    def __getattr__(self, name: str) -> Any:
-        raise refuse("MPI.Datatype", name, names.DATATYPE)
 
     def Get_size(self) -> int:
         """Bytes of data in one element."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from labkit.errors import UnsupportedError
 
-__all__ = ["MODULE_NAME", "Named", "public", "refuse"]
+__all__ = ["MODULE_NAME", "Handle", "HandleType", "Named", "public", "refuse"]
 
 #: where everything is found again when unpickled: see labkit/MPI.py
 MODULE_NAME = "labkit.MPI"
@@ -37,12 +37,35 @@ def refuse(owner: str, name: str, known: frozenset[str]) -> Exception:
     return AttributeError(f"{owner} has no attribute {name!r}")
 
 
-class Named:
+class HandleType(type):
+    """Class of the module's classes: says which of mpi4py's names are not built yet."""
+
+    _known: frozenset[str] = frozenset()
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise refuse(f"MPI.{cls.__name__}", name, cls._known)
+
+
+class Handle(metaclass=HandleType):
+    """Mixin of the module's classes: the same for their instances."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as mpi4py's handles
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise refuse(f"MPI.{type(self).__name__}", name, type(self)._known)
+
+
+class Named(Handle):
     """Mixin of the module's constant objects: they compare by identity and pickle by name."""
 
     __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
     _constant: str | None
-    __hash__ = None  # type: ignore[assignment]  # as mpi4py's handles
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)) and not isinstance(self, type(other)):

@@ -13,7 +13,7 @@ from labkit.comm.exceptions import make_outside
 from labkit.errors import ScheduleError
 from labkit.schedule.native import program
 
-__all__ = ["ANYTHING", "Bound", "Call", "arrive", "check_choice", "leave", "perform"]
+__all__ = ["ANYTHING", "Bound", "Call", "arrive", "arrive_shared", "check_choice", "leave", "perform"]
 
 
 class Bound(NamedTuple):
@@ -102,6 +102,12 @@ def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
     """
     number: int = _calls(name).arrive(comm, name, facts)[0]
     return number
+
+
+def arrive_shared(comm: Any, name: str, facts: dict[str, Any]) -> tuple[Any, Any]:
+    """Do as `arrive`, and return the run's calls and what the ranks share about this one."""
+    calls = _calls(name)
+    return calls, calls.arrive(comm, name, facts)[1]
 
 
 def leave(name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.comm import names
-from labkit.comm.handles import MODULE_NAME, Named, refuse
+from labkit.comm.handles import MODULE_NAME, Named
 
 __all__ = ["OPERATORS", "Op"]
 
@@ -52,6 +52,7 @@ class Op(Named):
 
     __slots__ = ("_constant", "_function", "_is_commutative")
     __module__ = MODULE_NAME
+    _known = names.OP
 
     def __new__(cls, op: Op | None = None) -> Op:
         if op is None:
@@ -83,9 +84,7 @@ class Op(Named):
 
     def __call__(self, x: Any, y: Any) -> Any:
         if self._function is None:
-            from labkit.comm.exceptions import Exception as MPIException
-
-            raise MPIException(10, "OP_NULL cannot be applied")
+            raise ValueError("cannot apply OP_NULL")
         if self._constant is None:
             return self._function(x, y, None)  # type: ignore[call-arg]
         return self._function(x, y)
@@ -93,11 +92,13 @@ class Op(Named):
     def __repr__(self) -> str:
         return f"labkit.MPI.{self._constant or 'Op'}"
 
+    def __reduce__(self) -> Any:
+        if self._constant is not None:
+            return self._constant
+        return type(self).Create, (self._function, self._is_commutative)
+
     def __bool__(self) -> bool:
         return self._function is not None
-
-    def __getattr__(self, name: str) -> Any:
-        raise refuse("MPI.Op", name, names.OP)
 
     def Is_commutative(self) -> bool:
         """Whether the order of the operands may be changed."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from labkit.comm.handles import MODULE_NAME
 
-__all__ = ["IN_PLACE", "SPECIAL", "InPlaceType", "is_in_place"]
+__all__ = ["BOTTOM", "IN_PLACE", "SPECIAL", "BottomType", "InPlaceType", "is_in_place"]
 
 
 class InPlaceType(int):
@@ -35,4 +35,26 @@ def is_in_place(message: Any) -> bool:
     return message is IN_PLACE or message is None
 
 
-SPECIAL: dict[str, Any] = {"IN_PLACE": IN_PLACE, "InPlaceType": InPlaceType}
+class BottomType(int):
+    """Type of BOTTOM."""
+
+    __module__ = MODULE_NAME
+
+    def __new__(cls) -> BottomType:
+        return super().__new__(cls, 0)
+
+    def __repr__(self) -> str:
+        return "labkit.MPI.BOTTOM"
+
+    def __reduce__(self) -> Any:
+        return "BOTTOM"
+
+
+BOTTOM = BottomType()
+
+SPECIAL: dict[str, Any] = {
+    "BOTTOM": BOTTOM,
+    "BottomType": BottomType,
+    "IN_PLACE": IN_PLACE,
+    "InPlaceType": InPlaceType,
+}

@@ -10,14 +10,14 @@ from labkit.comm import names
 from labkit.comm.constants import UNDEFINED
 from labkit.comm.datatypes import DATATYPES, Datatype, lookup
 from labkit.comm.exceptions import Exception as MPIException
-from labkit.comm.handles import MODULE_NAME, refuse
+from labkit.comm.handles import MODULE_NAME, Handle
 
 __all__ = ["MESSAGE_NO_PROC", "MESSAGE_NULL", "REQUEST_NULL", "Message", "Request", "Status"]
 
 _BYTE = DATATYPES["BYTE"]
 
 
-class Status(_kernels.StatusBase):
+class Status(Handle, _kernels.StatusBase):
     """What a receive or probe learnt about its message.
 
     Attributes
@@ -28,8 +28,7 @@ class Status(_kernels.StatusBase):
     __slots__ = ()
     __module__ = MODULE_NAME
 
-    def __getattr__(self, name: str) -> Any:
-        raise refuse("MPI.Status", name, names.STATUS)
+    _known = names.STATUS
 
     def Get_source(self) -> int:
         """Rank the message came from."""
@@ -91,15 +90,14 @@ class Status(_kernels.StatusBase):
         self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
 
 
-class Request(_kernels.RequestBase):
+class Request(Handle, _kernels.RequestBase):
     """A communication under way; ``wait`` and ``test`` give objects, ``Wait`` and ``Test`` flags."""
 
     __slots__ = ("__weakref__",)
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
 
-    def __getattr__(self, name: str) -> Any:
-        raise refuse("MPI.Request", name, names.REQUEST)
+    _known = names.REQUEST
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Request):
@@ -264,7 +262,7 @@ def _place(statuses: list[Status] | None, count: int) -> list[Any]:
         return [None] * count
     if isinstance(statuses, list):
         statuses += [Status() for _ in range(count - len(statuses))]
-    return list(statuses)
+    return [*statuses, *[None] * (count - len(statuses))]
 
 
 def _collect(requests: Sequence[Request], chosen: list[int], statuses: list[Any], charged: set[int]) -> list[Any]:
@@ -297,7 +295,7 @@ def _finish_some(
     return chosen, _collect(requests, chosen, places, {first})
 
 
-class Message(_kernels.MessageBase):
+class Message(Handle, _kernels.MessageBase):
     """A message that a matched probe took out of the queue."""
 
     __slots__ = ()

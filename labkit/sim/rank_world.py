@@ -68,6 +68,33 @@ class OwnModules:
             sys.modules[name] = _Stand(name, self)
 
 
+    def install(self) -> None:
+        """Let installed code that imports by name (unittest, importlib) find the running rank's own modules."""
+        shared_import, shared_import_module = builtins.__import__, importlib.import_module
+
+        def import_(
+            name: str,
+            globals: Mapping[str, Any] | None = None,
+            locals: Mapping[str, Any] | None = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> ModuleType:
+            world = self.current() if level == 0 else None
+            if world is not None and self.is_own(name.partition(".")[0]):
+                return world.import_module(name, globals, locals, fromlist)
+            return shared_import(name, globals, locals, fromlist or (), level)
+
+        def import_module(name: str, package: str | None = None) -> ModuleType:
+            full = importlib.util.resolve_name(name, package) if name.startswith(".") else name
+            world = self.current()
+            if world is not None and self.is_own(full.partition(".")[0]):
+                return world.load(full)
+            return shared_import_module(name, package)
+
+        builtins.__import__ = import_
+        importlib.import_module = import_module
+
+
 class _Stand(ModuleType):
     """A module whose every attribute is that of the running rank's own module of the same name."""
 
@@ -146,7 +173,7 @@ class RankWorld:
         if name in self._modules:
             return self._modules[name]
         parent, _, child = name.rpartition(".")
-        folders = self.load(parent).__path__ if parent else [self._own.directory]
+        folders = getattr(self.load(parent), "__path__", ()) if parent else [self._own.directory]
         spec = self._own.find(name, folders)
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)

@@ -32,7 +32,7 @@ def run_simulated(
     trace: bool = False,
     timeout_s: float | None = 60.0,
     seed: int = 0,
-    isolate: bool = True,
+    isolate: bool | None = True,
     coll: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Run:
@@ -55,8 +55,9 @@ def run_simulated(
         Limit of host time in seconds.
     seed : int
         Seeds the ranks' global random generators.
-    isolate : bool
-        Give each rank its own copy of globals, closure and arguments; without it ranks share them.
+    isolate : bool or None
+        Give each rank its own copy of globals, closure and arguments; without it ranks share them. None: the
+        caller sees to it.
     coll : mapping, optional
         Collective's name to algorithm's name.
     **options
@@ -90,14 +91,15 @@ def _run_program(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     seed: int,
-    isolate: bool,
+    isolate: bool | None,
     notes: list[str],
 ) -> None:
     """Run, with or without isolation; results go into the simulation."""
     comm = context.mpi_module().COMM_WORLD
     random = RankRandom(simulation.ranks, seed)
     if not isolate:
-        notes.append("ranks shared their globals, closure and arguments (isolate=False)")
+        if isolate is False:
+            notes.append("ranks shared their globals, closure and arguments (isolate=False)")
         with random:
             simulation.run(lambda rank: program(comm, *args, **kwargs))
         return

@@ -54,6 +54,7 @@ def _simulate(request: dict[str, Any]) -> Any:
     _simulate_clocks()
     worlds: list[RankWorld] = []
     own = OwnModules(directory, lambda: _running(worlds))
+    own.install()
     code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
     worlds.extend(RankWorld(own, path) for _ in range(ranks))
 
@@ -61,7 +62,7 @@ def _simulate(request: dict[str, Any]) -> Any:
         exec(code, vars(worlds[comm.rank].main))
 
     program.__name__ = program.__qualname__ = Path(path).name
-    return run_simulated(program, ranks, isolate=False, **request["how"])
+    return run_simulated(program, ranks, isolate=None, **request["how"])
 
 
 def _running(worlds: list[RankWorld]) -> RankWorld | None:
