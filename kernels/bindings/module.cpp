@@ -29,6 +29,8 @@ void Registration::bind_all(nb::module_& module) {
 }  // namespace labkit::bindings
 
 NB_MODULE(_kernels, module) {
+  // At exit the interpreter drops modules, caches and tracebacks in no order that lets everything go.
+  nb::set_leak_warnings(false);
   module.doc() = "labkit's compiled core: the simulation engine and the node-local kernels";
   labkit::bindings::Registration::bind_all(module);
 }
