@@ -11,8 +11,8 @@ from functools import lru_cache
 
 __all__ = ["is_installed", "names_used"]
 
-#: names with which code can reach any global
-_REACHES_ALL = frozenset({"globals", "eval", "exec", "locals", "vars", "__import__"})
+#: names with which code can reach any global; not locals(), which pytest writes into every assert
+_REACHES_ALL = frozenset({"globals", "eval", "exec", "vars", "__import__"})
 
 
 def names_used(code: types.CodeType) -> frozenset[str] | None:

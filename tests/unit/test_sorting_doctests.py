@@ -1,0 +1,22 @@
+"""The examples in the documentation do what they say (modules by their canonical names)."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "labkit.algorithms.sorting.sample_sort",
+    "labkit.datasets.inputs",
+    "labkit.local.codes",
+    "labkit.testing.checker",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    outcome = doctest.testmod(importlib.import_module(name))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
