@@ -160,6 +160,11 @@ class _Child:
                 f"MPI library of mpi4py ({_library(MPI)}) do not belong together"
             )
         self.rank = world.rank
+        if self.header.get("kind") == "function":
+            from labkit.run.mpi_messages import dumps
+
+            mine: Any = MPI.pickle  # initialised anew: that is how mpi4py has its pickling changed
+            mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
         self.note_shared_files()
         faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
+import io
 import linecache
 import os
 import sys
@@ -51,7 +53,7 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     """
     with _homeless_modules_by_value():
         try:
-            return cloudpickle.dumps((program, tuple(args), dict(kwargs)))  # type: ignore[no-any-return]
+            return _dumps((program, tuple(args), dict(kwargs)))
         except Exception as error:  # pickling runs foreign code: anything may be raised
             where = _unpicklable(program, args, kwargs)
             raise ProgramError(
@@ -78,6 +80,21 @@ def unwritten_sources() -> dict[str, str]:
             break
         sources[name] = "".join(entry[2])
     return sources
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles modules of a special kind by name as well: cloudpickle knows plain ones only."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, ModuleType) and type(thing) is not ModuleType:
+            return importlib.import_module, (thing.__name__,)
+        return super().reducer_override(thing)
+
+
+def _dumps(thing: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file).dump(thing)
+    return file.getvalue()
 
 
 @contextlib.contextmanager
@@ -154,7 +171,7 @@ def _unpicklable(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         candidates += [(f"the global {name!r}", value) for name, value in used.globals.items()]
     for name, value in candidates:
         try:
-            cloudpickle.dumps(value)
+            _dumps(value)
         except Exception:
             return f"{name} (a {type(value).__name__})"
     return None

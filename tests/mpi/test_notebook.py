@@ -72,7 +72,7 @@ def test_cells_run_on_real_ranks_and_an_interrupt_ends_them(kernel):
     assert "return 1 / 0  # in this cell" in error
     text, error = execute(
         client,
-        "def waits(comm):\n    comm.recv()  # for ever\n\nlk.run(waits, 1, 'mpi', timeout_s=1)",
+        "def waits(comm):\n    comm.recv()  # for ever\n\nlk.run(waits, 1, 'mpi', timeout_s=5)",
     )
     assert "TimeLimitError" in error
     assert "# for ever" in error

@@ -100,3 +100,40 @@ def test_source_lines_of_a_notebook_cell_are_in_the_traceback():
     finally:
         del linecache.cache[name]
     assert "return 1 / 0  # in a cell" in caught.value.traceback
+
+
+def test_labkit_mpi_is_the_ranks_own_wherever_it_was_caught():
+    from labkit import MPI, phase
+
+    operation = MPI.SUM
+    kind = MPI.Status
+
+    def program(comm, op, *, source=MPI.ANY_SOURCE):
+        import mpi4py.MPI
+
+        with phase("checks"):
+            same = [
+                MPI is mpi4py.MPI,
+                operation is mpi4py.MPI.SUM,
+                op is mpi4py.MPI.MAX,
+                kind is mpi4py.MPI.Status,
+            ]
+        same.append(comm is mpi4py.MPI.COMM_WORLD)
+        status = kind()
+        request = comm.isend("x", comm.rank)
+        comm.recv(source=source, status=status)
+        request.wait()
+        return same, comm.allreduce(1, op=operation), comm.allreduce(comm.rank, op=op), status.source
+
+    run = lk.run(program, 2, "mpi", args=(MPI.MAX,))
+    assert run.results == [([True] * 5, 2, 1, rank) for rank in range(2)]
+    assert run.phases["phase"].tolist() == ["checks"] * 2
+
+
+def test_callable_module_travels():
+    from labkit import run
+
+    def program(comm):
+        return run.__name__
+
+    assert run(program, 1, "mpi").results == ["labkit.run"]

@@ -1,0 +1,48 @@
+"""Messages of real ranks that hold a notebook's own classes and functions.
+
+mpi4py pickles by name. A class of a notebook lives in its ``__main__``, which no rank has: it came here by
+value, and has to go on by value. In a plain script the same program works, and so it has to work here.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from types import FunctionType
+from typing import Any
+
+import cloudpickle
+
+__all__ = ["dumps"]
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Takes by value what a script could pickle by name: classes and functions of a module's top level."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, type | FunctionType) and "<" in thing.__qualname__:
+            return NotImplemented  # defined inside a function, or a lambda: pickle refuses those everywhere
+        return super().reducer_override(thing)
+
+
+def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
+    """Pickle a message, by name where that is possible.
+
+    Parameters
+    ----------
+    thing : object
+        What is sent.
+    protocol, buffer_callback
+        As for `pickle.dumps`.
+
+    Returns
+    -------
+    bytes
+        For `pickle.loads`.
+    """
+    try:
+        return pickle.dumps(thing, protocol, buffer_callback=buffer_callback)
+    except (pickle.PicklingError, AttributeError):
+        file = io.BytesIO()
+        _Pickler(file, protocol, buffer_callback).dump(thing)
+        return file.getvalue()
