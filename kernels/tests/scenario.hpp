@@ -149,4 +149,25 @@ class Scenario {
   std::vector<std::size_t> next_;
 };
 
+// Posts for steps written out by hand.
+
+inline RequestId post_receive(Scenario& s, Rank rank, Rank source, std::int32_t tag = kAnyTag) {
+  ReceivePost post;
+  post.rank = rank;
+  post.source = source;
+  post.tag = tag;
+  post.capacity_bytes = 1 << 20;
+  return s.engine.receive(post);
+}
+
+inline RequestId post_send(Scenario& s, Rank rank, Rank dest, std::uint64_t bytes,
+                           std::int32_t tag = 0) {
+  SendPost post;
+  post.rank = rank;
+  post.dest = dest;
+  post.bytes = bytes;
+  post.tag = tag;
+  return s.engine.send(post);
+}
+
 }  // namespace labkit::test
