@@ -178,7 +178,10 @@ def choose_splitters(comm: Any, samples: Keys, lengths: Counts, block: int) -> S
     """Gather all samples at the root, which picks the splitters and tells everyone."""
     counts = -(-lengths // block)
     gathered = np.empty(counts.sum(), samples.dtype) if comm.rank == ROOT else None
-    comm.Gatherv(samples, None if gathered is None else [gathered, counts], root=ROOT)
+    if (counts == counts[0]).all():  # a tree: log p start-ups at the root, where Gatherv has p
+        comm.Gather(samples, gathered, root=ROOT)
+    else:
+        comm.Gatherv(samples, None if gathered is None else [gathered, counts], root=ROOT)
     chosen = np.empty((3, comm.size - 1), np.int64)
     if gathered is not None:
         chosen[:] = pick(gathered, counts, lengths, block)

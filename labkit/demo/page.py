@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from labkit import plot
+from labkit.demo.job import Demo, off_by
 from labkit.run.units import format_seconds
-
-if TYPE_CHECKING:
-    from labkit.demo.job import Demo
 
 __all__ = ["write_page"]
 
@@ -53,6 +51,15 @@ same; the band around it is how far a model may deviate and still match approxim
 """
 
 
+BEYOND = """
+## Beyond what was fitted
+
+A model that fits is not yet a model that predicts. So the same sort was simulated once more, on a machine
+larger than any that was fitted, and compared with two predictions: by the best model, and by the curve of the
+expectation fitted to the same points.
+"""
+
+
 def write_page(demo: Demo, path: Path) -> Path:
     """Write the page of a demo.
 
@@ -76,6 +83,8 @@ def write_page(demo: Demo, path: Path) -> Path:
         GROWTH,
         simulated.table,
         plot.phases(simulated.study, simulated.table),
+        BEYOND,
+        _beyond_table(demo),
         "## What this shows, and what it does not\n\n" + "\n\n".join(demo.closing()),
         "## Made on\n\n" + "\n\n".join(f"**{name}:** {text}" for name, text in demo.header.items()),
     ]
@@ -97,6 +106,21 @@ def _real_table(demo: Demo) -> pd.DataFrame:
                 "numpy.sort": "equal" if result.equals_numpy else "DIFFERENT",
             }
             for result in demo.real
+        ]
+    )
+
+
+def _beyond_table(demo: Demo) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "ranks": row.ranks,
+                "phase": row.name,
+                "simulated": _unbroken(format_seconds(row.simulated_s)),
+                "best model says": _unbroken(off_by(row.model_s, row.simulated_s)),
+                "expectation says": _unbroken(off_by(row.expected_s, row.simulated_s)),
+            }
+            for row in demo.beyond
         ]
     )
 

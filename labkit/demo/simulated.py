@@ -12,12 +12,12 @@ from labkit import registry
 from labkit.datasets import inputs
 from labkit.demo.programs import sort_generated
 from labkit.errors import CheckError
-from labkit.run import Run
+from labkit.run import Run, run
 
 if TYPE_CHECKING:
     from labkit.study import Study, Table
 
-__all__ = ["SimulatedSort", "sort_on_simulated_cluster"]
+__all__ = ["Extrapolation", "SimulatedSort", "extrapolate", "sort_on_simulated_cluster"]
 
 
 @dataclass
@@ -52,12 +52,59 @@ class SimulatedSort:
         return dict(zip(phases["phase"].tolist(), shares, strict=True))
 
 
+@dataclass(frozen=True)
+class Extrapolation:
+    """What the fits of a sweep say about a machine larger than all that were fitted, and what comes out.
+
+    Attributes
+    ----------
+    name : str
+        A phase, or "whole run".
+    ranks : int
+    simulated_s : float
+        The simulated time.
+    model_s : float
+        What the best model predicts.
+    expected_s : float
+        What the curve of the expectation predicts, fitted to the same points; NaN if there is none.
+    """
+
+    name: str
+    ranks: int
+    simulated_s: float
+    model_s: float
+    expected_s: float
+
+
+def extrapolate(simulated: SimulatedSort, ranks: int) -> list[Extrapolation]:
+    """Simulate one more, larger machine; compare each phase with what the fits predict for it.
+
+    Parameters
+    ----------
+    simulated : SimulatedSort
+        The sweep whose fits are put to the test.
+    ranks : int
+        More than any of the sweep.
+    """
+    data = simulated.study.data
+    on, model = str(data["on"].iloc[0]), str(data["model"].iloc[0])
+    outcome = run(sort_generated, ranks, on, model=model, kwargs={"n_local": simulated.n_local})
+    times = {row[0]: row[2] for row in outcome.phase_rows()} | {"whole run": outcome.makespan_s}
+    results = []
+    for name, fitted, verdict in simulated.table:
+        if fitted is not None:
+            reference = verdict.reference if verdict is not None else None
+            expected_s = float(reference.predict(ranks)) if reference is not None else float("nan")
+            results.append(Extrapolation(name, ranks, times[name], float(fitted.predict(ranks)), expected_s))
+    return results
+
+
 def sort_on_simulated_cluster(
     ranks: Sequence[int],
     n_local: int = 1000,
     on: str = "star",
     model: str = "lab",
-    done: Callable[[Run], None] = lambda run: None,
+    done: Callable[[Run], None] = lambda outcome: None,
 ) -> SimulatedSort:
     """Sort n_local keys per rank on simulated machines of growing size; fit and judge every phase.
 
@@ -83,13 +130,14 @@ def sort_on_simulated_cluster(
     host_seconds: dict[int, float] = {}
     wrong: list[int] = []
 
-    def examine(run: Run) -> dict[str, float]:
-        given = [inputs.keys("uniform", rank, run.ranks, n_local) for rank in range(run.ranks)]
-        if not np.array_equal(np.concatenate(run.results), np.sort(np.concatenate(given))):
-            wrong.append(run.ranks)
-        imbalances[run.ranks] = max(map(len, run.results)) / n_local
-        host_seconds[run.ranks] = run.host_seconds
-        done(run)
+    def examine(outcome: Run) -> dict[str, float]:
+        p = outcome.ranks
+        given = [inputs.keys("uniform", rank, p, n_local) for rank in range(p)]
+        if not np.array_equal(np.concatenate(outcome.results), np.sort(np.concatenate(given))):
+            wrong.append(p)
+        imbalances[p] = max(map(len, outcome.results)) / n_local
+        host_seconds[p] = outcome.host_seconds
+        done(outcome)
         return {}
 
     study = sweep(

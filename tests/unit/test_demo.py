@@ -11,6 +11,7 @@ import pytest
 
 from labkit.cli import main
 from labkit.demo import Demo, RealSort, SimulatedSort, job
+from labkit.demo.simulated import Extrapolation
 from labkit.errors import MachineError
 from labkit.study import Study
 
@@ -46,8 +47,15 @@ def real(ranks: int = 2, **changes: Any) -> RealSort:
     return RealSort(**(facts | changes))
 
 
-def demo(results: list[RealSort], trouble: str = "") -> Demo:
-    return Demo({"host": "here"}, "extract", simulated(), results, trouble)
+def beyond(*arguments: Any, error: float = 0.5) -> list[Extrapolation]:
+    return [
+        Extrapolation("splitters", 1024, 2e-3, 2e-3 * (1 + error), 2e-3),
+        Extrapolation("merge", 1024, 1e-3, 1e-3, float("nan")),
+    ]
+
+
+def demo(results: list[RealSort], trouble: str = "", error: float = 0.5) -> Demo:
+    return Demo({"host": "here"}, "extract", simulated(), beyond(error=error), results, trouble)
 
 
 def test_all_well() -> None:
@@ -72,6 +80,13 @@ def test_the_slowest_phase_is_named() -> None:
     assert any("'splitters' with 46%" in line for line in demo([real()]).closing())
 
 
+@pytest.mark.parametrize(
+    ("error", "words"), [(-0.5, "'splitters' is off by -50%"), (0.01, "predict every phase within 1%")]
+)
+def test_extrapolation_is_owned_up_to(error: float, words: str) -> None:
+    assert any(words in line for line in demo([real()], error=error).closing())
+
+
 def test_everything_is_plain_data() -> None:
     record = json.loads(json.dumps(demo([real()]).to_dict()))
     assert record["exit"] == 0
@@ -87,6 +102,7 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
     monkeypatch.setattr(job, "sort_on_simulated_cluster", simulated)
+    monkeypatch.setattr(job, "extrapolate", beyond)
 
 
 @pytest.mark.usefixtures("without_mpi")
