@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "CheckError",
     "DataError",
@@ -19,8 +21,28 @@ __all__ = [
 ]
 
 
+_NOTED_RANKS, _NOTED_LINES = 16, 5
+
+
 class LabkitError(Exception):
-    """Base of labkit's errors: the message says what arrived, what is allowed and what to do."""
+    """Base of labkit's errors: the message says what arrived, what is allowed and what to do.
+
+    Attributes
+    ----------
+    output : sequence of str
+        What the ranks of a failed run had printed, in rank order; empty without a run.
+    """
+
+    output: Sequence[str] = ()
+
+    def attach_output(self, output: Sequence[str]) -> None:
+        """Keep what the ranks had printed; the last lines of the first ranks also become notes."""
+        self.output = list(output)
+        for rank, text in [(r, t) for r, t in enumerate(output) if t.strip()][:_NOTED_RANKS]:
+            lines = text.rstrip().splitlines()
+            cut = f" (the last {_NOTED_LINES} of {len(lines)} lines)" if len(lines) > _NOTED_LINES else ""
+            shown = "\n".join(f"  {line}" for line in lines[-_NOTED_LINES:])
+            self.add_note(f"rank {rank} had printed{cut}:\n{shown}")
 
 
 class CheckError(LabkitError):
@@ -89,4 +111,4 @@ class RankError(LabkitError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error crosses process borders whole."""
-        return type(self), (self.rank, self.traceback, self.args[0])
+        return type(self), (self.rank, self.traceback, self.args[0]), self.__dict__

@@ -111,7 +111,7 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
         failure: dict[str, Any] = {"kind": type(error).__name__, "message": message}
         if isinstance(error, RankError):
             failure |= {"rank": error.rank, "traceback": error.traceback}
-        print(json.dumps({"exit": code, "error": failure, "output": getattr(error, "output", [])}))
+        print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))
     sys.stdout.flush()
     print(f"labkit {arguments.command}: {message}", file=sys.stderr)
     return code

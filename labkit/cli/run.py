@@ -6,9 +6,10 @@ import argparse
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
-from labkit.errors import MachineError, ProgramError
+from labkit.errors import DataError, MachineError, ProgramError
 from labkit.run.result import Run
 
 __all__ = ["configure", "execute"]
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="limit of host time (default 60; none for no limit)",
     )
     add("--seed", type=int, default=0, help="seeds random and numpy.random of each rank (default 0)")
-    add("--trace", action="store_true", help="record a trace")
+    add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -58,16 +59,29 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     except Exception as error:
         if not arguments.json:  # what the ranks had printed belongs before the report
-            print("".join(getattr(error, "output", [])), end="")
+            print("".join(getattr(error, "output", ())), end="")
             sys.stdout.flush()
         raise
+    path = _save_trace(result) if arguments.trace else None
     if arguments.json:
-        print(json.dumps(record(result)))
+        print(json.dumps(record(result) | {"trace": path}))
         return 0
     print(result.printed(), end="")
     sys.stdout.flush()
-    print(f"labkit run: {result!r}", file=sys.stderr)
+    print(f"labkit run: {result!r}" + (f"\n  trace in {path}" if path else ""), file=sys.stderr)
     return 0
+
+
+def _save_trace(run: Run) -> str | None:
+    """Write the messages beside where the command was called, as CSV; None where the machine records none."""
+    if run.trace is None:
+        return None
+    path = Path(f"{Path(run.program).stem}.trace.csv")
+    try:
+        run.trace.to_csv(path, index=False)
+    except OSError as error:
+        raise DataError(f"the trace cannot be written to {str(path)!r}: {error}") from error
+    return str(path)
 
 
 def record(run: Run) -> dict[str, Any]:

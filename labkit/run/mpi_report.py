@@ -12,9 +12,6 @@ from labkit.run.mpi_stacks import Frame, places_text, ranks_text, read_stack
 
 __all__ = ["failure", "read_output"]
 
-#: ranks whose output a note shows
-SHOWN_RANKS = 16
-
 
 def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
     """Find out why a job failed.
@@ -48,7 +45,7 @@ def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError 
         )
     else:
         error = _from_launcher(job, outcome, done)
-    _add_output(error, [text.decode("utf-8", "replace") for text in read_output(job)])
+    error.attach_output([text.decode("utf-8", "replace") for text in read_output(job)])
     return error
 
 
@@ -126,12 +123,3 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
     where = "\n".join(frame.text() for frame in read_stack(job.rank_file(ending.rank, "stack")))
     message = f"rank {ending.rank} {ending.text()}" + (f"; it was at\n{where}" if where else "")
     return RankError(ending.rank, f"{where}\n{ending.text()}" if where else ending.text(), message)
-
-
-def _add_output(error: LabkitError, output: list[str]) -> None:
-    """Attach what the ranks had printed: `error.output` has all of it, the note its end."""
-    error.output = output  # type: ignore[attr-defined]
-    for rank, text in [(r, t) for r, t in enumerate(output) if t.strip()][:SHOWN_RANKS]:
-        lines = text.rstrip().splitlines()
-        more = f" (the last 5 of {len(lines)} lines)" if len(lines) > 5 else ""
-        error.add_note(f"rank {rank} had printed{more}:\n" + "\n".join("  " + line for line in lines[-5:]))

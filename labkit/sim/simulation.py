@@ -124,6 +124,8 @@ class Simulation:
             self.hub.close()
         if self._failure is not None:
             failure, self._failure = self._failure, None
+            if isinstance(failure, LabkitError):
+                failure.attach_output(self.output.texts())
             raise failure
 
     def _run(self) -> None:
