@@ -56,6 +56,7 @@ Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vect
 }
 
 void Hub::close() {
+  collectives_.forget_callbacks();
   Py_CLEAR(hub_greenlet_);
   Py_CLEAR(make_ending_);
   Py_CLEAR(on_limit_);

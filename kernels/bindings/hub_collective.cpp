@@ -28,26 +28,43 @@ std::shared_ptr<Collective> CollectiveTable::open(Hub& hub, const CollectiveKey&
 void CollectiveTable::leave(const CollectiveKey& key) {
   const auto found = open_.find(key);
   if (found == open_.end() || ++found->second.left < found->second.call->program().size()) return;
+  found->second.call->forget_callbacks();
   if (!found->second.call->is_over()) lingering_.push_back(found->second.call);
   open_.erase(found);
 }
 
-std::shared_ptr<const Collective> CollectiveTable::find(const CollectiveKey& key) const {
-  return open_.at(key).call;
+void CollectiveTable::forget_callbacks() {
+  for (const auto& [key, entry] : open_) entry.call->forget_callbacks();
 }
+
+namespace {
+
+class Leaving {
+ public:
+  Leaving(CollectiveTable& table, const CollectiveKey& key) : table_(table), key_(key) {}
+  ~Leaving() { table_.leave(key_); }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  CollectiveTable& table_;
+  CollectiveKey key_;
+};
+
+}  // namespace
 
 bool Hub::run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
                          std::vector<BoundBuffer> buffers, const char* name) {
+  const std::shared_ptr<Collective> call = collectives_.open(*this, key, what);
+  const Leaving leaving(collectives_, key);  // however it ends: a failed operator must not keep the call
   bool is_through = false;
   {
     Busy busy(*this);
-    is_through = collectives_.open(*this, key, what)->enter(rank, std::move(buffers));
+    is_through = call->enter(rank, std::move(buffers));
   }
   if (!is_through && !block({name, kProcNull, kAnyTag, 0})) return false;
-  const std::shared_ptr<const Collective> call = collectives_.find(key);
-  const std::string fault = call->fault(rank);
-  collectives_.leave(key);
   call->rethrow(rank);
+  const std::string& fault = call->fault(rank);
   if (fault.empty()) return true;
   raise_mpi(kErrTruncate, "%s: %s", name, fault.c_str());
   return false;

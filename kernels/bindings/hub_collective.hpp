@@ -33,8 +33,8 @@ class CollectiveTable {
   std::shared_ptr<Collective> open(Hub& hub, const CollectiveKey& key, const CollectiveCall& what);
   /// One more rank is through; the last one ends the call.
   void leave(const CollectiveKey& key);
-  /// A call that the rank is in.
-  [[nodiscard]] std::shared_ptr<const Collective> find(const CollectiveKey& key) const;
+  /// The run has ended: drop references into Python, which could lead back to the hub.
+  void forget_callbacks();
 
  private:
   struct Entry {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import labkit as lk
 from labkit import _kernels, registry
 from labkit.errors import ScheduleError
 from labkit.schedule import block, build, perform, simulate
@@ -141,3 +142,18 @@ def test_bad_buffers_are_refused() -> None:
         perform(gather, [one])
     with pytest.raises(ScheduleError, match="give op="):
         perform(registry.get("scan", "linear").build(1), [{"send": np.zeros(1), "recv": np.zeros(1)}])
+
+
+def test_an_operators_error_belongs_to_the_rank_that_combined() -> None:
+    """Also when the engine was at work for another rank, and some ranks never came."""
+
+    def program(comm, everybody: bool) -> None:
+        def fails(left: memoryview, right: memoryview, datatype: object) -> None:
+            raise ValueError("my operator")
+
+        if everybody or comm.rank < 2:
+            comm.Allreduce(np.ones(1), np.empty(1), lk.MPI.Op.Create(fails, commute=True))
+
+    for everybody in (True, False):
+        with pytest.raises(lk.errors.RankError, match="my operator"):
+            lk.run(program, 5, "star:5", args=(everybody,))

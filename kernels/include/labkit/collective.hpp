@@ -19,6 +19,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "labkit/engine.hpp"
@@ -63,8 +64,14 @@ class Collective final : public Client, public Driver {
   /// What went wrong for this rank (a message longer than its place), or nothing.
   [[nodiscard]] const std::string& fault(std::int32_t rank) const;
   /// Raise again what a callback threw while this rank was resumed by the engine.
-  void rethrow(std::int32_t rank) const {
-    if (state(rank).failure) std::rethrow_exception(state(rank).failure);
+  void rethrow(std::int32_t rank) {
+    const std::exception_ptr failure = std::exchange(ranks_[static_cast<std::size_t>(rank)].failure, nullptr);
+    if (failure) std::rethrow_exception(failure);
+  }
+  /// The run has ended: let go of what callbacks hold (they may refer to anything in Python).
+  void forget_callbacks() {
+    setup_.reduction.reset();
+    for (RankState& rank : ranks_) rank.failure = nullptr;
   }
   /// All ranks are through and nothing refers to the call any more.
   [[nodiscard]] bool is_over() const { return ended_ == program_->size() && transfers_in_use_ == 0; }
