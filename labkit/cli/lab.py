@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Start JupyterLab and wait for its end."""
+    """Become JupyterLab."""
     notebook = find_notebooks(arguments.notebooks)[0]
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabkitError("JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'")
@@ -41,7 +40,10 @@ def execute(arguments: argparse.Namespace) -> int:
     # Figures must not depend on a network: BokehJS comes from the package.
     environment = {"BOKEH_RESOURCES": "inline", **os.environ}
     try:
-        return subprocess.call(command, cwd=root, env=environment)
+        os.chdir(root)
+        sys.stdout.flush()
+        # In place of this process: whoever ends labkit lab ends JupyterLab, and nothing is left behind.
+        os.execve(sys.executable, command, environment)
     except OSError as error:
         raise MachineError(f"JupyterLab cannot be started: {error}") from error
 
