@@ -110,7 +110,6 @@ class Platform:
         from labkit import _kernels
 
         s = self.description
-        has_backbone = s.bb_bw is not None
         return _kernels.star(
             self.hosts_for(ranks),
             self.rank_hosts(ranks).tolist(),
@@ -119,7 +118,7 @@ class Platform:
             speed=s.speed,
             cores=s.cores,
             sharing=s.sharing,
-            backbone=(s.bb_bw, s.bb_lat or 0.0, s.bb_sharing == "fatpipe") if has_backbone else None,
+            backbone=(s.bb_bw, s.bb_lat or 0.0, s.bb_sharing == "fatpipe") if s.bb_bw is not None else None,
             limiter=s.limiter,
             loopback=(s.loopback_bw, s.loopback_lat or 0.0) if s.loopback_bw is not None else None,
         )

@@ -90,9 +90,9 @@ def _bcast(schedule: Schedule, rng: np.random.Generator, n: int, op: Any) -> Cas
 
 
 def _folded(operands: list[Array], op: Any) -> Array:
-    if op == "sum":
-        return np.sum(operands, axis=0)
     total = operands[0]
+    if op == "sum":
+        return total + sum(operands[1:])
     for operand in operands[1:]:
         total = affine(total, operand)
     return total
@@ -151,7 +151,7 @@ def _moved(
     return buffers, counts, expected
 
 
-_MAKERS: dict[str, Any] = {
+_MAKERS: dict[str, Callable[[Schedule, np.random.Generator, int, Any], Case]] = {
     "barrier": _barrier,
     "bcast": _bcast,
     "reduce": _reduction(lambda r, xs, op, root: _folded(xs, op) if r == root else None),
