@@ -149,7 +149,8 @@ class Job:
 
     def _shared_folder(self) -> str | None:
         try:
-            folder = tempfile.mkdtemp(prefix="labkit-", dir="/dev/shm")
+            # The name tells whose it is, should the host go down before it is removed.
+            folder = tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm")
         except OSError:  # no shared memory file system: the launcher falls back to its session directory
             return None
         self._folders.append(folder)
