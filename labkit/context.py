@@ -50,7 +50,13 @@ class MachineContext(Protocol):
 
 _installed: MachineContext | None = None
 _installed_mpi: ModuleType | None = None
-_simulator: Callable[[], MachineContext | None] = lambda: None
+
+
+def _nothing() -> MachineContext | None:
+    return None
+
+
+_simulator: Callable[[], MachineContext | None] = _nothing
 
 
 def install(context: MachineContext | None, mpi: ModuleType | None = None) -> MachineContext | None:

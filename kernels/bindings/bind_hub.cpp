@@ -131,7 +131,7 @@ void register_python_side(nb::dict names) {
   const std::pair<const char*, PyObject**> slots[] = {
       {"request_type", &side.request_type}, {"status_type", &side.status_type},
       {"message_type", &side.message_type}, {"make_error", &side.make_error},
-      {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
+      {"message_no_proc", &side.message_no_proc}, {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
       {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format},
       {"dumps", &side.dumps},               {"loads", &side.loads},
       {"protocol", &side.protocol}};

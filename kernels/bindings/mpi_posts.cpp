@@ -11,7 +11,6 @@ namespace {
 bool object_capacity(PyObject* buffer, bool is_blocking, std::uint64_t& capacity) {
   capacity = is_blocking ? ~0ULL : 32768;
   if (buffer == nullptr || buffer == Py_None) return true;
-  if (is_blocking && PyErr_WarnEx(PyExc_UserWarning, "the 'buf' argument is deprecated", 1) < 0) return false;
   if (PyIndex_Check(buffer)) {
     const Py_ssize_t bytes = PyNumber_AsSsize_t(buffer, PyExc_OverflowError);
     if (bytes < 0 && PyErr_Occurred() != nullptr) return false;
@@ -73,6 +72,8 @@ bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out) {
 
 bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
                      bool is_blocking, Posted& out) {
+  const bool is_deprecated = is_object && is_blocking && buffer != nullptr && buffer != Py_None;
+  if (is_deprecated && PyErr_WarnEx(PyExc_UserWarning, "the 'buf' argument is deprecated", 1) < 0) return false;
   if (!take_tag(tag, kAnyTag, true, out.tag) || !take_peer(hub, comm, source, out)) return false;
   if (out.is_no_proc) return true;
   out.payload = hub->payloads().take();
@@ -94,7 +95,7 @@ PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, Request
   auto* type = reinterpret_cast<PyTypeObject*>(python_side().request_type);
   auto* request = reinterpret_cast<RequestObject*>(type->tp_alloc(type, 0));
   if (request == nullptr) return nullptr;
-  request->comm = Py_NewRef(reinterpret_cast<PyObject*>(comm));
+  request->comm = Py_XNewRef(reinterpret_cast<PyObject*>(comm));
   request->hub_serial = hub->serial();
   request->id = posted.id;
   request->payload = posted.payload;

@@ -90,8 +90,8 @@ bool post_matched(Hub* hub, MessageObject* message, PyObject* buffer, bool is_ob
     raise_mpi(kErrRequest, "this message was received already (MESSAGE_NULL)");
     return false;
   }
-  if (out.is_no_proc) {
-    message->is_taken = 1;
+  if (out.is_no_proc) {  // the constant MESSAGE_NO_PROC stays what it is
+    message->is_taken = reinterpret_cast<PyObject*>(message) == python_side().message_no_proc ? 0 : 1;
     return true;
   }
   auto* comm = reinterpret_cast<CommObject*>(message->comm);

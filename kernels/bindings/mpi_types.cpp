@@ -223,7 +223,16 @@ PyObject* message_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* source = nullptr;
   if (!take_source(message_type(), args, kwargs, "message", source)) return nullptr;
   auto* self = as<MessageObject>(type->tp_alloc(type, 0));
-  if (self != nullptr) self->is_taken = 1;
+  if (self == nullptr) return nullptr;
+  self->is_taken = 1;
+  if (source != nullptr) {  // the message goes with the new handle
+    auto* from = as<MessageObject>(source);
+    self->comm = Py_XNewRef(from->comm);
+    self->hub_serial = from->hub_serial;
+    self->envelope = from->envelope;
+    self->is_taken = from->is_taken;
+    self->is_no_proc = from->is_no_proc;
+  }
   return reinterpret_cast<PyObject*>(self);
 }
 

@@ -10,6 +10,7 @@ struct PythonSide {
   PyObject* request_type = nullptr;   ///< labkit.MPI.Request
   PyObject* status_type = nullptr;    ///< labkit.MPI.Status
   PyObject* message_type = nullptr;   ///< labkit.MPI.Message
+  PyObject* message_no_proc = nullptr;  ///< labkit.MPI.MESSAGE_NO_PROC
   PyObject* make_error = nullptr;     ///< (error class, text) -> labkit.MPI.Exception
   PyObject* make_outside = nullptr;   ///< (what) -> the error of a call outside any run
   PyObject* make_ended = nullptr;     ///< () -> the error that unwinds a rank when its run ends

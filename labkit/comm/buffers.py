@@ -69,7 +69,9 @@ def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | No
         raise BufferError("the buffer to receive into is read-only")
     if view.nbytes == 0:
         return _NOTHING, view.format
-    return np.frombuffer(view if view.format == "B" and view.ndim == 1 else _cast(view, buffer), np.uint8), view.format
+    return np.frombuffer(
+        view if view.format == "B" and view.ndim == 1 else _cast(view, buffer), np.uint8
+    ), view.format
 
 
 def _cast(view: memoryview, buffer: Any) -> Any:
@@ -82,7 +84,7 @@ def _is_datatype(value: Any) -> bool:
     return isinstance(value, Datatype | str)
 
 
-def _unpack(message: Any, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
+def _unpack(message: Any, pairs: Any) -> tuple[Any, Any, Any, Any]:
     """Take a list form apart: buffer, count(s), displacement(s), type; None for what is not given."""
     if not isinstance(message, list | tuple):
         if _is_buffer(message):
@@ -123,7 +125,8 @@ def _whole(length: int, datatype: Datatype) -> int:
         raise ValueError(f"message: cannot infer count, datatype extent {extent}")
     if length % extent:
         raise ValueError(
-            f"message: cannot infer count, buffer length {length} is not a multiple of datatype extent {extent}"
+            f"message: cannot infer count, buffer length {length} is not a multiple of datatype extent "
+            f"{extent}"
         )
     return length // extent
 
@@ -184,6 +187,10 @@ def _check_room(memory: NDArray[np.uint8], end: int, count: int, kind: Datatype)
         )
 
 
+def _is_number(value: Any) -> bool:
+    return value.ndim == 0 if isinstance(value, np.ndarray) else hasattr(value, "__index__")
+
+
 def _numbers(values: Any, blocks: int, what: str) -> list[int]:
     if isinstance(values, np.ndarray):
         values = values.tolist()
@@ -207,7 +214,7 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
     if counts is None:
         number = _whole(memory.nbytes, kind)
         sizes = [number // blocks + (number % blocks > i) for i in range(blocks)]
-    elif hasattr(counts, "__index__") and not isinstance(counts, np.ndarray):
+    elif _is_number(counts):
         sizes = [operator.index(counts)] * blocks
     else:
         sizes = _numbers(counts, blocks, "counts")
@@ -215,7 +222,7 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
         places = [0] * blocks
         for i in range(1, blocks):
             places[i] = places[i - 1] + sizes[i - 1]
-    elif hasattr(displs, "__index__") and not isinstance(displs, np.ndarray):
+    elif _is_number(displs):
         places = [operator.index(displs) * i for i in range(blocks)]
     else:
         places = _numbers(displs, blocks, "displacements")

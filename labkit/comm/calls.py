@@ -72,7 +72,8 @@ class CollectiveCalls:
         elif call.name != name:
             raise MismatchError(
                 f"rank {rank} calls {name} where rank {call.first} called {call.name} (collective number "
-                f"{number + 1} on this communicator): all ranks must call the same collectives in the same order"
+                f"{number + 1} on this communicator): all ranks must call the same collectives in the same "
+                "order"
             )
         else:
             _compare(call, rank, facts)
@@ -99,6 +100,6 @@ def _compare(call: _Call, rank: int, facts: dict[str, Any]) -> None:
         before = call.facts.setdefault(fact, value)
         if before != value:
             raise MismatchError(
-                f"{call.name} with {fact}={value!r} at rank {rank}, but {fact}={before!r} at rank {call.first}: all "
-                f"ranks must give the same {fact}"
+                f"{call.name} with {fact}={value!r} at rank {rank}, but {fact}={before!r} at rank "
+                f"{call.first}: all ranks must give the same {fact}"
             )

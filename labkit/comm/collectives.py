@@ -145,7 +145,8 @@ class BufferCollectives:
         sizes = np.asarray(received.counts, np.int64) * received.datatype.extent
         if sizes[self.rank] != sent.bytes:
             raise ValueError(
-                f"Allgatherv: rank {self.rank} sends {sent.bytes} bytes and expects {sizes[self.rank]} of itself"
+                f"Allgatherv: rank {self.rank} sends {sent.bytes} bytes and expects {sizes[self.rank]} "
+                "of itself"
             )
         call = Call("allgatherv", "Allgatherv", 0, {"bytes of each rank": sizes.tobytes()}, int(sizes.mean()))
         call.buffers = (_one(sent), _table(received))
@@ -212,7 +213,11 @@ class BufferCollectives:
         reduction = op._reduction(sent.datatype) if isinstance(op, Op) and op else None
         if reduction is None:
             raise MPIException(10, f"{op!r} is not defined on {sent.datatype!r}")
-        facts = {"bytes": sent.bytes, "datatype": sent.datatype.name, "op": op._constant or "the program's own"}
+        facts = {
+            "bytes": sent.bytes,
+            "datatype": sent.datatype.name,
+            "op": op._constant or "the program's own",
+        }
         if root is not None:
             facts["root"] = root
         call = Call(problem, name, root or 0, facts, sent.bytes, reduction, op.Is_commutative())
@@ -222,7 +227,9 @@ class BufferCollectives:
 
     def _agree_block(self, sent: Simple | None, received: Simple | None) -> None:
         if sent is not None and received is not None and sent.bytes != received.bytes:
-            raise ValueError(f"rank {self.rank} sends blocks of {sent.bytes} bytes and receives {received.bytes}")
+            raise ValueError(
+                f"rank {self.rank} sends blocks of {sent.bytes} bytes and receives {received.bytes}"
+            )
 
 
 def _own_block(message: Vector, rank: int) -> Simple:

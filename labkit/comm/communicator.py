@@ -13,7 +13,7 @@ from labkit.comm.handles import MODULE_NAME, Handle
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(Handle, _kernels.CommBase):
+class Comm(Handle, _kernels.CommBase):  # type: ignore[misc]
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes
@@ -22,18 +22,23 @@ class Comm(Handle, _kernels.CommBase):
     """
 
     __module__ = MODULE_NAME
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
     _known = names.COMM
 
     def __repr__(self) -> str:
         constant = constant_of(self)
-        return f"labkit.MPI.{constant}" if constant else f"<labkit.MPI.{type(self).__name__} of {self.size} ranks>"
+        return (
+            f"labkit.MPI.{constant}"
+            if constant
+            else f"<labkit.MPI.{type(self).__name__} of {self.size} ranks>"
+        )
 
     def __reduce__(self) -> Any:
         constant = constant_of(self)
         if constant is None:
-            raise TypeError("cannot pickle a communicator that the program made itself")
-        return constant
+            raise ValueError("cannot pickle a communicator that the program made itself")
+        original = getattr(sys.modules[__name__], constant)
+        return constant if self is original else (type(self), (original,))
 
     def Get_name(self) -> str:
         """Name of the communicator."""

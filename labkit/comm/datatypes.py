@@ -57,8 +57,13 @@ class Datatype(Named):
     __slots__ = ("_char", "_constant", "_name", "code", "dtype")
     __module__ = MODULE_NAME
     _known = names.DATATYPE
+    _char: str
+    _name: str
+    code: str
+    dtype: np.dtype[Any]
 
     def __new__(cls, datatype: Datatype | None = None) -> Datatype:
+        """Return DATATYPE_NULL, or the datatype given."""
         if datatype is None:
             return DATATYPE_NULL
         if not isinstance(datatype, Datatype):
@@ -161,7 +166,16 @@ def _codes() -> dict[str, Datatype]:
     found: dict[str, Datatype] = {}
     for name in (
         *("SIGNED_CHAR", "SHORT", "INT", "LONG", "LONG_LONG", "UNSIGNED_CHAR", "UNSIGNED_SHORT", "UNSIGNED"),
-        *("UNSIGNED_LONG", "UNSIGNED_LONG_LONG", "C_BOOL", "FLOAT", "DOUBLE", "LONG_DOUBLE", "FLOAT16_T", "CHAR"),
+        *(
+            "UNSIGNED_LONG",
+            "UNSIGNED_LONG_LONG",
+            "C_BOOL",
+            "FLOAT",
+            "DOUBLE",
+            "LONG_DOUBLE",
+            "FLOAT16_T",
+            "CHAR",
+        ),
         *("C_FLOAT_COMPLEX", "C_DOUBLE_COMPLEX", "C_LONG_DOUBLE_COMPLEX", "AINT", "WCHAR"),
     ):
         found[DATATYPES[name].typechar] = DATATYPES[name]

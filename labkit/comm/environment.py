@@ -125,8 +125,26 @@ def Free_mem(mem: Any) -> None:
 ENVIRONMENT: dict[str, Any] = {
     function.__name__: function
     for function in (
-        *(Wtime, Wtick, Get_processor_name, Get_version, Get_library_version, Get_error_class, Get_error_string),
-        *(get_vendor, Init, Init_thread, Finalize, Attach_buffer, Detach_buffer, Pcontrol, Alloc_mem, Free_mem),
+        *(
+            Wtime,
+            Wtick,
+            Get_processor_name,
+            Get_version,
+            Get_library_version,
+            Get_error_class,
+            Get_error_string,
+        ),
+        *(
+            get_vendor,
+            Init,
+            Init_thread,
+            Finalize,
+            Attach_buffer,
+            Detach_buffer,
+            Pcontrol,
+            Alloc_mem,
+            Free_mem,
+        ),
     )
 } | {
     "Is_initialized": _always(True, "Whether MPI is initialised: always."),

@@ -64,7 +64,7 @@ class Named(Handle):
     """Mixin of the module's constant objects: they compare by identity and pickle by name."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
     _constant: str | None
 
     def __eq__(self, other: object) -> bool:
@@ -74,5 +74,5 @@ class Named(Handle):
 
     def __reduce__(self) -> Any:
         if self._constant is None:
-            raise TypeError(f"cannot pickle a {type(self).__name__} that the program made itself")
+            raise ValueError(f"cannot pickle a {type(self).__name__} that the program made itself")
         return self._constant

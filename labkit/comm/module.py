@@ -63,6 +63,7 @@ def _register() -> None:
             "request_type": status.Request,
             "status_type": status.Status,
             "message_type": status.Message,
+            "message_no_proc": status.MESSAGE_NO_PROC,
             "make_error": exceptions.make_error,
             "make_outside": exceptions.make_outside,
             "make_ended": exceptions.make_ended,

@@ -21,7 +21,7 @@ class Bound(NamedTuple):
 
     memory: NDArray[np.uint8] | None
     element_bytes: int
-    count: int
+    elements: int
     counts: list[int] | None = None
     displs: list[int] | None = None
 
@@ -139,4 +139,4 @@ def perform(comm: Any, call: Call) -> None:
 
 def _recut(buffer: Bound, element_bytes: int) -> Bound:
     """Describe a message in another rank's elements; its bytes are the same."""
-    return Bound(buffer.memory, element_bytes, buffer.count * buffer.element_bytes // element_bytes)
+    return Bound(buffer.memory, element_bytes, buffer.elements * buffer.element_bytes // element_bytes)

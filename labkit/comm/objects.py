@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.comm import tree
 from labkit.comm.exceptions import Exception as MPIException
@@ -17,12 +18,12 @@ __all__ = ["ObjectCollectives"]
 _SUM = OPERATORS["SUM"]
 
 
-def _offsets(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(counts) - counts
 
 
-def _split(data: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]) -> list[Any]:
-    view = memoryview(data)
+def _split(data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
+    view = data.data
     return [
         _load(view[start : start + count])
         for start, count in zip(_offsets(counts).tolist(), counts.tolist(), strict=True)
@@ -33,7 +34,7 @@ def _load(data: Any) -> Any:
     return pickle.loads(data) if len(data) else None
 
 
-def _join(objects: Sequence[Any] | None, size: int) -> tuple[bytes, np.ndarray[Any, Any]]:
+def _join(objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]]:
     items = [None] * size if objects is None else list(objects)
     if len(items) != size:
         raise ValueError(f"expecting {size} items, got {len(items)}")
@@ -72,7 +73,7 @@ class ObjectCollectives:
         if self.rank != root:
             data = np.empty(count[0], np.uint8)
         self.Bcast(data, root)
-        return _load(memoryview(data))
+        return _load(data.data if isinstance(data, np.ndarray) else data)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Collect one object of every rank at the root, in rank order."""
@@ -92,7 +93,7 @@ class ObjectCollectives:
         self.Scatter(counts if is_root else None, count, root)
         mine = np.empty(count[0], np.uint8)
         self.Scatterv([data, (counts, _offsets(counts))] if is_root else None, mine, root)
-        return _load(memoryview(mine))
+        return _load(mine.data)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Collect one object of every rank at every rank, in rank order."""
@@ -115,7 +116,9 @@ class ObjectCollectives:
     def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the objects in rank order; the result at the root, None elsewhere."""
         if not 0 <= root < self.size:
-            raise MPIException(8, f"root={root} is not a rank of this communicator, which has {self.size} ranks")
+            raise MPIException(
+                8, f"root={root} is not a rank of this communicator, which has {self.size} ranks"
+            )
         return tree.reduce(self, sendobj, op, root, "reduce")
 
     def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:

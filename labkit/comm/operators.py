@@ -53,8 +53,11 @@ class Op(Named):
     __slots__ = ("_constant", "_function", "_is_commutative")
     __module__ = MODULE_NAME
     _known = names.OP
+    _function: Callable[..., Any] | None
+    _is_commutative: bool
 
     def __new__(cls, op: Op | None = None) -> Op:
+        """Return OP_NULL, or the operator given."""
         if op is None:
             return OPERATORS["OP_NULL"]
         if not isinstance(op, Op):
@@ -62,7 +65,7 @@ class Op(Named):
         return op
 
     @classmethod
-    def _make(cls, constant: str | None, function: _Function | None, commute: bool) -> Op:
+    def _make(cls, constant: str | None, function: Callable[..., Any] | None, commute: bool) -> Op:
         self = object.__new__(cls)
         self._constant, self._function, self._is_commutative = constant, function, commute
         return self
@@ -83,10 +86,11 @@ class Op(Named):
         return cls._make(None, function, bool(commute))
 
     def __call__(self, x: Any, y: Any) -> Any:
+        """Combine two objects."""
         if self._function is None:
             raise ValueError("cannot apply OP_NULL")
         if self._constant is None:
-            return self._function(x, y, None)  # type: ignore[call-arg]
+            return self._function(x, y, None)
         return self._function(x, y)
 
     def __repr__(self) -> str:

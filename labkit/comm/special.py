@@ -15,6 +15,7 @@ class InPlaceType(int):
     __module__ = MODULE_NAME
 
     def __new__(cls) -> InPlaceType:
+        """Make the one there is."""
         return super().__new__(cls, -1)
 
     def __bool__(self) -> bool:
@@ -41,6 +42,7 @@ class BottomType(int):
     __module__ = MODULE_NAME
 
     def __new__(cls) -> BottomType:
+        """Make the one there is."""
         return super().__new__(cls, 0)
 
     def __repr__(self) -> str:

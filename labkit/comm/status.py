@@ -15,9 +15,11 @@ from labkit.comm.handles import MODULE_NAME, Handle
 __all__ = ["MESSAGE_NO_PROC", "MESSAGE_NULL", "REQUEST_NULL", "Message", "Request", "Status"]
 
 _BYTE = DATATYPES["BYTE"]
+#: indices and objects; None when there was nothing to wait for
+_Some = tuple[list[int] | None, list[Any] | None]
 
 
-class Status(Handle, _kernels.StatusBase):
+class Status(Handle, _kernels.StatusBase):  # type: ignore[misc]
     """What a receive or probe learnt about its message.
 
     Attributes
@@ -25,7 +27,6 @@ class Status(Handle, _kernels.StatusBase):
     source, tag, error : int
     """
 
-    __slots__ = ()
     __module__ = MODULE_NAME
 
     _known = names.STATUS
@@ -77,9 +78,7 @@ class Status(Handle, _kernels.StatusBase):
         """Say whether the request was cancelled."""
         self._is_cancelled = bool(flag)
 
-    count = property(
-        Get_count, lambda self, value: self.Set_elements(_BYTE, value), doc="Bytes received."
-    )
+    count = property(Get_count, lambda self, value: self.Set_elements(_BYTE, value), doc="Bytes received.")
     cancelled = property(Is_cancelled, Set_cancelled, doc="Whether the request was cancelled.")
 
     def __reduce__(self) -> Any:
@@ -90,12 +89,12 @@ class Status(Handle, _kernels.StatusBase):
         self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
 
 
-class Request(Handle, _kernels.RequestBase):
+class Request(Handle, _kernels.RequestBase):  # type: ignore[misc]
     """A communication under way; ``wait`` and ``test`` give objects, ``Wait`` and ``Test`` flags."""
 
     __slots__ = ("__weakref__",)
     __module__ = MODULE_NAME
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     _known = names.REQUEST
 
@@ -107,7 +106,7 @@ class Request(Handle, _kernels.RequestBase):
     def __reduce__(self) -> Any:
         if self is REQUEST_NULL:
             return "REQUEST_NULL"
-        raise TypeError("a request cannot be pickled: wait for it first")
+        raise ValueError("a request cannot be pickled: wait for it first")
 
     def Get_status(self, status: Status | None = None) -> bool:
         """Whether it is over, without giving the request back."""
@@ -206,9 +205,7 @@ class Request(Handle, _kernels.RequestBase):
     # --- some -------------------------------------------------------------------------------------
 
     @classmethod
-    def Waitsome(
-        cls, requests: Sequence[Request], statuses: list[Status] | None = None
-    ) -> list[int] | None:
+    def Waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[int] | None:
         """Wait for at least one; the indices of all that are over."""
         return cls._wait_some(requests, statuses, "Waitsome")[0]
 
@@ -220,7 +217,7 @@ class Request(Handle, _kernels.RequestBase):
         return cls._wait_some(requests, statuses, "waitsome")
 
     @classmethod
-    def _wait_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> Any:
+    def _wait_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
         if any(request._is_over() for request in requests):
             cls._look(name)
             return _finish_some(requests, statuses, -1)
@@ -230,9 +227,7 @@ class Request(Handle, _kernels.RequestBase):
         return _finish_some(requests, statuses, first)
 
     @classmethod
-    def Testsome(
-        cls, requests: Sequence[Request], statuses: list[Status] | None = None
-    ) -> list[int] | None:
+    def Testsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[int] | None:
         """Return the indices of all that are over."""
         return cls._test_some(requests, statuses, "Testsome")[0]
 
@@ -244,7 +239,7 @@ class Request(Handle, _kernels.RequestBase):
         return cls._test_some(requests, statuses, "testsome")
 
     @classmethod
-    def _test_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> Any:
+    def _test_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
         cls._look(name)
         if not any(requests):
             return None, None
@@ -265,7 +260,9 @@ def _place(statuses: list[Status] | None, count: int) -> list[Any]:
     return [*statuses, *[None] * (count - len(statuses))]
 
 
-def _collect(requests: Sequence[Request], chosen: list[int], statuses: list[Any], charged: set[int]) -> list[Any]:
+def _collect(
+    requests: Sequence[Request], chosen: list[int], statuses: list[Any], charged: set[int]
+) -> list[Any]:
     """Finish the chosen requests; all of them, even when one of them failed."""
     objects: list[Any] = []
     failures = []
@@ -276,8 +273,8 @@ def _collect(requests: Sequence[Request], chosen: list[int], statuses: list[Any]
             failures.append((index, error))
             objects.append(None)
     if failures:
-        index, error = failures[0]
-        raise MPIException(18, f"request {index} of the list: {error}") from error
+        index, first = failures[0]
+        raise MPIException(18, f"request {index} of the list: {first}") from first
     return objects
 
 
@@ -295,22 +292,25 @@ def _finish_some(
     return chosen, _collect(requests, chosen, places, {first})
 
 
-class Message(Handle, _kernels.MessageBase):
+class Message(Handle, _kernels.MessageBase):  # type: ignore[misc]
     """A message that a matched probe took out of the queue."""
 
     __slots__ = ()
     __module__ = MODULE_NAME
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
             return NotImplemented
-        return self is other or (self._is_taken and other._is_taken and self._is_no_proc == other._is_no_proc)
+        if self is other or (self._is_taken and other._is_taken):
+            return True
+        return not self._is_taken and not other._is_taken and bool(self._is_no_proc and other._is_no_proc)
 
     def __reduce__(self) -> Any:
-        if self is MESSAGE_NULL or self is MESSAGE_NO_PROC:
-            return "MESSAGE_NULL" if self is MESSAGE_NULL else "MESSAGE_NO_PROC"
-        raise TypeError("a message cannot be pickled: receive it first")
+        for constant, name in ((MESSAGE_NULL, "MESSAGE_NULL"), (MESSAGE_NO_PROC, "MESSAGE_NO_PROC")):
+            if self == constant:
+                return name if self is constant else (Message, (constant,))
+        raise ValueError("a message cannot be pickled: receive it first")
 
     @classmethod
     def Probe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message:
@@ -319,7 +319,9 @@ class Message(Handle, _kernels.MessageBase):
         return found
 
     @classmethod
-    def Iprobe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message | None:
+    def Iprobe(
+        cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None
+    ) -> Message | None:
         """Take a message out of the queue if there is one."""
         found: Message | None = comm.Improbe(source, tag, status)
         return found
@@ -332,3 +334,4 @@ REQUEST_NULL = Request()
 MESSAGE_NULL = Message()
 MESSAGE_NO_PROC = Message()
 MESSAGE_NO_PROC._is_no_proc = True
+MESSAGE_NO_PROC._is_taken = False

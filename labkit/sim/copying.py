@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import copyreg
+import dataclasses
 import functools
 import sys
 import types
@@ -12,16 +14,29 @@ from typing import Any
 import numpy as np
 
 from labkit.comm.handles import MODULE_NAME
+from labkit.sim import copy_rules
 from labkit.sim.code import is_installed, names_used
 
 __all__ = ["Copier", "Plan"]
 
 _ATOMS = frozenset(
     {
-        *(type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice),
+        *(
+            type(None),
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            bytes,
+            type(Ellipsis),
+            type(NotImplemented),
+            range,
+            slice,
+        ),
         *(types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
         *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
-        *(np.ufunc, types.GenericAlias, types.UnionType),
+        *(np.ufunc, types.GenericAlias, types.UnionType, dataclasses.Field),
     }
 )
 #: attributes of a class that its copy gets by being made
@@ -87,6 +102,10 @@ class Copier:
         self._keep.append(value)
         return copy
 
+    def found(self, value: Any) -> Any:
+        """Return the copy noted for a value, None if there is none."""
+        return self._memo.get(id(value))
+
     # --- code -------------------------------------------------------------------------------------
 
     def function(self, value: types.FunctionType) -> Any:
@@ -96,7 +115,7 @@ class Copier:
         if is_installed(value.__module__, value.__code__.co_filename):
             return self._installed_function(value)
         closure = value.__closure__
-        cells = None if closure is None else tuple(self._new_cell(cell) for cell in closure)
+        cells = None if closure is None else tuple(self.new_cell(cell) for cell in closure)
         scope = self.scope(value.__globals__)
         made = types.FunctionType(value.__code__, scope, value.__name__, None, cells)
         self.remember(value, made)
@@ -110,7 +129,7 @@ class Copier:
         made.__annotations__ = value.__annotations__
         self.fill(scope, value.__globals__, self.plan.names(value.__code__))
         for cell, source in zip(cells or (), closure or (), strict=True):
-            self._fill_cell(cell, source)
+            self.fill_cell(cell, source)
         return made
 
     def _installed_function(self, value: types.FunctionType) -> Any:
@@ -122,22 +141,27 @@ class Copier:
         )
         if not wrapped:
             return self.remember(value, value)
-        cells = tuple(self._new_cell(cell) for cell in value.__closure__ or ())
-        made = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
+        cells = tuple(self.new_cell(cell) for cell in value.__closure__ or ())
+        made = types.FunctionType(
+            value.__code__, value.__globals__, value.__name__, value.__defaults__, cells
+        )
         self.remember(value, made)
         self._note_original(made, value)
         made.__qualname__, made.__doc__ = value.__qualname__, value.__doc__
         made.__kwdefaults__ = value.__kwdefaults__
         made.__dict__.update(self.copy(value.__dict__))
         for cell, source in zip(cells, value.__closure__ or (), strict=True):
-            self._fill_cell(cell, source)
+            self.fill_cell(cell, source)
         return made
 
-    def _new_cell(self, cell: types.CellType) -> types.CellType:
+    def new_cell(self, cell: types.CellType) -> types.CellType:
+        """Return the rank's cell of a closure, empty at first."""
         found = self._memo.get(id(cell))
-        return found if found is not None else self.remember(cell, types.CellType())
+        made: types.CellType = found if found is not None else self.remember(cell, types.CellType())
+        return made
 
-    def _fill_cell(self, made: types.CellType, source: types.CellType) -> None:
+    def fill_cell(self, made: types.CellType, source: types.CellType) -> None:
+        """Copy what a cell holds."""
         try:
             contents = source.cell_contents
         except ValueError:  # still empty
@@ -156,7 +180,9 @@ class Copier:
         scope = self._globals.get(id(source))
         if scope is None:
             scope = self._globals[id(source)] = {
-                name: source[name] for name in ("__name__", "__builtins__", "__file__", "__package__") if name in source
+                name: source[name]
+                for name in ("__name__", "__builtins__", "__file__", "__package__")
+                if name in source
             }
             self._keep.append(source)
         return scope
@@ -195,16 +221,21 @@ class Copier:
         if slots is not None:
             body["__slots__"] = slots
         bases = tuple(self.copy(base) for base in value.__bases__)
-        maker = type(value)
-        made = type.__new__(self.copy(maker) if maker is not type else type, value.__name__, bases, body)
+        maker: Any = self.copy(type(value)) if type(value) is not type else type
+        new = abc.ABCMeta.__new__ if issubclass(maker, abc.ABCMeta) else type.__new__
+        try:
+            made: Any = new(maker, value.__name__, bases, body)
+        except Exception as error:  # an __init_subclass__ that wants more than it gets here
+            self.plan.note(f"class {value.__qualname__} cannot be copied ({error}): all ranks share it")
+            return self.remember(value, value)
         self.remember(value, made)
         self._note_original(made, value)
-        names = () if slots is None else ((slots,) if isinstance(slots, str) else tuple(slots))
         for name, attribute in value.__dict__.items():
-            if name not in _MADE_WITH_CLASS and name not in body and name not in names:
+            is_slot = isinstance(attribute, types.MemberDescriptorType) and attribute.__objclass__ is value
+            if name not in _MADE_WITH_CLASS and name not in body and not is_slot:
                 type.__setattr__(made, name, self.copy(attribute))
-        if "__abstractmethods__" in value.__dict__:
-            _make_abstract(made, value)
+        if issubclass(maker, abc.ABCMeta):
+            abc.update_abstractmethods(made)
         return made
 
     # --- data -------------------------------------------------------------------------------------
@@ -221,10 +252,11 @@ class Copier:
         except Exception:  # locks, files, sockets, generators...
             if not self.is_restoring:
                 self.plan.note(
-                    f"an object of type {kind.__module__}.{kind.__qualname__} cannot be copied: all ranks share it"
+                    f"an object of type {kind.__module__}.{kind.__qualname__} cannot be copied: all ranks "
+                    "share it"
                 )
             return self.remember(value, value)
-        if isinstance(reduced, str):
+        if isinstance(reduced, str) or _is_mark(kind, reduced):
             return self.remember(value, value)
         return self._rebuild(value, reduced)
 
@@ -249,6 +281,12 @@ class Copier:
         for key, item in pairs or ():
             made[self.copy(key)] = self.copy(item)
         return made
+
+
+def _is_mark(kind: type, reduced: tuple[Any, ...]) -> bool:
+    """Whether an object has no state at all: a mark such as ``MISSING = object()``, known by its identity."""
+    is_new = reduced[0] is copyreg.__newobj__  # type: ignore[attr-defined]
+    return is_new and len(reduced[1]) == 1 and not any(reduced[2:]) and is_installed(kind.__module__, None)
 
 
 def _set_state(made: Any, state: Any) -> None:
@@ -295,126 +333,25 @@ def _is_enum(value: type) -> bool:
     return any(base.__module__ == "enum" for base in value.__mro__)
 
 
-def _make_abstract(made: Any, original: type) -> None:
-    import abc
-
-    abc.update_abstractmethods(made)
-    if not hasattr(made, "_abc_impl"):
-        return
-    import _abc
-
-    _abc._abc_init(made)
-    del original
-
-
-# --- handlers by exact type ---------------------------------------------------------------------------
-
-
-def _list(copier: Copier, value: list[Any]) -> Any:
-    made: list[Any] = copier.remember(value, [])
-    made.extend(copier.copy(item) for item in value)
-    return made
-
-
-def _tuple(copier: Copier, value: tuple[Any, ...]) -> Any:
-    made = tuple(copier.copy(item) for item in value)
-    found = copier._memo.get(id(value))
-    if found is not None:  # a cycle through the tuple has copied it
-        return found
-    return value if all(a is b for a, b in zip(made, value, strict=True)) else copier.remember(value, made)
-
-
-def _dict(copier: Copier, value: dict[Any, Any]) -> Any:
-    made: dict[Any, Any] = copier.remember(value, {})
-    for key, item in value.items():
-        made[copier.copy(key)] = copier.copy(item)
-    return made
-
-
-def _set(copier: Copier, value: Any) -> Any:
-    return copier.remember(value, type(value)(copier.copy(item) for item in value))
-
-
-def _array(copier: Copier, value: np.ndarray[Any, Any]) -> Any:
-    if value.dtype.hasobject:
-        made = np.empty_like(value, subok=False)
-        copier.remember(value, made)
-        made.reshape(-1)[:] = [copier.copy(item) for item in value.reshape(-1)]
-        return made
-    if copier.is_restoring or not _is_changeable(value):
-        return value
-    return copier.remember(value, value.copy(order="K"))
-
-
-def _is_changeable(value: np.ndarray[Any, Any]) -> bool:
-    """Whether an array's elements can change: it, or an array it is a view of, is writable."""
-    base: Any = value
-    while isinstance(base, np.ndarray):
-        if base.flags.writeable:
-            return True
-        base = base.base
-    return base is not None and not isinstance(base, bytes)
-
-
-def _method(copier: Copier, value: types.MethodType) -> Any:
-    return copier.remember(value, types.MethodType(copier.copy(value.__func__), copier.copy(value.__self__)))
-
-
-def _builtin_method(copier: Copier, value: Any) -> Any:
-    """Copy a method of a built-in object (``items.append``) with its object; share built-in functions."""
-    owner = value.__self__
-    if owner is None or isinstance(owner, types.ModuleType | type):
-        return value
-    copied = copier.copy(owner)
-    return value if copied is owner else copier.remember(value, getattr(copied, value.__name__))
-
-
-def _cached(copier: Copier, value: Any) -> Any:
-    """Copy a function with a cache (functools.lru_cache): every rank caches for itself."""
-    wrapped = copier.copy(value.__wrapped__)
-    if wrapped is value.__wrapped__:
-        return copier.remember(value, value)
-    return copier.remember(value, functools.lru_cache(**value.cache_parameters())(wrapped))
-
-
-def _wrapping(copier: Copier, value: Any) -> Any:
-    return copier.remember(value, type(value)(copier.copy(value.__func__)))
-
-
-def _property(copier: Copier, value: property) -> Any:
-    parts = (copier.copy(value.fget), copier.copy(value.fset), copier.copy(value.fdel))
-    return copier.remember(value, property(*parts, doc=value.__doc__))
-
-
-def _cell(copier: Copier, value: types.CellType) -> Any:
-    made = copier._new_cell(value)
-    copier._fill_cell(made, value)
-    return made
-
-
-def _share(copier: Copier, value: Any) -> Any:
-    return value
-
-
 _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
-    list: _list,
-    tuple: _tuple,
-    dict: _dict,
-    set: _set,
-    frozenset: _set,
+    list: copy_rules.list_,
+    tuple: copy_rules.tuple_,
+    dict: copy_rules.dict_,
+    set: copy_rules.set_,
+    frozenset: copy_rules.set_,
     bytearray: lambda copier, value: copier.remember(value, bytearray(value)),
-    np.ndarray: _array,
+    np.ndarray: copy_rules.array,
     types.FunctionType: Copier.function,
-    types.MethodType: _method,
-    types.BuiltinMethodType: _builtin_method,
-    functools._lru_cache_wrapper: _cached,
+    types.MethodType: copy_rules.method,
+    types.BuiltinMethodType: copy_rules.builtin_method,
+    functools._lru_cache_wrapper: copy_rules.cached,
     types.ModuleType: Copier.module,
-    types.CellType: _cell,
-    staticmethod: _wrapping,
-    classmethod: _wrapping,
-    property: _property,
+    types.CellType: copy_rules.cell,
+    staticmethod: copy_rules.wrapping,
+    classmethod: copy_rules.wrapping,
+    property: copy_rules.property_,
     type: Copier.class_,
-    types.MappingProxyType: _share,
+    types.MappingProxyType: copy_rules.share,
 }
 
 
@@ -425,5 +362,5 @@ def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
     if issubclass(kind, types.ModuleType):
         return Copier.module
     if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
-        return _share
+        return copy_rules.share
     return Copier.by_reduction

@@ -72,8 +72,8 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     waited = [row for row in rows if row[5]] or rows
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
     if hub.state(rank) == "probe" or not waited:
-        peers = () if peer in (_ANY, _PROC_NULL) else (peer,)
-        return Waiting(f"{method} {_peer('from', peer, tag)}{where}", peers)
+        source = () if peer in (_ANY, _PROC_NULL) else (int(peer),)
+        return Waiting(f"{method} {_peer('from', peer, tag)}{where}", source)
     shown, peers = _requests(waited)
     return Waiting(f"{method} {shown}{where}", peers)
 

@@ -88,4 +88,3 @@ class Isolation:
 
 def _call(program: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], comm: Any) -> Any:
     return program(comm, *args, **kwargs)
-

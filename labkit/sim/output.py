@@ -58,8 +58,8 @@ class RankOutput:
 
     def __enter__(self) -> RankOutput:
         self._before = sys.stdout, sys.stderr
-        sys.stdout = _Stream(self._texts, sys.stdout)  # type: ignore[assignment]
-        sys.stderr = _Stream(self._texts, sys.stderr)  # type: ignore[assignment]
+        sys.stdout = _Stream(self._texts, sys.stdout)
+        sys.stderr = _Stream(self._texts, sys.stderr)
         return self
 
     def __exit__(

@@ -18,12 +18,39 @@ from labkit import _kernels
 __all__ = ["RankRandom"]
 
 _PYTHON = (
-    *("seed", "random", "uniform", "triangular", "randint", "choice", "randrange", "sample", "shuffle", "choices"),
-    *("normalvariate", "lognormvariate", "expovariate", "vonmisesvariate", "gammavariate", "gauss", "betavariate"),
-    *("binomialvariate", "paretovariate", "weibullvariate", "getstate", "setstate", "getrandbits", "randbytes"),
+    *(
+        "seed",
+        "random",
+        "uniform",
+        "triangular",
+        "randint",
+        "choice",
+        "randrange",
+        "sample",
+        "shuffle",
+        "choices",
+    ),
+    *(
+        "normalvariate",
+        "lognormvariate",
+        "expovariate",
+        "vonmisesvariate",
+        "gammavariate",
+        "gauss",
+        "betavariate",
+    ),
+    *(
+        "binomialvariate",
+        "paretovariate",
+        "weibullvariate",
+        "getstate",
+        "setstate",
+        "getrandbits",
+        "randbytes",
+    ),
 )
-_NUMPY_STATE: Any = np.random.mtrand._rand  # type: ignore[attr-defined]
-_PYTHON_STATE: Any = random._inst  # type: ignore[attr-defined]
+_NUMPY_STATE: Any = np.random.mtrand._rand
+_PYTHON_STATE: Any = random._inst
 
 
 def _numpy_names() -> list[str]:

@@ -67,9 +67,8 @@ class OwnModules:
         if not isinstance(sys.modules.get(name), _Stand):
             sys.modules[name] = _Stand(name, self)
 
-
     def install(self) -> None:
-        """Let installed code that imports by name (unittest, importlib) find the running rank's own modules."""
+        """Let installed code that imports by name (unittest, importlib) find the running rank's modules."""
         shared_import, shared_import_module = builtins.__import__, importlib.import_module
 
         def import_(

@@ -139,7 +139,11 @@ def _as_run(
         bytes=int(hub.bytes),
         host_seconds=host_seconds,
         trace=pd.DataFrame(hub.message_columns()) if hub.is_tracing else None,
-        machine={"platform": machine.spec, "model": network.name, "hosts": int(hub.hosts), "events": int(hub.events)},
+        machine={
+            "platform": machine.spec,
+            "model": network.name,
+            "hosts": int(hub.hosts),
+            "events": int(hub.events),
+        },
         notes=notes,
     )
-

@@ -208,4 +208,3 @@ def _find() -> context.MachineContext | None:
 
 
 context.register_simulator(_find)
-

@@ -12,7 +12,8 @@ from typing import Any
 __all__ = ["Place", "is_framework", "lines_of", "place_of", "ranks_text", "trimmed_traceback"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FRAMEWORK = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "run")) + (
+_FRAMEWORK = (
+    *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "run")),
     os.path.join(_PACKAGE, "context.py"),
 )
 
