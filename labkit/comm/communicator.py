@@ -13,7 +13,7 @@ from labkit.comm.handles import MODULE_NAME, Handle
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(Handle, _kernels.CommBase):  # type: ignore[misc]
+class Comm(Handle, _kernels.CommBase):
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes
@@ -22,7 +22,7 @@ class Comm(Handle, _kernels.CommBase):  # type: ignore[misc]
     """
 
     __module__ = MODULE_NAME
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
     _known = names.COMM
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Intracomm(BufferCollectives, ObjectCollectives, CommunicatorMaking, Comm):
     def _private(self, name: str, root: int) -> tuple[Comm, int]:
         """Return the communicator and tag of a collective that is made of messages of its own."""
         number = arrive(self, name, {"root": root})
-        private = Comm(self)
+        private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
         return private, number & 0x3FFFFFFF | 0x40000000
 

@@ -57,7 +57,7 @@ class CommunicatorMaking:
         leave(name)
         if name != "Split":  # the ranks agree on a context; in Split the colors have done so
             self.Barrier()
-        return Intracomm(COMM_NULL) if color == UNDEFINED else Intracomm(made[color])
+        return Intracomm(COMM_NULL if color == UNDEFINED else made[color])  # type: ignore[call-arg]
 
     def Free(self) -> None:
         """Give a communicator back; the handle becomes COMM_NULL."""

@@ -19,7 +19,7 @@ _BYTE = DATATYPES["BYTE"]
 _Some = tuple[list[int] | None, list[Any] | None]
 
 
-class Status(Handle, _kernels.StatusBase):  # type: ignore[misc]
+class Status(Handle, _kernels.StatusBase):
     """What a receive or probe learnt about its message.
 
     Attributes
@@ -89,12 +89,12 @@ class Status(Handle, _kernels.StatusBase):  # type: ignore[misc]
         self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
 
 
-class Request(Handle, _kernels.RequestBase):  # type: ignore[misc]
+class Request(Handle, _kernels.RequestBase):
     """A communication under way; ``wait`` and ``test`` give objects, ``Wait`` and ``Test`` flags."""
 
     __slots__ = ("__weakref__",)
     __module__ = MODULE_NAME
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     _known = names.REQUEST
 
@@ -292,12 +292,11 @@ def _finish_some(
     return chosen, _collect(requests, chosen, places, {first})
 
 
-class Message(Handle, _kernels.MessageBase):  # type: ignore[misc]
+class Message(Handle, _kernels.MessageBase):
     """A message that a matched probe took out of the queue."""
 
-    __slots__ = ()
     __module__ = MODULE_NAME
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
@@ -333,5 +332,5 @@ class Message(Handle, _kernels.MessageBase):  # type: ignore[misc]
 REQUEST_NULL = Request()
 MESSAGE_NULL = Message()
 MESSAGE_NO_PROC = Message()
-MESSAGE_NO_PROC._is_no_proc = True
-MESSAGE_NO_PROC._is_taken = False
+MESSAGE_NO_PROC._is_no_proc = True  # type: ignore[attr-defined]
+MESSAGE_NO_PROC._is_taken = False  # type: ignore[attr-defined]
