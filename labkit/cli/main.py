@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import os
 import sys
@@ -58,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code, see `EXIT_CODES`.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a program may print what the terminal cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         arguments = _parser(argv).parse_args(argv)
     except SystemExit as stop:  # argparse has printed help, version, or what is wrong

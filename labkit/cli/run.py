@@ -44,6 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
     from labkit.run.front import run
 
+    if arguments.mpi and arguments.on.strip().lower() != "mpi":
+        raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
     try:
         result = run(
             arguments.program,

@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ __all__ = [
     "check_program",
     "check_ranks",
     "check_repeats",
+    "check_script",
     "median_run",
     "program_name",
     "run",
 ]
+
+#: each simulated rank needs some ten kilobytes of memory
+MOST_RANKS = 1 << 20
 
 
 def run(
@@ -101,6 +106,8 @@ def run(
         )  # fmt: skip
     if options:
         raise MachineError(f"a simulated run has no option {', '.join(map(repr, sorted(options)))}")
+    if ranks > MOST_RANKS:
+        raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
     on = check_platform(on, int(ranks), model, coll)
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
@@ -205,6 +212,7 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file")
         if not os.access(path, os.R_OK):
             raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
+        check_script(path)
         return path
     if not callable(program):
         arrived = type(program).__name__
@@ -228,6 +236,18 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         call = f"{name}(comm, *args, **kwargs)"
         raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}") from None
     return found
+
+
+def check_script(path: str | os.PathLike[str]) -> None:
+    """Refuse a script that is not Python, before any rank starts."""
+    name = os.fspath(path)
+    try:
+        with warnings.catch_warnings():  # they belong to the run
+            warnings.simplefilter("ignore")
+            compile(Path(path).read_bytes(), name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise ProgramError(f"the script {name!r} is not Python{line}: {error.args[0]}") from error
 
 
 def program_name(program: Any) -> str:

@@ -88,6 +88,7 @@ def run_mpi(
     check_ranks(ranks)
     check_limit(timeout_s)
     check_repeats(repeats)
+    _check_host(int(ranks))
     program = check_program(program, args, kwargs)
     if os.environ.get(JOB_VARIABLE):
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
@@ -104,6 +105,17 @@ def run_mpi(
     if trace:
         run.notes.append("real runs record phases only, no trace of messages")
     return run
+
+
+def _check_host(ranks: int) -> None:
+    """Refuse more processes than this host could bear: it would stand still for everybody."""
+    cores = available_cores()
+    most = max(128, 16 * cores)
+    if ranks > most:
+        raise MachineError(
+            f"{ranks:,} ranks of real MPI are too many for this host: with {cores} cores at most {most:,} "
+            'are started; simulate larger machines, for example with on="star"'
+        )
 
 
 def _pack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
@@ -11,6 +12,9 @@ from labkit.run.mpi_job import Job, Outcome
 from labkit.run.mpi_stacks import Frame, places_text, ranks_text, read_stack
 
 __all__ = ["failure", "read_output"]
+
+#: bytes that a launch with a few ranks needs at the least for the launcher's session and the ranks' files
+_ROOM = 256 * 1024
 
 
 def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
@@ -44,7 +48,7 @@ def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError 
             "raise output_limit_bytes"
         )
     else:
-        error = _from_launcher(job, outcome, done)
+        error = _full_disk(job) or _from_launcher(job, outcome, done)
     error.attach_output([text.decode("utf-8", "replace") for text in read_output(job)])
     return error
 
@@ -94,6 +98,21 @@ def _where_everybody_was(job: Job, done: list[bool], timeout_s: float | None) ->
         )
     head = f"the run did not end within {timeout_s:g} s and was ended; where each rank was:"
     return f"{head}\n{places_text(places)}"
+
+
+def _full_disk(job: Job) -> MachineError | None:
+    """Blame the disk for ranks that vanished where it has no room for a page of their files."""
+    try:
+        disk = os.statvfs(job.directory)
+    except (OSError, AttributeError):
+        return None
+    left = disk.f_bavail * disk.f_frsize
+    if left >= _ROOM:
+        return None
+    return MachineError(
+        f"the ranks ended without a result, and {os.path.dirname(job.directory)} has only {left} bytes left; "
+        "free some space, or set TMPDIR to a folder that can be written"
+    )
 
 
 def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:

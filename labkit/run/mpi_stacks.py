@@ -11,6 +11,9 @@ __all__ = ["Frame", "places_text", "ranks_text", "read_stack"]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
+#: the processes of ranks start here: what is below says nothing to a program's author
+_CHILDREN = ("mpi_child.py", "script_child.py")
+
 #: different places that a message shows
 SHOWN_PLACES = 16
 #: frames that are shown of each stack
@@ -56,7 +59,7 @@ def read_stack(path: Path) -> list[Frame]:
             for found in map(_FRAME.match, block.splitlines())
             if found
         ]
-        border = next((i for i, frame in enumerate(frames) if frame.file.endswith("mpi_child.py")), None)
+        border = next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
         if border is not None and frames[border].name != "_die_with_parent":
             mine = [frame for frame in frames[:border] if frame.file != "<frozen runpy>"]
             best = list(reversed(mine))

@@ -8,22 +8,27 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from labkit import _kernels
+from labkit.errors import MachineError
 
-__all__ = ["RankOutput"]
+__all__ = ["OUTPUT_LIMIT", "RankOutput"]
+
+#: characters that all ranks together may print: they are kept in memory
+OUTPUT_LIMIT = 200_000_000
 
 
 class _Stream(io.TextIOBase):
     """A text stream that files what the running rank writes; the hub's own text goes through."""
 
-    def __init__(self, texts: list[list[str]], through: TextIO) -> None:
-        self._texts = texts
+    def __init__(self, output: RankOutput, through: TextIO) -> None:
+        self._output = output
         self._through = through
+        self.buffer = _Bytes(self)
 
     def write(self, text: str) -> int:
         rank = _kernels.current_rank()
         if rank < 0:
             return self._through.write(text)
-        self._texts[rank].append(text)
+        self._output.add(rank, text)
         return len(text)
 
     def writable(self) -> bool:
@@ -44,6 +49,20 @@ class _Stream(io.TextIOBase):
         return getattr(self._through, "encoding", None) or "utf-8"
 
 
+class _Bytes(io.RawIOBase):
+    """The `buffer` of a stream: bytes are filed as the text they are."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._stream.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+
 class RankOutput:
     """Context in which standard output and error of simulated ranks are kept.
 
@@ -54,12 +73,13 @@ class RankOutput:
 
     def __init__(self, ranks: int) -> None:
         self._texts: list[list[str]] = [[] for _ in range(ranks)]
+        self._left = OUTPUT_LIMIT
         self._before: tuple[Any, Any] | None = None
 
     def __enter__(self) -> RankOutput:
         self._before = sys.stdout, sys.stderr
-        sys.stdout = _Stream(self._texts, sys.stdout)
-        sys.stderr = _Stream(self._texts, sys.stderr)
+        sys.stdout = _Stream(self, sys.stdout)
+        sys.stderr = _Stream(self, sys.stderr)
         return self
 
     def __exit__(
@@ -67,6 +87,23 @@ class RankOutput:
     ) -> None:
         if self._before is not None:
             sys.stdout, sys.stderr = self._before
+
+    def add(self, rank: int, text: str) -> None:
+        """File what a rank printed.
+
+        Raises
+        ------
+        MachineError
+            All ranks together have printed too much.
+        """
+        self._left -= len(text)
+        if self._left < 0:
+            raise MachineError(
+                f"the ranks printed more than {OUTPUT_LIMIT:,} characters, all kept in memory; print less"
+            )
+        if not text.isascii():  # a lone surrogate cannot be written to any file
+            text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        self._texts[rank].append(text)
 
     def texts(self) -> list[str]:
         """Return what each rank printed, in rank order."""

@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import MachineError, ProgramError, TimeLimitError
+from labkit.errors import MachineError, TimeLimitError
+from labkit.run.front import check_script
+from labkit.run.mpi_stacks import read_stack
 from labkit.run.processes import JOB_VARIABLE, end_processes
 from labkit.run.result import Run
-from labkit.sim.script_child import ANSWER, REQUEST
+from labkit.sim.script_child import ANSWER, FAULT, NO_SPACE, REQUEST
 
 __all__ = ["run_script"]
 
@@ -67,13 +69,16 @@ def run_script(
         The simulator's process failed or was killed.
     """
     path = os.fspath(path)
-    _require_python(path)
+    check_script(path)
     how = {"on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll}
     request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="labkit-script-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        (folder / REQUEST).write_bytes(pickle.dumps(request))
+        try:
+            (folder / REQUEST).write_bytes(pickle.dumps(request))
+        except OSError as error:
+            raise _no_space(folder, error.strerror or str(error)) from error
         code = _run_child(folder, None if timeout_s is None else timeout_s + GRACE_S)
         answer = _read_answer(folder, code, timeout_s)
     if isinstance(answer, BaseException):
@@ -81,14 +86,6 @@ def run_script(
     run: Run = answer
     run.host_seconds = time.monotonic() - started
     return run
-
-
-def _require_python(path: str) -> None:
-    try:
-        compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise ProgramError(f"the script {path!r} is not Python{line}: {error.args[0]}") from error
 
 
 def _run_child(folder: Path, limit_s: float | None) -> int | None:
@@ -116,8 +113,27 @@ def _read_answer(folder: Path, code: int | None, timeout_s: float | None) -> Any
     if code is None:
         return TimeLimitError(
             f"the simulation did not end within its time limit of {timeout_s:g} s, nor when it was told to; "
-            "it was killed. A rank that never communicates, in code that cannot be interrupted, does that"
+            "it was killed. A rank that never communicates, in code that cannot be interrupted, does that; "
+            "so do too many ranks for this host"
         )
     if code < 0:
-        return MachineError(f"the simulator's process was ended by {signal.Signals(-code).name}")
+        return MachineError(_signal_text(-code, folder))
+    if code == NO_SPACE:
+        return _no_space(folder, "it has no room for the run's results and output")
     return MachineError(f"the simulator's process ended with exit code {code} and left no result")
+
+
+def _signal_text(number: int, folder: Path) -> str:
+    """Say which signal ended the simulator, and where a rank was when it crashed."""
+    text = f"the simulator's process was ended by {signal.Signals(number).name}"
+    if number == signal.SIGKILL:
+        return f"{text}; where neither a rank nor somebody else sent it, the machine ran out of memory"
+    where = "\n".join(frame.text() for frame in read_stack(folder / FAULT))
+    return f"{text}; a rank was at\n{where}" if where else text
+
+
+def _no_space(folder: Path, reason: str) -> MachineError:
+    return MachineError(
+        f"the private folder of this run cannot be written in {folder.parent}: {reason}; "
+        "free some space, or set TMPDIR to a folder that can be written"
+    )

@@ -6,6 +6,7 @@ module here, and the clocks of `time` tell simulated time to a rank.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.abc
 import importlib.machinery
 import os
@@ -15,21 +16,30 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.context import compute, current, mpi_module
-from labkit.errors import LabkitError, MachineError, UnsupportedError
+from labkit.errors import LabkitError, MachineError, RankError, UnsupportedError
 from labkit.sim.rank_world import OwnModules, RankWorld
+from labkit.sim.simulation import running
+from labkit.sim.where import place_of
 
 __all__ = ["main"]
 
-REQUEST, ANSWER = "request.pickle", "answer.pickle"
+_EXIT = os._exit
+
+REQUEST, ANSWER, FAULT = "request.pickle", "answer.pickle", "fault"
+
+#: exit code when the answer could not be written
+NO_SPACE = 74
 
 
 def main(folder: Path) -> None:
     """Run the request and leave the answer; what goes wrong is an answer too."""
     answer: Any
+    _record_crashes(folder)
+    _name_the_rank_that_leaves(folder)
     try:
         answer = _simulate(pickle.loads((folder / REQUEST).read_bytes()))
     except (LabkitError, KeyboardInterrupt) as error:
@@ -37,9 +47,41 @@ def main(folder: Path) -> None:
     except BaseException as error:
         answer = MachineError(f"the simulator itself failed: {type(error).__name__}: {error}")
         answer.__cause__ = error
+    _leave(answer, folder)
+
+
+def _leave(answer: Any, folder: Path) -> None:
     partial = folder / f"{ANSWER}.part"
-    partial.write_bytes(pickle.dumps(answer))
+    try:
+        partial.write_bytes(pickle.dumps(answer))
+    except OSError:
+        _EXIT(NO_SPACE)
     partial.rename(folder / ANSWER)
+
+
+def _record_crashes(folder: Path) -> None:
+    """Let a crash in compiled code write down where it was."""
+    try:
+        faulthandler.enable(open(folder / FAULT, "w"), all_threads=False)  # noqa: SIM115 (open until the end)
+    except OSError:
+        return  # a full disk: the run goes on without
+
+
+def _name_the_rank_that_leaves(folder: Path) -> None:
+    """A rank's `os._exit` would end all ranks without a word: say which rank did it, and where."""
+    home = os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        simulation = running()
+        if simulation is not None and os.getpid() == home:  # not a process that a rank has forked
+            rank, place = simulation.hub.rank, place_of(sys._getframe(1))
+            text = f"rank {rank} left with os._exit({status}) at {place}"
+            error = RankError(rank, text, text)
+            error.attach_output(simulation.output.texts())
+            _leave(error, folder)
+        _EXIT(status)
+
+    os._exit = leave
 
 
 def _simulate(request: dict[str, Any]) -> Any:
@@ -149,4 +191,4 @@ if __name__ == "__main__":
     main(Path(sys.argv[1]))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # whatever threads and exit handlers a script has left behind
+    _EXIT(0)  # whatever threads and exit handlers a script has left behind

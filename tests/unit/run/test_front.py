@@ -111,3 +111,17 @@ def test_run_is_callable_before_and_after_its_parts_are_imported():
     assert labkit.run.Run is lk.Run
     with pytest.raises(LabkitError):
         lk.run(program, 0)
+
+
+def test_more_ranks_than_any_machine_here_bears():
+    with pytest.raises(MachineError, match="at most 1,048,576 ranks"):
+        lk.run(program, 10**7)
+    with pytest.raises(MachineError, match="too many for this host"):
+        lk.run(program, 10**6, "mpi")
+
+
+@pytest.mark.parametrize("on", ["mpi", "star"])
+def test_a_script_that_is_not_python(on, tmp_path):
+    (tmp_path / "p.py").write_text("x = 1\ndef f(:\n")
+    with pytest.raises(ProgramError, match="is not Python, line 2"):
+        lk.run(tmp_path / "p.py", 2, on)

@@ -1,0 +1,92 @@
+"""Scripts that leave, crash, print anything or meet a full disk, through `labkit run`, simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAD = "import os, signal, sys\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
+
+
+@pytest.fixture
+def labkit(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    def call(body, *options, **environment):
+        (tmp_path / "prog.py").write_text(HEAD + body)
+        command = [sys.executable, "-m", "labkit", "run", "-n", "2", *options, "prog.py"]
+        done = subprocess.run(
+            command, capture_output=True, timeout=60, check=False, cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(scratch), **environment},
+        )  # fmt: skip
+        assert list(scratch.iterdir()) == []
+        return done
+
+    return call
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_os_exit_names_the_rank_and_keeps_the_output(labkit, status):
+    body = f"print('hello')\nif comm.rank == 1: os._exit({status})\ncomm.barrier()\n"
+    done = labkit(body, "--json")
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["exit"], record["error"]["rank"]) == (1, 1, 1)
+    assert record["error"]["message"] == f"rank 1 left with os._exit({status}) at prog.py:5 in <module>"
+    assert record["output"] == ["hello\n", "hello\n"]
+
+
+def test_a_forked_process_may_leave_as_it_likes(labkit):
+    done = labkit(
+        "pid = os.fork()\nif pid == 0: os._exit(5)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    assert (done.returncode, done.stdout) == (0, b"5\n5\n")
+
+
+def test_a_crash_says_where(labkit):
+    done = labkit("if comm.rank == 1: os.kill(os.getpid(), signal.SIGSEGV)\ncomm.barrier()\n")
+    assert done.returncode == 3
+    assert b"SIGSEGV" in done.stderr
+    assert b'prog.py", line 4' in done.stderr
+
+
+def test_a_killed_simulator_is_one_sentence(labkit):
+    done = labkit("os.kill(os.getpid(), signal.SIGKILL)\n")
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"labkit run: the simulator's process was ended by SIGKILL")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_anything_can_be_printed(labkit):
+    body = "print('\\ud800 \\u2211'); sys.stdout.buffer.write(b'\\xff!\\n')\n"
+    done = labkit(body, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout == b"\\ud800 \\u2211\n\\ufffd!\n" * 2
+
+
+def test_output_has_a_limit(monkeypatch):
+    import labkit as lk
+    from labkit.sim import output
+
+    monkeypatch.setattr(output, "OUTPUT_LIMIT", 1000)
+
+    def program(comm):
+        while True:
+            print("x" * 99)
+
+    with pytest.raises(lk.errors.RankError, match="printed more than 1,000 characters"):
+        lk.run(program, 2)
+
+
+def test_no_room_for_the_answer(tmp_path, monkeypatch):
+    from labkit.errors import MachineError
+    from labkit.sim import script
+
+    monkeypatch.setattr(script, "_run_child", lambda folder, limit_s: script.NO_SPACE)
+    (tmp_path / "prog.py").write_text("")
+    with pytest.raises(MachineError, match=r"no room .* set TMPDIR"):
+        script.run_script(tmp_path / "prog.py", 2, on="star")
