@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -29,6 +30,9 @@ class SimulatedModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         raise refuse("MPI", name, names.MODULE)
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (MODULE_NAME,)
 
     def __dir__(self) -> list[str]:
         return sorted(name for name in self.__dict__ if not name.startswith("_"))

@@ -1,0 +1,102 @@
+"""The module's names: what is there, what is refused, what pickles as what."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import cloudpickle
+import pytest
+
+from labkit import MPI
+from labkit.comm import names
+from labkit.context import install
+from labkit.errors import UnsupportedError
+
+
+def test_every_name_is_there_or_refused_with_a_sentence() -> None:
+    missing = []
+    for name in names.MODULE:
+        if name not in vars(MPI):
+            with pytest.raises(UnsupportedError, match=rf"MPI\.{name} is not simulated yet"):
+                getattr(MPI, name)
+            missing.append(name)
+    assert 50 < len(missing) < len(names.MODULE) / 2 + 50
+    with pytest.raises(AttributeError, match="no attribute 'COMM_WROLD'"):
+        _ = MPI.COMM_WROLD
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (MPI.COMM_WORLD, "Ibcast"),
+        (MPI.Comm, "Create_group"),
+        (MPI.INT, "Create_vector"),
+        (MPI.Status(), "tomemory"),
+    ],
+)
+def test_methods_not_built_yet_and_typos(owner, name) -> None:
+    with pytest.raises(UnsupportedError, match="on real MPI"):
+        getattr(owner, name)
+    with pytest.raises(AttributeError):
+        getattr(owner, name + "x")
+
+
+CONSTANTS = [
+    name
+    for name in dir(MPI)
+    if name.isupper() or name in ("Comm", "Intracomm", "Op", "Request", "Status", "Exception")
+]
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_everything_pickles_by_name(name: str) -> None:
+    value = getattr(MPI, name)
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        data = dumps(value)
+        loaded = pickle.loads(data)
+        assert loaded is value or (isinstance(value, int) and loaded == value)
+        if not isinstance(value, int):
+            assert b"labkit.MPI" in data
+            assert b"labkit.comm" not in data
+
+
+def test_a_function_takes_the_module_by_name_to_a_real_rank() -> None:
+    import types
+
+    other = types.ModuleType("mpi4py.MPI")
+    other.SUM, other.COMM_WORLD = "their sum", "their world"
+
+    operator = MPI.SUM
+
+    def program():
+        return operator, MPI.COMM_WORLD
+
+    data = cloudpickle.dumps(program)
+    before = sys.modules["labkit.MPI"]
+    try:
+        install(None, other)
+        assert pickle.loads(data)() == ("their sum", "their world")
+    finally:
+        install(None, None)
+        assert sys.modules["labkit.MPI"] is before
+
+
+def test_handles_compare_as_mpi4pys() -> None:
+    assert MPI.Intracomm(MPI.COMM_WORLD) == MPI.COMM_WORLD != MPI.COMM_SELF
+    assert not MPI.COMM_NULL
+    assert not MPI.Request()
+    assert MPI.Request() == MPI.REQUEST_NULL
+    assert MPI.Op() == MPI.OP_NULL
+    with pytest.raises(TypeError):
+        hash(MPI.SUM)
+    status = pickle.loads(pickle.dumps(MPI.Status()))
+    assert (status.source, status.tag, status.error) == (MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.SUCCESS)
+
+
+def test_the_error_of_mpi() -> None:
+    error = MPI.Exception(MPI.ERR_TRUNCATE)
+    assert error.Get_error_class() == MPI.ERR_TRUNCATE == int(error)
+    assert str(error) == "MPI_ERR_TRUNCATE: message truncated"
+    assert isinstance(error, RuntimeError)
+    assert pickle.loads(pickle.dumps(error)) == MPI.ERR_TRUNCATE

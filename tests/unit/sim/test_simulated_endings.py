@@ -1,0 +1,232 @@
+"""Every way in which a simulated run can end badly, and that the process stays usable after each."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import greenlet
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from labkit.errors import DeadlockError, RankError, TimeLimitError
+
+unwound: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def process_stays_usable():
+    unwound.clear()
+    yield
+    assert lk.run(lambda comm: comm.allreduce(1), 3).results == [3, 3, 3]
+    gc.collect()
+    assert not [g for g in gc.get_objects() if type(g) is greenlet.greenlet and g.gr_frame is not None]
+
+
+def test_two_receives_facing_each_other() -> None:
+    def program(comm):
+        try:
+            comm.Recv(np.zeros(4), source=1 - comm.rank, tag=7)
+        finally:
+            unwound.append(comm.rank)
+
+    with pytest.raises(DeadlockError) as caught:
+        lk.run(program, 2, isolate=False)
+    text = str(caught.value)
+    assert "2 of 2 ranks" in text
+    assert "rank 0: Recv from rank 1, tag 7 at " in text
+    assert "test_simulated_endings.py:" in text
+    assert "in program" in text
+    assert "cycle: rank 0 waits for rank 1 waits for rank 0" in text
+    assert unwound == [0, 1]
+
+
+def test_large_sends_facing_each_other_deadlock_and_small_ones_do_not() -> None:
+    def program(comm, n):
+        comm.Send(np.zeros(n), (comm.rank + 1) % comm.size)
+        comm.Recv(np.zeros(n), (comm.rank - 1) % comm.size)
+
+    lk.run(program, 3, args=(100,))
+    with pytest.raises(DeadlockError, match="Send to rank 1, tag 0, 800000 B") as caught:
+        lk.run(program, 3, args=(100_000,))
+    assert "cycle: rank 0 waits for rank 1 waits for rank 2 waits for rank 0" in str(caught.value)
+
+
+def test_a_rank_that_has_finished_cannot_be_waited_for() -> None:
+    with pytest.raises(DeadlockError, match="1 of 3 ranks have finished") as caught:
+        lk.run(lambda comm: comm.rank == 0 or comm.recv(source=0), 3)
+    assert "ranks 1-2: recv from rank 0, tag any" in str(caught.value)
+
+
+def test_a_deadlock_in_a_collective_names_who_is_missing() -> None:
+    def program(comm):
+        if comm.rank == 2:
+            comm.recv(source=0)
+        comm.allgather(1)
+
+    with pytest.raises(DeadlockError, match="ranks 0-1, 3: allgather, waiting for rank 2") as caught:
+        lk.run(program, 4)
+    assert "rank 2: recv from rank 0" in str(caught.value)
+    assert "cycle: " in str(caught.value)
+
+
+def test_a_program_that_swallows_the_deadlock_still_ends_with_it() -> None:
+    def program(comm):
+        while True:
+            try:
+                comm.recv()
+            except Exception:
+                unwound.append(comm.rank)
+                if len(unwound) > 5:
+                    return
+
+    with pytest.raises(DeadlockError):
+        lk.run(program, 2, isolate=False)
+    assert len(unwound) > 5
+
+
+def test_an_exception_names_the_rank_and_shows_the_program_only() -> None:
+    def program(comm):
+        try:
+            if comm.rank == 1:
+                raise ValueError("bad key")
+            comm.recv(source=1)
+        finally:
+            unwound.append(comm.rank)
+
+    with pytest.raises(RankError, match="rank 1 failed: ValueError: bad key") as caught:
+        lk.run(program, 3, isolate=False)
+    assert caught.value.rank == 1
+    assert 'raise ValueError("bad key")' in caught.value.traceback
+    assert "labkit/sim" not in caught.value.traceback
+    assert 1 in unwound
+    assert 0 in unwound
+
+
+def test_only_the_first_failure_counts() -> None:
+    def program(comm):
+        try:
+            if comm.rank == 0:
+                raise KeyError("first")
+            comm.barrier()
+        finally:
+            if comm.rank:
+                raise RuntimeError("a consequence")
+
+    with pytest.raises(RankError, match="rank 0 failed: KeyError"):
+        lk.run(program, 3)
+
+
+@pytest.mark.parametrize("code", [None, 0])
+def test_leaving_with_code_0_is_an_end_like_any_other(code) -> None:
+    def program(comm):
+        comm.barrier()
+        raise SystemExit(code)
+
+    assert lk.run(program, 2).results == [None, None]
+
+
+def test_leaving_with_another_code_and_abort() -> None:
+    with pytest.raises(RankError, match="rank 1 left with exit code 3"):
+        lk.run(lambda comm: exec("raise SystemExit(3)") if comm.rank else comm.barrier(), 2)
+    with pytest.raises(RankError, match=r"rank 1 called Abort\(4\)"):
+        lk.run(lambda comm: comm.Abort(4) if comm.rank else comm.barrier(), 2)
+
+
+def test_a_rank_that_never_yields_meets_the_limit() -> None:
+    def program(comm):
+        if comm.rank == 1:
+            try:
+                while True:
+                    pass
+            finally:
+                unwound.append(comm.rank)
+        comm.recv(source=1)
+
+    began = time.monotonic()
+    with pytest.raises(TimeLimitError, match=r"time limit of 0\.3 s") as caught:
+        lk.run(program, 2, timeout_s=0.3, isolate=False)
+    assert time.monotonic() - began < 10
+    assert "rank 1: running at " in str(caught.value)
+    assert "rank 0: recv from rank 1, tag any at " in str(caught.value)
+    assert unwound == [1]
+
+
+def test_the_limit_works_on_other_threads() -> None:
+    caught: list[BaseException] = []
+
+    def program(comm):
+        n = 0
+        while comm.rank == 0:
+            n += 1
+        comm.barrier()
+
+    def run() -> None:
+        try:
+            lk.run(program, 2, timeout_s=0.3)
+        except TimeLimitError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert len(caught) == 1
+    assert "rank 0: running at " in str(caught[0])
+
+
+def test_ranks_that_talk_for_ever_meet_the_limit() -> None:
+    def program(comm):
+        while True:
+            comm.barrier()
+
+    with pytest.raises(TimeLimitError, match=r"ranks? .*barrier"):
+        lk.run(program, 16, timeout_s=0.3)
+
+
+def test_an_error_in_an_operator_and_communication_in_one() -> None:
+    def fails(left, right, datatype):
+        raise ZeroDivisionError("in the operator")
+
+    def talks(left, right, datatype):
+        MPI.COMM_WORLD.Barrier()
+
+    def program(comm, function):
+        op = MPI.Op.Create(function)
+        comm.Allreduce(np.ones(1), np.ones(1), op)
+
+    with pytest.raises(RankError, match="in the operator"):
+        lk.run(program, 4, args=(fails,))
+    with pytest.raises(RankError, match="outside reduction operators"):
+        lk.run(program, 4, args=(talks,))
+
+
+def test_an_interrupt_ends_the_run() -> None:
+    def program(comm):
+        if comm.rank == 1:
+            raise KeyboardInterrupt
+        comm.recv()
+
+    with pytest.raises(KeyboardInterrupt):
+        lk.run(program, 2)
+
+
+def test_a_run_within_a_rank() -> None:
+    def inner(comm):
+        return comm.allreduce(comm.rank)
+
+    def program(comm):
+        return comm.allreduce(lk.run(inner, 3).results[0])
+
+    assert lk.run(program, 2).results == [6, 6]
+
+
+def test_many_ranks_and_runs_leave_nothing_behind() -> None:
+    def program(comm):
+        comm.isend(comm.rank, (comm.rank + 1) % comm.size)
+        comm.irecv(source=MPI.ANY_SOURCE, tag=77)  # never matched, handle dropped
+        return comm.recv()
+
+    assert lk.run(program, 500).results == [(r - 1) % 500 for r in range(500)]
