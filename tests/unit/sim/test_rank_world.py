@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -78,3 +80,21 @@ def test_missing_and_failing_modules(worlds) -> None:
         execute(first, "from tools import absent")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         execute(first, "import no_such_module")
+
+
+def test_installed_code_that_imports_by_name_finds_the_ranks_own(worlds, monkeypatch) -> None:
+    """As unittest's loader and plugin systems do."""
+    made, running = worlds
+    monkeypatch.setattr(builtins, "__import__", builtins.__import__)
+    monkeypatch.setattr(importlib, "import_module", importlib.import_module)
+    made[0]._own.install()
+    found = []
+    for world in made:
+        running.append(world)
+        found.append(importlib.import_module("helper"))
+        assert __import__("tools.other") is world.load("tools")
+        assert importlib.import_module(".inner", "tools") is world.load("tools.inner")
+        assert importlib.import_module("json") is json
+        running.pop()
+    assert found[0] is not found[1]
+    assert found == [world.load("helper") for world in made]
