@@ -23,9 +23,12 @@ from labkit.study import Study
 
 def study_of(values: list[float], text: str = 'a, "b"\nc') -> Study:
     rows = [
-        {"program": text, "on": "star", "ranks": 2**i, "n": 0.1 * i, "flag": i % 2 == 0, "metric": "makespan_s", "value": v}
+        {
+            **{"program": text, "on": "star", "ranks": 2**i, "n": 0.1 * i, "flag": i % 2 == 0},
+            **{"metric": "makespan_s", "value": v},
+        }
         for i, v in enumerate(values)
-    ]  # fmt: skip
+    ]
     return Study(pd.DataFrame(rows), {"failures": [{"point": "ranks=3", "error": "no"}], "seed": 7})
 
 
