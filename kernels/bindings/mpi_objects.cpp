@@ -81,7 +81,8 @@ bool take_int(PyObject* value, const char* what, int otherwise, int& out) {
     return true;
   }
   const long number = PyLong_CheckExact(value) ? PyLong_AsLong(value) : [&] {
-    PyObject* index = PyNumber_Index(value);
+    // mpi4py takes a float for a rank or tag too and cuts it off: dest=size / 2 works there
+    PyObject* index = PyFloat_Check(value) ? PyNumber_Long(value) : PyNumber_Index(value);
     if (index == nullptr) return -1L;
     const long converted = PyLong_AsLong(index);
     Py_DECREF(index);

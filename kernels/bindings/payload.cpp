@@ -15,9 +15,24 @@ bool is_plain_format(const char* format) {
   return format[0] != '\0' && format[1] == '\0' && std::strchr("?cbBhHiIlLqQfdg", format[0]) != nullptr;
 }
 
+// NumPy refuses with a ValueError what mpi4py reports as a BufferError. Always false.
+bool as_buffer_error() {
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyErr_SetObject(PyExc_BufferError, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return false;
+}
+
 bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& payload) {
   int flags = PyBUF_ANY_CONTIGUOUS | (is_writable ? PyBUF_WRITABLE : 0) | (wants_format ? PyBUF_FORMAT : 0);
-  if (PyObject_GetBuffer(object, &payload.view, flags) < 0) return false;
+  if (PyObject_GetBuffer(object, &payload.view, flags) < 0) return as_buffer_error();
   payload.has_view = true;
   payload.data = static_cast<char*>(payload.view.buf);
   payload.bytes = static_cast<std::uint64_t>(payload.view.len);

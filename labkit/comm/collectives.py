@@ -210,7 +210,9 @@ class BufferCollectives:
                 raise ValueError("mismatch in send and receive MPI datatypes")
             if sent.count != received.count:
                 raise ValueError(f"mismatch in send count {sent.count} and receive count {received.count}")
-        reduction = op._reduction(sent.datatype) if isinstance(op, Op) and op else None
+        if not isinstance(op, Op):
+            raise TypeError(f"op: expected an MPI.Op, got {type(op).__name__}")
+        reduction = op._reduction(sent.datatype) if op else None
         if reduction is None:
             raise MPIException(10, f"{op!r} is not defined on {sent.datatype!r}")
         facts = {

@@ -78,6 +78,13 @@ class Status(Handle, _kernels.StatusBase):
         """Say whether the request was cancelled."""
         self._is_cancelled = bool(flag)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
+
+    __hash__ = None  # type: ignore[assignment]
+
     count = property(Get_count, lambda self, value: self.Set_elements(_BYTE, value), doc="Bytes received.")
     cancelled = property(Is_cancelled, Set_cancelled, doc="Whether the request was cancelled.")
 

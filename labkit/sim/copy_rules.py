@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import types
 from typing import Any
 
@@ -94,6 +95,12 @@ def cell(copier: Any, value: types.CellType) -> Any:
     made = copier.new_cell(value)
     copier.fill_cell(made, value)
     return made
+
+
+def lock(copier: Copier, value: Any) -> Any:
+    """Give every rank a lock of its own, free as in a new process: no other rank could open it."""
+    make: Any = threading.Lock if type(value) is type(threading.Lock()) else threading.RLock
+    return copier.remember(value, make())
 
 
 def share(copier: Any, value: Any) -> Any:

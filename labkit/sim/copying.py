@@ -7,6 +7,7 @@ import copyreg
 import dataclasses
 import functools
 import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -352,6 +353,8 @@ _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
     property: copy_rules.property_,
     type: Copier.class_,
     types.MappingProxyType: copy_rules.share,
+    type(threading.Lock()): copy_rules.lock,
+    type(threading.RLock()): copy_rules.lock,
 }
 
 
