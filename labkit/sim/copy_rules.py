@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    *("array", "builtin_method", "cached", "cell", "dict_", "list_", "method", "property_", "set_", "share"),
+    *(
+        "array",
+        "builtin_method",
+        "cached",
+        "cell",
+        "dict_",
+        "list_",
+        "lock",
+        "method",
+        "property_",
+        "set_",
+        "share",
+    ),
     *("tuple_", "wrapping"),
 ]
 
@@ -97,7 +109,7 @@ def cell(copier: Any, value: types.CellType) -> Any:
     return made
 
 
-def lock(copier: Copier, value: Any) -> Any:
+def lock(copier: Any, value: Any) -> Any:
     """Give every rank a lock of its own, free as in a new process: no other rank could open it."""
     make: Any = threading.Lock if type(value) is type(threading.Lock()) else threading.RLock
     return copier.remember(value, make())

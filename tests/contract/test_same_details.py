@@ -4,6 +4,7 @@ Every case yields (what, call) attempts; what an attempt gives or raises must be
 the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
 """
 
+# ruff: noqa: E501 - a line is an attempt
 from __future__ import annotations
 
 import array
@@ -224,7 +225,10 @@ def nobody(comm):
     yield "isend", lambda: comm.isend(1, null).wait()
     yield "Sendrecv", lambda: (comm.Sendrecv(x, null, 1, x, null, 2, status), x, status)
     yield "sendrecv", lambda: comm.sendrecv(5, null, source=null)
-    yield "half of a Sendrecv", lambda: (comm.Isend(x, comm.rank), comm.Sendrecv(x, null, 0, x, comm.rank, 0, status), status)[1:]
+    yield (
+        "half of a Sendrecv",
+        lambda: (comm.Isend(x, comm.rank), comm.Sendrecv(x, null, 0, x, comm.rank, 0, status), status)[1:],
+    )
     yield "bad buffer", lambda: comm.Send(object(), null)
     yield "bad tag", lambda: comm.Send(x, null, -5)
 
@@ -264,7 +268,10 @@ def requests(comm):
     yield "no requests", lambda: MPI.Request.Waitall([])
     yield "none of any", lambda: MPI.Request.Waitany([]) == MPI.UNDEFINED
     yield "none of some", lambda: MPI.Request.Waitsome([])
-    yield "none tested", lambda: (MPI.Request.Testall([]), MPI.Request.Testany([])[1], MPI.Request.Testsome([]))
+    yield (
+        "none tested",
+        lambda: (MPI.Request.Testall([]), MPI.Request.Testany([])[1], MPI.Request.Testsome([])),
+    )
     yield "objects none", lambda: (MPI.Request.waitall([]), MPI.Request.testall([]), MPI.Request.waitsome([]))
     yield "nulls", lambda: (MPI.Request.Waitall([null, null]), MPI.Request.Testsome([null, null]))
     yield "nulls objects", lambda: (MPI.Request.waitall([null, null]), MPI.Request.waitany([null])[1])
@@ -281,7 +288,10 @@ def requests(comm):
         return found, rest, [bool(request) for request in receives], data
 
     yield "Waitall", lambda: several("Waitall")
-    yield "Waitall statuses", lambda: (statuses := [MPI.Status() for _ in range(3)], several("Waitall", statuses), statuses)[1:]
+    yield (
+        "Waitall statuses",
+        lambda: (statuses := [MPI.Status() for _ in range(3)], several("Waitall", statuses), statuses)[1:],
+    )
     yield "statuses from none", lambda: (statuses := [], several("Waitall", statuses), statuses)[1:]
     yield "too few statuses", lambda: (statuses := [MPI.Status()], several("Waitall", statuses), statuses)[1:]
     yield "Waitany", lambda: several("Waitany")[1:]
@@ -295,14 +305,41 @@ def requests(comm):
         return found, rest
 
     yield "waitall", lambda: objects("waitall")
-    yield "wait twice", lambda: (r := comm.irecv(source=me), comm.send(5, me), r.wait(), r.wait(), r.test())[2:]
+    yield (
+        "wait twice",
+        lambda: (r := comm.irecv(source=me), comm.send(5, me), r.wait(), r.wait(), r.test())[2:],
+    )
     yield "Wait on irecv", lambda: (r := comm.irecv(source=me), comm.send(5, me), r.Wait())[2:]
-    yield "wait on Irecv", lambda: (x := np.zeros(1), r := comm.Irecv(x, me), comm.Send(x + 1, me), r.wait(), x)[3:]
+    yield (
+        "wait on Irecv",
+        lambda: (x := np.zeros(1), r := comm.Irecv(x, me), comm.Send(x + 1, me), r.wait(), x)[3:],
+    )
     yield "wait on isend", lambda: (r := comm.isend(3, me), comm.recv(source=me), r.wait(), r.wait())[1:]
-    yield "cancelled", lambda: (s := MPI.Status(), r := comm.Irecv(np.zeros(1), me, 77), r.Cancel(), r.Wait(s), s.Is_cancelled())[2:]
-    yield "get_status", lambda: (r := comm.Irecv(x := np.zeros(1), me, 7), r.Get_status(), comm.Send(x + 1, me, 7), r.Wait(), x)[1:]
+    yield (
+        "cancelled",
+        lambda: (
+            s := MPI.Status(),
+            r := comm.Irecv(np.zeros(1), me, 77),
+            r.Cancel(),
+            r.Wait(s),
+            s.Is_cancelled(),
+        )[2:],
+    )
+    yield (
+        "get_status",
+        lambda: (
+            r := comm.Irecv(x := np.zeros(1), me, 7),
+            r.Get_status(),
+            comm.Send(x + 1, me, 7),
+            r.Wait(),
+            x,
+        )[1:],
+    )
     yield "freed", lambda: (r := comm.Isend(np.zeros(1), MPI.PROC_NULL), r.Free(), r == null)[1:]
-    yield "irecv into a buffer", lambda: (r := comm.irecv(bytearray(100), me), comm.send([1, 2], me), r.wait())[2]
+    yield (
+        "irecv into a buffer",
+        lambda: (r := comm.irecv(bytearray(100), me), comm.send([1, 2], me), r.wait())[2],
+    )
     yield "recv into a buffer", lambda: (comm.send([1, 2], me), comm.recv(bytearray(100), me))[1]
 
 
@@ -333,39 +370,92 @@ def collective_forms(comm):
     yield "Bcast of nothing", lambda: comm.Bcast(np.zeros(0))
     yield "Allgather forms", lambda: (b := out(), comm.Allgather([x, MPI.INT], [b, MPI.INT]))[0]
     yield "Allgather count", lambda: (b := out(), comm.Allgather([x, 2, MPI.INT], [b, 2, MPI.INT]))[0]
-    yield "Allgather in place", lambda: (b := out(), b.__setitem__(slice(4 * me, 4 * me + 4), x), comm.Allgather(MPI.IN_PLACE, b))[0]
-    yield "Allgather None in place", lambda: (b := out(), b.__setitem__(slice(4 * me, 4 * me + 4), x), comm.Allgather(None, b))[0]
+    yield (
+        "Allgather in place",
+        lambda: (b := out(), b.__setitem__(slice(4 * me, 4 * me + 4), x), comm.Allgather(MPI.IN_PLACE, b))[0],
+    )
+    yield (
+        "Allgather None in place",
+        lambda: (b := out(), b.__setitem__(slice(4 * me, 4 * me + 4), x), comm.Allgather(None, b))[0],
+    )
     yield "Gather at the last", lambda: (b := out(), comm.Gather(x, b if me == last else None, last))[0]
     yield "Gather in place", lambda: (b := out(), comm.Gather(MPI.IN_PLACE if me == 0 else x, b, 0))[0]
-    yield "Scatter in place", lambda: (b := out(), b.__setitem__(slice(None), range(4 * p)), comm.Scatter(b if me == 0 else None, MPI.IN_PLACE if me == 0 else b[:4], 0))[0][:4]
+    yield (
+        "Scatter in place",
+        lambda: (
+            b := out(),
+            b.__setitem__(slice(None), range(4 * p)),
+            comm.Scatter(b if me == 0 else None, MPI.IN_PLACE if me == 0 else b[:4], 0),
+        )[0][:4],
+    )
     yield "Alltoall in place", lambda: (b := np.arange(4 * p) + 100 * me, comm.Alltoall(MPI.IN_PLACE, b))[0]
     yield "Alltoall count", lambda: (b := out(), comm.Alltoall([out() + me, 2, MPI.INT], [b, 2, MPI.INT]))[0]
-    yield "Reduce in place", lambda: (b := x.copy(), comm.Reduce(MPI.IN_PLACE if me == 0 else b, b, MPI.SUM, 0))[0] if me == 0 else comm.Reduce(x, None, MPI.SUM, 0)
+    yield (
+        "Reduce in place",
+        lambda: (
+            (b := x.copy(), comm.Reduce(MPI.IN_PLACE if me == 0 else b, b, MPI.SUM, 0))[0]
+            if me == 0
+            else comm.Reduce(x, None, MPI.SUM, 0)
+        ),
+    )
     yield "Scan in place", lambda: (b := x.copy(), comm.Scan(MPI.IN_PLACE, b))[0]
-    yield "Exscan in place", lambda: (b := x.copy(), comm.Exscan(MPI.IN_PLACE, b))[0] if me else comm.Exscan(x.copy(), np.zeros(4, np.int32))
+    yield (
+        "Exscan in place",
+        lambda: (
+            (b := x.copy(), comm.Exscan(MPI.IN_PLACE, b))[0]
+            if me
+            else comm.Exscan(x.copy(), np.zeros(4, np.int32))
+        ),
+    )
     yield "Allreduce of 0-d", lambda: (b := np.array(0), comm.Allreduce(np.array(me), b))[0]
     yield "Allreduce empty", lambda: comm.Allreduce(np.zeros(0), np.zeros(0))
     yield "Allreduce with lengths that differ", lambda: comm.Allreduce(x, np.zeros(3, np.int32))
     yield "Allreduce with types that differ", lambda: comm.Allreduce(x, np.zeros(4))
     yield "Allreduce of a strided array", lambda: comm.Allreduce(np.zeros(8)[::2], np.zeros(4))
-    yield "Allreduce of bools", lambda: [(b := np.zeros(2, bool), comm.Allreduce(np.array([me == 0, True]), b, op))[0] for op in (MPI.LAND, MPI.LOR, MPI.LXOR)]
-    yield "Allreduce of bits", lambda: [(b := np.zeros(1, np.uint8), comm.Allreduce(np.array([me + 1], np.uint8), b, op))[0] for op in (MPI.BAND, MPI.BOR, MPI.BXOR)]
-    yield "Allreduce of byte sums", lambda: (b := np.zeros(1, np.int8), comm.Allreduce(np.array([100], np.int8), b))[0]
+    yield (
+        "Allreduce of bools",
+        lambda: [
+            (b := np.zeros(2, bool), comm.Allreduce(np.array([me == 0, True]), b, op))[0]
+            for op in (MPI.LAND, MPI.LOR, MPI.LXOR)
+        ],
+    )
+    yield (
+        "Allreduce of bits",
+        lambda: [
+            (b := np.zeros(1, np.uint8), comm.Allreduce(np.array([me + 1], np.uint8), b, op))[0]
+            for op in (MPI.BAND, MPI.BOR, MPI.BXOR)
+        ],
+    )
+    yield (
+        "Allreduce of byte sums",
+        lambda: (b := np.zeros(1, np.int8), comm.Allreduce(np.array([100], np.int8), b))[0],
+    )
     yield "bits of floats", lambda: comm.Allreduce(np.zeros(1), np.zeros(1), MPI.BAND)
     yield "largest complex", lambda: comm.Allreduce(np.zeros(1, complex), np.zeros(1, complex), MPI.MAX)
     yield "null operator", lambda: comm.Allreduce(x, x.copy(), MPI.OP_NULL)
     yield "not an operator", lambda: comm.Allreduce(x, x.copy(), max)
     yield "Allreduce in place None", lambda: (b := x.copy(), comm.Allreduce(None, b))[0]
-    yield "MAXLOC pairs", lambda: (
-        b := np.zeros(1, "f8,i4"),
-        comm.Allreduce([np.array([(me % 2, me)], "f8,i4"), MPI.DOUBLE_INT], [b, MPI.DOUBLE_INT], MPI.MAXLOC),
-        b.tolist(),
-    )[2]
-    yield "MINLOC of two ints", lambda: (
-        b := np.zeros(2, "i4"),
-        comm.Allreduce([np.array([me % 2, me], "i4"), 1, MPI.INT_INT], [b, 1, MPI.INT_INT], MPI.MINLOC),
-    )[0]
-    yield "float sums are ordered alike", lambda: round((b := np.zeros(1), comm.Allreduce(np.array([0.1 * me]), b))[0][0], 12)
+    yield (
+        "MAXLOC pairs",
+        lambda: (
+            b := np.zeros(1, "f8,i4"),
+            comm.Allreduce(
+                [np.array([(me % 2, me)], "f8,i4"), MPI.DOUBLE_INT], [b, MPI.DOUBLE_INT], MPI.MAXLOC
+            ),
+            b.tolist(),
+        )[2],
+    )
+    yield (
+        "MINLOC of two ints",
+        lambda: (
+            b := np.zeros(2, "i4"),
+            comm.Allreduce([np.array([me % 2, me], "i4"), 1, MPI.INT_INT], [b, 1, MPI.INT_INT], MPI.MINLOC),
+        )[0],
+    )
+    yield (
+        "float sums are ordered alike",
+        lambda: round((b := np.zeros(1), comm.Allreduce(np.array([0.1 * me]), b))[0][0], 12),
+    )
 
 
 @case
@@ -384,30 +474,62 @@ def vector_forms(comm):
         "four": lambda b: [b, counts, offsets, MPI.INT],
         "arrays": lambda b: [b, np.array(counts), np.array(offsets, np.int32), "i"],
         "counts, None": lambda b: [b, (counts, None), MPI.INT],
-        "turned round": lambda b: [b, (counts, [total - o - c for o, c in zip(offsets, counts, strict=True)]), MPI.INT],
+        "turned round": lambda b: [
+            b,
+            (counts, [total - o - c for o, c in zip(offsets, counts, strict=True)]),
+            MPI.INT,
+        ],
     }.items():
         yield f"Allgatherv {name}", lambda form=form: (b := out(), comm.Allgatherv(mine, form(b)))[0]
-        yield f"Gatherv {name}", lambda form=form: (b := out(), comm.Gatherv(mine, form(b) if me == 0 else None, 0))[0]
-        yield f"Scatterv {name}", lambda form=form: (b := mine - 1, comm.Scatterv(form(np.arange(total, dtype="i4")) if me == 0 else None, b, 0))[0]
-    yield "even", lambda: (b := np.full(2 * p + 1, -1), comm.Allgatherv(np.full(3 if me == 0 else 2, me), b))[0]
+        yield (
+            f"Gatherv {name}",
+            lambda form=form: (b := out(), comm.Gatherv(mine, form(b) if me == 0 else None, 0))[0],
+        )
+        yield (
+            f"Scatterv {name}",
+            lambda form=form: (
+                b := mine - 1,
+                comm.Scatterv(form(np.arange(total, dtype="i4")) if me == 0 else None, b, 0),
+            )[0],
+        )
+    yield (
+        "even",
+        lambda: (b := np.full(2 * p + 1, -1), comm.Allgatherv(np.full(3 if me == 0 else 2, me), b))[0],
+    )
     yield "too few counts", lambda: comm.Allgatherv(mine, [out(), counts[:-1], MPI.INT]) if p > 1 else None
-    yield "Alltoallv", lambda: (
-        b := np.full(p * (me + 1), -1, np.int32),
-        comm.Alltoallv([np.arange(total, dtype=np.int32) + 100 * me, counts], [b, [me + 1] * p]),
-    )[0]
+    yield (
+        "Alltoallv",
+        lambda: (
+            b := np.full(p * (me + 1), -1, np.int32),
+            comm.Alltoallv([np.arange(total, dtype=np.int32) + 100 * me, counts], [b, [me + 1] * p]),
+        )[0],
+    )
     yield "Alltoallv zero", lambda: (b := np.zeros(0), comm.Alltoallv([b, [0] * p], [b.copy(), [0] * p]))[0]
-    yield "Gatherv in place", lambda: (b := out(), b.__setitem__(0, 42), comm.Gatherv(MPI.IN_PLACE if me == 0 else mine, [b, counts] if me == 0 else None, 0))[0]
-    yield "Allgatherv in place", lambda: (
-        b := out(),
-        b.__setitem__(slice(offsets[me], offsets[me] + me + 1), me),
-        comm.Allgatherv(MPI.IN_PLACE, [b, counts]),
-    )[0]
+    yield (
+        "Gatherv in place",
+        lambda: (
+            b := out(),
+            b.__setitem__(0, 42),
+            comm.Gatherv(MPI.IN_PLACE if me == 0 else mine, [b, counts] if me == 0 else None, 0),
+        )[0],
+    )
+    yield (
+        "Allgatherv in place",
+        lambda: (
+            b := out(),
+            b.__setitem__(slice(offsets[me], offsets[me] + me + 1), me),
+            comm.Allgatherv(MPI.IN_PLACE, [b, counts]),
+        )[0],
+    )
 
 
 @case
 def object_collectives(comm):
     p, me = comm.size, comm.rank
-    yield "None", lambda: (comm.bcast(None), comm.gather(None), comm.allgather(None), comm.alltoall([None] * p))
+    yield (
+        "None",
+        lambda: (comm.bcast(None), comm.gather(None), comm.allgather(None), comm.alltoall([None] * p)),
+    )
     yield "too few to scatter", lambda: comm.scatter([1] * (p + 1)) if me == 0 and p == 1 else None
     yield "too few for all", lambda: comm.alltoall([1] * (p + 1))
     yield "arrays", lambda: comm.allgather(np.arange(me))
@@ -427,10 +549,16 @@ def object_collectives(comm):
 def constants(comm):
     yield "signs", lambda: [getattr(MPI, n) < 0 for n in ("ANY_SOURCE", "ANY_TAG", "PROC_NULL", "UNDEFINED")]
     yield "differ", lambda: len({MPI.ANY_SOURCE, MPI.PROC_NULL, MPI.ROOT}) == 3
-    yield "sizes", lambda: [t.Get_size() for t in (MPI.INT, MPI.DOUBLE, MPI.BYTE, MPI.LONG, MPI.DOUBLE_INT, MPI.BOOL)]
+    yield (
+        "sizes",
+        lambda: [t.Get_size() for t in (MPI.INT, MPI.DOUBLE, MPI.BYTE, MPI.LONG, MPI.DOUBLE_INT, MPI.BOOL)],
+    )
     yield "extents", lambda: [t.Get_extent() for t in (MPI.INT, MPI.DOUBLE_INT, MPI.INT_INT)]
     yield "names", lambda: [t.Get_name() for t in (MPI.INT, MPI.DOUBLE, MPI.BYTE)]
-    yield "operators", lambda: [op(3, 5) for op in (MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN, MPI.BAND, MPI.BOR, MPI.BXOR)]
+    yield (
+        "operators",
+        lambda: [op(3, 5) for op in (MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN, MPI.BAND, MPI.BOR, MPI.BXOR)],
+    )
     yield "logical", lambda: [op(3, 0) for op in (MPI.LAND, MPI.LOR, MPI.LXOR)]
     yield "pairs", lambda: (MPI.MAXLOC((1, 4), (1, 2)), MPI.MINLOC((1, 4), (2, 0)))
     yield "commutative", lambda: (MPI.SUM.Is_commutative(), MPI.SUM.is_predefined)
@@ -465,11 +593,15 @@ def outcome(ranks, on):
     return lk.run(every_case, ranks, on, timeout_s=120).results
 
 
+@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("name", CASES)
 def test_details(name, ranks):
     real, simulated = (
-        [{what: value for (case_, what), value in result.items() if case_ == name} for result in outcome(ranks, on)]
+        [
+            {what: value for (case_, what), value in result.items() if case_ == name}
+            for result in outcome(ranks, on)
+        ]
         for on in ("mpi", "star")
     )
     assert simulated == real
