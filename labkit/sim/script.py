@@ -91,20 +91,26 @@ def run_script(
 def _run_child(folder: Path, limit_s: float | None) -> int | None:
     """Start the child and wait; return its exit code, None when it was killed at the limit."""
     token = secrets.token_hex(16)
-    # -P: the folder this process happens to be in must not decide which labkit is imported.
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "labkit.sim.script_child", str(folder)],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        env={**os.environ, JOB_VARIABLE: token},
-    )
+    lifeline, held = os.pipe()  # the child ends when this process, however it ends, no more holds its end
     try:
-        return child.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        return None
+        # -P: the folder this process happens to be in must not decide which labkit is imported.
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "labkit.sim.script_child", str(folder), str(lifeline)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(lifeline,),
+            start_new_session=True,
+            env={**os.environ, JOB_VARIABLE: token},
+        )
+        try:
+            return child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end_processes(token, child.pid)
+            child.wait()
     finally:
-        end_processes(token, child.pid)
-        child.wait()
+        os.close(lifeline)
+        os.close(held)
 
 
 def _read_answer(folder: Path, code: int | None, timeout_s: float | None) -> Any:

@@ -1,7 +1,8 @@
-"""The process in which a script's ranks run: `python -m labkit.sim.script_child FOLDER`.
+"""The process in which a script's ranks run: `python -m labkit.sim.script_child FOLDER PIPE`.
 
-FOLDER holds the request; the answer, a Run or an exception, is left there. `mpi4py.MPI` is the simulated
-module here, and the clocks of `time` tell simulated time to a rank.
+FOLDER holds the request; the answer, a Run or an exception, is left there. PIPE is the descriptor of a pipe
+whose other end the parent holds. `mpi4py.MPI` is the simulated module here, and the clocks of `time` tell
+simulated time to a rank.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import importlib.abc
 import importlib.machinery
 import os
 import pickle
+import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +25,7 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.context import compute, current, mpi_module
 from labkit.errors import LabkitError, MachineError, RankError, UnsupportedError
+from labkit.run.processes import JOB_VARIABLE, end_processes
 from labkit.sim.rank_world import OwnModules, RankWorld
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
@@ -65,6 +70,14 @@ def _record_crashes(folder: Path) -> None:
         faulthandler.enable(open(folder / FAULT, "w"), all_threads=False)  # noqa: SIM115 (open until the end)
     except OSError:
         return  # a full disk: the run goes on without
+
+
+def _end_with_parent(folder: Path, lifeline: int) -> None:
+    """Wait until the parent is gone without having ended this process (it was killed), and leave nothing."""
+    os.read(lifeline, 1)
+    end_processes(os.environ.get(JOB_VARIABLE, ""), patience_s=1.0)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
@@ -188,7 +201,9 @@ def _clock(host: Callable[[], Any], from_seconds: Callable[[float], Any]) -> Cal
 if __name__ == "__main__":
     # What goes past sys.stdout (compiled code, os.write) must not mix with the caller's own output.
     os.dup2(2, 1)
-    main(Path(sys.argv[1]))
+    own_folder = Path(sys.argv[1])
+    threading.Thread(target=_end_with_parent, args=(own_folder, int(sys.argv[2])), daemon=True).start()
+    main(own_folder)
     sys.stdout.flush()
     sys.stderr.flush()
     _EXIT(0)  # whatever threads and exit handlers a script has left behind

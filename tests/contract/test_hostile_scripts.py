@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -59,6 +60,35 @@ def test_a_killed_simulator_is_one_sentence(labkit):
     assert done.returncode == 3
     assert done.stderr.startswith(b"labkit run: the simulator's process was ended by SIGKILL")
     assert done.stderr.count(b"\n") == 1
+
+
+def test_the_simulator_ends_with_its_parent(tmp_path):
+    body = "with open('pid', 'w') as file: file.write(str(os.getpid()))\nwhile True: pass\n"
+    (tmp_path / "prog.py").write_text(HEAD + body)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    command = [sys.executable, "-m", "labkit", "run", "-n", "2", "--timeout", "50", "prog.py"]
+    parent = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(scratch)})
+    file = tmp_path / "pid"
+    _wait_until(lambda: file.exists() and file.read_text())
+    parent.kill()
+    parent.wait()
+    _wait_until(lambda: not _is_alive(int(file.read_text())) and not list(scratch.iterdir()))
+
+
+def _wait_until(is_done):
+    deadline = time.monotonic() + 20
+    while not is_done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def test_anything_can_be_printed(labkit):
