@@ -273,7 +273,7 @@ class Copier:
             state = self.copy(state)
             if setter is not None:
                 setter(made, state)
-            elif hasattr(made, "__setstate__"):
+            elif hasattr(type(made), "__setstate__"):  # asked of the class: __getattr__ may need the state
                 made.__setstate__(state)
             else:
                 _set_state(made, state)

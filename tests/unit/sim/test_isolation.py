@@ -220,6 +220,21 @@ def test_code_that_reaches_globals_by_name() -> None:
     assert items == []
 
 
+class Forwarding:
+    """What it does not have it asks of its target, which its state has yet to bring."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __getattr__(self, name):
+        return getattr(self.target, name)
+
+
+def test_an_object_that_forwards_what_it_does_not_have() -> None:
+    forwarding = Forwarding([1, 2, 3])
+    assert lk.run(lambda comm: forwarding.index(3), 2).results == [2, 2]
+
+
 def test_recursion_and_functions_that_call_each_other() -> None:
     def even(n):
         return True if n == 0 else odd(n - 1)
