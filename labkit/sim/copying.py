@@ -40,6 +40,8 @@ _ATOMS = frozenset(
         *(np.ufunc, types.GenericAlias, types.UnionType, dataclasses.Field),
     }
 )
+#: what a module holds of the import system; a loader may lead to everything (pytest's does)
+_MACHINERY = frozenset({"__builtins__", "__loader__", "__spec__"})
 #: attributes of a class that its copy gets by being made
 _MADE_WITH_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__module__"})
 
@@ -191,7 +193,9 @@ class Copier:
     def fill(self, scope: dict[str, Any], source: dict[str, Any], names: frozenset[str] | None) -> None:
         """Copy names that a code uses into its globals; None: all there are."""
         for name in list(source) if names is None else names:
-            if name not in scope and name in source:
+            if name in _MACHINERY and name in source:
+                scope[name] = source[name]
+            elif name not in scope and name in source:
                 scope[name] = None  # a cycle of functions ends here
                 scope[name] = self.copy(source[name])
 
