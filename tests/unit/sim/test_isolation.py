@@ -6,7 +6,6 @@ import abc
 import dataclasses
 import functools
 import random
-import threading
 
 import numpy as np
 import pytest
