@@ -26,8 +26,7 @@ test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the
 test-all: test test-long        ## make test and make test-long
 
 test-long: sanitize             ## the long suites, and the C++ tests under the sanitizers
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not mpi"
-	$(BIN)/python -m pytest -m "slow and mpi"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default notebooks

@@ -160,7 +160,7 @@ class Demo:
         if slower:
             lines.append(
                 f"Slower growth than promised: {', '.join(slower)}. That is no fault: big-O is a bound, and "
-                "in this range of p start-ups, linear in p, still hide the root's p^2 log p."
+                "in this range of p start-ups still hide the root's p^2 log p."
             )
         if undecided:
             lines.append(f"Undecided: {', '.join(undecided)}.")
