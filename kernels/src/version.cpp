@@ -1,1 +1,0 @@
-namespace labkit { const char* engine_version() { return "0.1.0"; } }
