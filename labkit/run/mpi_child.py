@@ -259,15 +259,22 @@ class _Child:
         os._exit(record["status"])
 
     def _record(self, record: dict[str, Any]) -> None:
+        # Never seen half written; and the process is in the name because two of them may hold themselves
+        # for the same rank, under a launcher that does not belong to the library.
+        part = self.path(f"failing-{os.getpid()}")
         try:
-            with open(self.path("error.part"), "w", encoding="utf-8", errors="backslashreplace") as file:
+            with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
                 json.dump(record, file)
-            os.replace(self.path("error.part"), self.path("error"))  # never seen half written
+            os.replace(part, self.path("error"))
         except OSError as reason:  # most likely a full disk: say it where no disk is needed
-            with contextlib.suppress(OSError):
-                os.remove(self.path("result"))  # makes room for the last words
-                with open(self.path("error"), "w", encoding="utf-8", errors="backslashreplace") as file:
-                    json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
+            for name in (part, self.path("result")):  # makes room for the last words
+                with contextlib.suppress(OSError):
+                    os.remove(name)
+            with (
+                contextlib.suppress(OSError),
+                open(self.path("error"), "w", encoding="utf-8", errors="backslashreplace") as file,
+            ):
+                json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
 
 
 def _until_exit(call: Callable[[], Any]) -> Any:
