@@ -33,7 +33,7 @@ _PREFIXES = (
     (1e-9, "n"),
 )
 _TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
-_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:0;background:none"
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:baseline;border:0;background:none"
 _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"
 
 

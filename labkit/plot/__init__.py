@@ -1,8 +1,9 @@
 """Pictures: scaling figures, phases, and pages that work offline. Nothing in labkit imports this."""
 
+from labkit.plot.compare_figure import compare
 from labkit.plot.figure import Figure
 from labkit.plot.page import page, render_page
 from labkit.plot.phase_figure import phases, shares
 from labkit.plot.scaling_figure import scaling
 
-__all__ = ["Figure", "page", "phases", "render_page", "scaling", "shares"]
+__all__ = ["Figure", "compare", "page", "phases", "render_page", "scaling", "shares"]

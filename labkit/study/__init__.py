@@ -1,9 +1,10 @@
 """Studies: sweeps of a program over its parameters, kept as rows, fitted, judged, saved and loaded."""
 
+from labkit.study.comparison import Comparison
 from labkit.study.rows import parameter_columns, run_rows
 from labkit.study.selecting import Curve
 from labkit.study.study import Study, load
 from labkit.study.sweeping import sweep
 from labkit.study.table import Table
 
-__all__ = ["Curve", "Study", "Table", "load", "parameter_columns", "run_rows", "sweep"]
+__all__ = ["Comparison", "Curve", "Study", "Table", "load", "parameter_columns", "run_rows", "sweep"]

@@ -1,0 +1,171 @@
+"""Several studies in one picture: which program is the fastest where, on each machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.layouts import gridplot
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    HoverTool,
+    Legend,
+    LegendItem,
+    Range1d,
+    Title,
+)
+from bokeh.plotting import figure
+
+from labkit import markup
+from labkit.errors import DataError
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, DASHES, FONT, rank_ticks, style_axes, value_axis
+
+if TYPE_CHECKING:
+    from labkit.study import Curve, Study
+
+__all__ = ["compare"]
+
+_MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "star", "hex")
+
+
+def compare(
+    studies: Mapping[str, Mapping[str, Study]],
+    metric: str | None = None,
+    phase: str | None = None,
+    *,
+    width: int = 205,
+    height: int = 270,
+) -> Figure:
+    """Draw one small figure per machine, a line per program, all with the same axes.
+
+    Parameters
+    ----------
+    studies : mapping of str to mapping of str to Study
+        Machine -> program -> study.
+    metric, phase : str, optional
+        What to draw; by default the makespan.
+    width, height : int
+        Pixels of one small figure's frame; three of them fit a notebook.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    DataError
+        If there is nothing to draw.
+    """
+    curves = {
+        machine: {name: study.curve(metric, phase) for name, study in programs.items()}
+        for machine, programs in studies.items()
+    }
+    every = [curve for programs in curves.values() for curve in programs.values()]
+    if not every:
+        raise DataError("there is nothing to compare: pass {machine: {program: study}}")
+    names = list(dict.fromkeys(name for programs in curves.values() for name in programs))
+    low = min(float(_points(curve).min()) for curve in every)
+    high = max(float(_points(curve).max()) for curve in every)
+    room = max((high / low) ** 0.06, 1.1)
+    panels = []
+    for number, (machine, programs) in enumerate(curves.items()):
+        is_last = number == len(curves) - 1
+        panel = _panel(machine, programs, names, (low / room, high * room), (width, height), is_last)
+        if number == 0:
+            panel.yaxis.axis_label = _label(every[0])
+        else:  # the axis is the same
+            panel.yaxis.visible = False
+            panel.min_border_left = 18
+        panels.append(panel)
+    grid = gridplot([panels], toolbar_location=None, merge_tools=False)
+    return Figure(grid, _reading(curves), _alt(curves))
+
+
+def _panel(
+    machine: str,
+    programs: Mapping[str, Curve],
+    names: list[str],
+    span: tuple[float, float],
+    size: tuple[int, int],
+    with_legend: bool,
+) -> Any:
+    x = np.unique(np.concatenate([curve.samples.x for curve in programs.values()]))
+    margin = (x[-1] / x[0]) ** 0.06 if x.size > 1 else 1.2
+    fig = figure(
+        frame_width=size[0], frame_height=size[1],
+        x_axis_type="log", y_axis_type="log", x_range=Range1d(float(x[0] / margin), float(x[-1] * margin)),
+        y_range=Range1d(*span), tools="pan,wheel_zoom,reset,save", active_drag=None,
+    )  # fmt: skip
+    items = [
+        LegendItem(label=name, renderers=_line(fig, curve, names.index(name), name))
+        for name, curve in programs.items()
+    ]
+    if with_legend:
+        legend = Legend(
+            items=items, label_text_font=FONT, label_text_font_size="12px", border_line_color=None
+        )
+        legend.click_policy = "hide"
+        fig.add_layout(legend, "right")
+    first = next(iter(programs.values()))
+    fig.xaxis.axis_label = "ranks p" if first.column == "ranks" else first.column
+    fig.xaxis.ticker = rank_ticks(x, room=max(3, size[0] // 40))
+    fig.xaxis.formatter = CustomJSTickFormatter(code="return String(Number(tick.toPrecision(6)))")
+    value_axis(fig.yaxis, first.unit, *span)
+    fig.add_layout(Title(text=machine, text_font=FONT, text_font_size="14px", text_color="#222222"), "above")
+    style_axes([fig])
+    fig.xgrid.ticker, fig.ygrid.ticker = fig.xaxis[0].ticker, fig.yaxis[0].ticker
+    fig.toolbar_location = None
+    return fig
+
+
+def _line(fig: Any, curve: Curve, number: int, name: str) -> list[Any]:
+    color, points = COLORS[number % len(COLORS)], _points(curve)
+    texts = [markup.quantity(float(value), curve.unit, 3) for value in points]
+    source = ColumnDataSource(
+        {"x": curve.samples.x, "y": points, "text": texts, "name": [name] * len(points)}
+    )
+    line = fig.line("x", "y", source=source, color=color, width=2.2, line_dash=DASHES[number % len(DASHES)])
+    marks = fig.scatter(
+        "x", "y", source=source, color=color, size=8, marker=_MARKERS[number % len(_MARKERS)],
+        line_color="white",
+    )  # fmt: skip
+    fig.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "@x"), ("value", "@text")]))
+    return [line, marks]
+
+
+def _points(curve: Curve) -> Any:
+    return curve.samples.aggregate("quartile")
+
+
+def _label(curve: Curve) -> str:
+    name = f"time of {curve.phase}" if curve.phase else curve.metric.removesuffix("_s").replace("_", " ")
+    return name if curve.unit in markup.SI_UNITS or not curve.unit else f"{name} [{curve.unit}]"
+
+
+def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
+    """Say which program is the fastest at the largest size, machine by machine."""
+    winners: dict[str, list[str]] = {}
+    for machine, programs in curves.items():
+        winners.setdefault(_fastest(programs), []).append(machine)
+    largest = max(float(c.samples.x[-1]) for programs in curves.values() for c in programs.values())
+    said = "; ".join(f"{name} on {', '.join(machines)}" for name, machines in winners.items())
+    return f"Fastest at {largest:g}: {said}."
+
+
+def _fastest(programs: Mapping[str, Curve]) -> str:
+    return min(programs, key=lambda name: float(_points(programs[name])[-1]))
+
+
+def _alt(curves: Mapping[str, Mapping[str, Curve]]) -> str:
+    said = []
+    for machine, programs in curves.items():
+        values = ", ".join(
+            f"{name} {markup.quantity(float(_points(curve)[0]), curve.unit, 3)} to "
+            f"{markup.quantity(float(_points(curve)[-1]), curve.unit, 3)}"
+            for name, curve in programs.items()
+        )
+        said.append(f"{machine}: {values}")
+    return f"Lines over the ranks, both axes logarithmic, first to last value. {'; '.join(said)}."

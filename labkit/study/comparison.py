@@ -1,0 +1,158 @@
+"""Tables side by side: the same programs on several machines, a verdict in every cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from html import escape
+
+import pandas as pd
+
+from labkit import markup
+from labkit.errors import DataError
+from labkit.scaling import Model, Term, Verdict
+from labkit.study.table import Table
+
+__all__ = ["Comparison"]
+
+_Entry = tuple[Model | None, Verdict | None]
+
+
+class Comparison:
+    """What `Study.table` says of several programs, each on several machines.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to Table
+        Program -> machine -> table. Machines may differ between programs.
+
+    Raises
+    ------
+    DataError
+        If there is no table at all.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> from labkit.study import Comparison
+    >>> def program(comm):
+    ...     with lk.phase("meet"):
+    ...         comm.Barrier()
+    >>> def table(on):
+    ...     study = lk.sweep(program, ranks=[2, 4, 8, 16, 32], on=on, progress=False)
+    ...     return study.table({"meet": "log p"}, total="log p")
+    >>> print(Comparison({"barrier": {"star": table("star"), "no overhead": table("star,model=smpi")}}))
+    barrier    expected  star     no overhead
+    meet       log p     ✓ log p  ✓ log p
+    whole run  log p     ✓ log p  ✓ log p
+    """
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Table]]) -> None:
+        self.tables = {program: dict(machines) for program, machines in tables.items()}
+        if not any(self.tables.values()):
+            raise DataError("a comparison needs at least one table: {program: {machine: table}}")
+
+    @property
+    def programs(self) -> list[str]:
+        """The programs, in the order given."""
+        return list(self.tables)
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines, in the order of their first appearance."""
+        return list(dict.fromkeys(machine for row in self.tables.values() for machine in row))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row per program, machine and phase, with the columns of `Table.frame`."""
+        parts = []
+        for program, machines in self.tables.items():
+            for machine, table in machines.items():
+                part = table.frame
+                part.insert(0, "program", program)
+                part.insert(1, "machine", machine)
+                parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many verdicts are exact, approximate, none, undecided."""
+        found = Counter(
+            verdict.match
+            for machines in self.tables.values()
+            for table in machines.values()
+            for verdict in table.verdicts.values()
+        )
+        return {match: found[match] for match in markup.MATCH_SIGNS}
+
+    def rows(self, program: str) -> list[tuple[str, str, dict[str, _Entry]]]:
+        """Return a program's rows: phase, expectation, and what each machine says."""
+        merged: dict[str, dict[str, _Entry]] = {}
+        for machine, table in self.tables[program].items():
+            for phase, model, verdict in table:
+                merged.setdefault(phase, {})[machine] = (model, verdict)
+        return [(phase, _expected(entries, str), entries) for phase, entries in merged.items()]
+
+    def __str__(self) -> str:
+        """Print a block per program: phases down, machines across, growth and match in the cells."""
+        blocks = []
+        for program in self.programs:
+            lines = [[program, "expected", *self.machines]]
+            for phase, expected, entries in self.rows(program):
+                lines.append([phase, expected, *(_cell(entries.get(m)) for m in self.machines)])
+            blocks.append(lines)
+        widths = [max(len(line[i]) for block in blocks for line in block) for i in range(len(blocks[0][0]))]
+        return "\n\n".join(
+            "\n".join(
+                "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+                for line in block
+            )
+            for block in blocks
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = []
+        for program in self.programs:
+            for number, (phase, _, entries) in enumerate(self.rows(program)):
+                expected = _expected(entries, Term.html)
+                name = f"<b>{escape(program)}</b>" if number == 0 else ""
+                cells = [_html_cell(entries.get(machine)) for machine in self.machines]
+                body.append([name, escape(phase), f"O({expected})" if expected else "", *cells])
+        head = ["Program", "Phase", "Expected", *map(escape, self.machines)]
+        return markup.table(head, body) + self._details()
+
+    def _details(self) -> str:
+        """Return the full tables, folded away: divergence, model and R² of every cell."""
+        inner = "".join(
+            f"<p><b>{escape(program)}</b>, {escape(machine)}</p>{table._repr_html_()}"
+            for program, machines in self.tables.items()
+            for machine, table in machines.items()
+        )
+        return f"<details><summary>divergence, R² and model of every cell</summary>{inner}</details>"
+
+
+def _expected(entries: Mapping[str, _Entry], write: Callable[[Term], str]) -> str:
+    """Return the expectation, or all of them where machines were given different ones."""
+    found = [write(verdict.expectation.term) for _, verdict in entries.values() if verdict is not None]
+    return " | ".join(dict.fromkeys(found))
+
+
+def _cell(entry: _Entry | None) -> str:
+    if entry is None:
+        return ""
+    model, verdict = entry
+    growth = str(model.term) if model is not None else "?"
+    return f"{markup.MATCH_SIGNS[verdict.match]} {growth}" if verdict is not None else growth
+
+
+def _html_cell(entry: _Entry | None) -> str:
+    if entry is None:
+        return ""
+    model, verdict = entry
+    growth = f"O({model.term.html()})" if model is not None else "?"
+    if verdict is None:
+        return growth
+    color, sign = markup.MATCH_COLORS[verdict.match], markup.MATCH_SIGNS[verdict.match]
+    return f'<span style="color:{color};font-weight:600" title="{verdict.match}">{sign}</span>&nbsp;{growth}'
