@@ -5,8 +5,10 @@ machine that was calibrated (`labkit.local.calibration`), so that simulated time
 and of committed data alone, never of the host that happens to run the simulation.
 """
 
+from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.calibration import Calibration, Cost, calibration, use_calibration
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
+from labkit.local.digits import digit_counts, partition, scatter
 from labkit.local.work import KERNELS, count_up_to, merge, merge_order, predicted_s, sort
 
 __all__ = [
@@ -15,12 +17,18 @@ __all__ = [
     "Calibration",
     "Cost",
     "calibration",
+    "classify",
     "count_up_to",
+    "digit_counts",
+    "distribute",
     "from_codes",
+    "histogram",
     "is_sortable",
     "merge",
     "merge_order",
+    "partition",
     "predicted_s",
+    "scatter",
     "sort",
     "to_codes",
     "use_calibration",

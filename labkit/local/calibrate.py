@@ -13,33 +13,25 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import itertools
 import math
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from labkit.local import work
 from labkit.local.calibration import Calibration, Cost
-from labkit.local.codes import to_codes
+from labkit.local.grid import jobs
 
 __all__ = ["fit_cost", "main", "measure", "to_toml"]
 
-SIZES = (16, 64, 256, 1000, 4096, 16384, 65536, 262144)
-RUNS = (2, 4, 16, 64, 256)
-LIMITS = (4, 16, 64, 256, 1024)
-DIFFERENT_KEYS = 1 << 17
-Codes = NDArray[Any]
-#: (items, log_of, seconds)
-Cell = tuple[int, int, float]
+#: (items, log_of, entries, seconds)
+Cell = tuple[int, int, int, float]
 
 
 def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) -> float:
@@ -57,70 +49,27 @@ def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) 
     return float(np.quantile(times, 0.25))
 
 
-def _jobs(kernel: str, itemsize: int) -> Iterator[tuple[int, int, Callable[[], object]]]:
-    """Yield the grid of a kernel: items, the number its logarithm is about, and the work."""
-    bits = np.random.PCG64(1)
-
-    def codes(n: int) -> Codes:
-        return (bits.random_raw(n) >> np.uint64(64 - 8 * itemsize)).astype(f"u{itemsize}")
-
-    def runs(n: int, k: int) -> tuple[Codes, Codes]:
-        parts = [np.sort(part) for part in np.array_split(codes(n), k)]
-        return np.concatenate(parts), np.array([len(part) for part in parts])
-
-    if kernel == "sort":
-        for n in SIZES:
-            yield n, n, _cycled(work.sort, [(codes(n),) for _ in range(_copies(n))])
-    elif kernel == "code":
-        for n in SIZES:
-            floats = [(codes(n).view(f"f{itemsize}"),) for _ in range(_copies(n))]
-            yield n, 1, _cycled(to_codes, floats)
-    elif kernel == "count_up_to":
-        for n in SIZES[2:-1]:
-            for m in LIMITS:
-                including = np.arange(m) % 2 == 0
-                inputs = [(np.sort(codes(n)), np.sort(codes(m)), including) for _ in range(_copies(n))]
-                yield m, n, _cycled(work.count_up_to, inputs)
-    else:
-        for n in SIZES:
-            for k in (k for k in RUNS if k <= n // 4):
-                yield n, k, _cycled(getattr(work, kernel), [runs(n, k) for _ in range(_copies(n))])
-
-
-def _copies(n: int) -> int:
-    """How many different inputs of n keys to cycle through.
-
-    One small input, repeated, teaches the branch predictor its comparisons: merging looks 3 times faster.
-    """
-    return max(1, DIFFERENT_KEYS // n)
-
-
-def _cycled(function: Callable[..., object], inputs: list[Any]) -> Callable[[], object]:
-    endless = itertools.cycle(inputs)
-    return lambda: function(*next(endless))
-
-
 def fit_cost(cells: list[Cell]) -> Cost:
-    """Fit ``call_s + items (item_s + item_log_s log2(log_of))`` to measurements, relative errors squared.
+    """Fit ``call_s + items (item_s + item_log_s log2(log_of)) + entries entry_s`` to measurements.
 
     Parameters
     ----------
-    cells : list of (items, log_of, seconds)
+    cells : list of (items, log_of, entries, seconds)
 
     Returns
     -------
     Cost
         With non-negative coefficients and the largest relative error over the cells.
     """
-    items, log_of, seconds = (np.array(column, float) for column in zip(*cells, strict=True))
-    terms = np.stack([np.ones_like(items), items, items * np.log2(log_of)], axis=1)
+    items, log_of, entries, seconds = (np.array(column, float) for column in zip(*cells, strict=True))
+    terms = np.stack([np.ones_like(items), items, items * np.log2(log_of), entries], axis=1)
     scaled = terms / seconds[:, None]
     norms = np.linalg.norm(scaled, axis=0)
     norms[norms == 0] = 1  # a kernel without a logarithm
     coefficients = nnls(scaled / norms, np.ones_like(seconds))[0] / norms
     error = float(np.max(np.abs(terms @ coefficients / seconds - 1)))
-    call, item, item_log = (float(c) for c in coefficients)
-    return Cost(call, item, item_log, error)
+    call, item, item_log, entry = (float(c) for c in coefficients)
+    return Cost(call, item, item_log, entry, error)
 
 
 def measure(samples: int = 7, sample_s: float = 2e-3) -> dict[tuple[str, int], Cost]:
@@ -137,8 +86,8 @@ def measure(samples: int = 7, sample_s: float = 2e-3) -> dict[tuple[str, int], C
     for kernel in work.KERNELS:
         for itemsize in (2, 4, 8) if kernel == "code" else (1, 2, 4, 8):
             cells = [
-                (items, log_of, _seconds_per_call(job, samples, sample_s))
-                for items, log_of, job in _jobs(kernel, itemsize)
+                (job.items, job.log_of, job.entries, _seconds_per_call(job.call, samples, sample_s))
+                for job in jobs(kernel, itemsize)
             ]
             costs[kernel, itemsize] = fit_cost(cells)
     return costs
@@ -168,7 +117,8 @@ def describe_machine() -> dict[str, str]:
 def to_toml(calibration: Calibration) -> str:
     """Write a calibration as the TOML text that `Calibration.read` reads."""
     lines = [
-        "# Node-local costs: seconds = call_s + items * (item_s + item_log_s * log2(log_of)).",
+        "# Node-local costs:",
+        "#   seconds = call_s + items * (item_s + item_log_s * log2(log_of)) + entries * entry_s",
         "# Measured; do not edit by hand. largest_error is the formula's largest relative error.",
         f"reference_flops_per_s = {calibration.reference_flops_per_s:.1f}",
         "",
@@ -182,6 +132,7 @@ def to_toml(calibration: Calibration) -> str:
             f"call_s = {cost.call_s:.4e}",
             f"item_s = {cost.item_s:.4e}",
             f"item_log_s = {cost.item_log_s:.4e}",
+            f"entry_s = {cost.entry_s:.4e}",
             f"largest_error = {math.ceil(cost.largest_error * 100) / 100:.2f}",
         ]
     return "\n".join(lines) + "\n"

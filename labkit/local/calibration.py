@@ -40,6 +40,8 @@ class Cost:
         Seconds per item.
     item_log_s : float
         Seconds per item and binary logarithm.
+    entry_s : float
+        Seconds per entry of the table that the kernel sets up: a count for each digit, a splitter.
     largest_error : float
         Largest relative error of this formula on the measurements it was fitted to.
     """
@@ -47,15 +49,17 @@ class Cost:
     call_s: float
     item_s: float
     item_log_s: float
+    entry_s: float = 0.0
     largest_error: float = 0.0
 
-    def seconds(self, items: int, log_of: int) -> float:
+    def seconds(self, items: int, log_of: int, entries: int = 0) -> float:
         """Return the cost of one call, in seconds."""
         # math.log2 of an int is the one libm call on the way to simulated time; frexp and a table would
         # avoid it, but log2 of integers below 2**53 is correctly rounded wherever it was tried, and the
         # rounding below makes a last-bit difference vanish.
         logarithm = round(math.log2(log_of), 6) if log_of > 1 else 0.0
-        return self.call_s + items * (self.item_s + self.item_log_s * logarithm)
+        per_item = self.item_s + self.item_log_s * logarithm
+        return self.call_s + items * per_item + entries * self.entry_s
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,9 @@ class Calibration:
     reference_flops_per_s: float
     costs: dict[tuple[str, int], Cost]
 
-    def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1) -> float:
+    def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
         """Return what one call of `kernel` costs on the calibrated machine, in seconds."""
-        return self.costs[kernel, itemsize].seconds(items, log_of)
+        return self.costs[kernel, itemsize].seconds(items, log_of, entries)
 
     @classmethod
     def read(cls, text: str, name: str) -> Calibration:
@@ -108,8 +112,10 @@ class Calibration:
 
 
 def _cost(entry: dict[str, float]) -> Cost:
-    cost = Cost(*(float(entry[key]) for key in ("call_s", "item_s", "item_log_s", "largest_error")))
-    if not all(0 <= value < math.inf for value in (cost.call_s, cost.item_s, cost.item_log_s)):
+    cost = Cost(
+        *(float(entry[key]) for key in ("call_s", "item_s", "item_log_s", "entry_s", "largest_error"))
+    )
+    if not all(0 <= value < math.inf for value in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s)):
         raise ValueError(f"coefficients must be finite and >= 0, got {cost}")
     return cost
 
@@ -125,11 +131,12 @@ def calibration() -> Calibration:
     return _current
 
 
-def charge(kernel: str, itemsize: int, items: int, log_of: int = 1) -> None:
+def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> None:
     """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
     if context.current() is not None:
         table = calibration()
-        context.compute(flops=table.seconds(kernel, itemsize, items, log_of) * table.reference_flops_per_s)
+        seconds = table.seconds(kernel, itemsize, items, log_of, entries)
+        context.compute(flops=seconds * table.reference_flops_per_s)
 
 
 def use_calibration(source: str | Path | Calibration) -> Calibration:

@@ -23,13 +23,18 @@ KERNELS = {
     "merge": "n keys, log2 of the runs",
     "merge_order": "n keys, log2 of the runs",
     "count_up_to": "m limits, log2 of the keys",
+    "digit_counts": "n keys, log2 of the 2**bits digits, an entry per digit",
+    "scatter": "n keys, log2 of the 2**bits digits, an entry per digit",
+    "classify": "n keys, log2 of the m + 1 buckets, an entry per splitter",
+    "histogram": "n keys, log2 of the m + 1 buckets, an entry per splitter",
+    "distribute": "n keys, log2 of the m + 1 buckets, an entry per splitter",
 }
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
 
 
-def predicted_s(kernel: str, itemsize: int, items: int, log_of: int = 1) -> float:
+def predicted_s(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
     """Return what one call costs on the calibrated machine, in seconds.
 
     Parameters
@@ -38,10 +43,10 @@ def predicted_s(kernel: str, itemsize: int, items: int, log_of: int = 1) -> floa
         One of `KERNELS`, which says what `items` and `log_of` are for it.
     itemsize : int
         Size of a key in bytes: 1, 2, 4 or 8.
-    items, log_of : int
+    items, log_of, entries : int
         The numbers in the cost formula.
     """
-    return calibration().seconds(kernel, itemsize, items, log_of)
+    return calibration().seconds(kernel, itemsize, items, log_of, entries)
 
 
 def sort(keys: Keys) -> Keys:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labkit import context, local
 from labkit.errors import DataError
-from labkit.local import calibrate
+from labkit.local import calibrate, grid
 from labkit.local.calibration import Calibration, Cost
 
 RUNS = st.lists(st.lists(st.integers(-5, 5), max_size=8).map(sorted), min_size=1, max_size=6)
@@ -96,18 +96,19 @@ def test_the_shipped_calibration_is_plausible(kernel: str) -> None:
 
 
 def test_fit_recovers_coefficients() -> None:
-    truth = Cost(2e-6, 3e-9, 5e-10)
-    cells = [(n, k, truth.seconds(n, k)) for n in (10, 100, 10_000) for k in (2, 16, 256)]
+    truth = Cost(2e-6, 3e-9, 5e-10, 7e-10)
+    cells = [(n, k, k, truth.seconds(n, k, k)) for n in (10, 100, 10_000) for k in (2, 16, 256)]
     found = calibrate.fit_cost(cells)
     assert found.call_s == pytest.approx(truth.call_s, rel=1e-6)
     assert found.item_s == pytest.approx(truth.item_s, rel=1e-6)
     assert found.item_log_s == pytest.approx(truth.item_log_s, rel=1e-6)
+    assert found.entry_s == pytest.approx(truth.entry_s, rel=1e-6)
     assert found.largest_error < 1e-6
 
 
 def test_calibrate_writes_what_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate, "SIZES", (16, 64, 256, 1000))
-    monkeypatch.setattr(calibrate, "DIFFERENT_KEYS", 1000)
+    monkeypatch.setattr(grid, "SIZES", (16, 64, 256, 1000))
+    monkeypatch.setattr(grid, "DIFFERENT_KEYS", 1000)
     monkeypatch.setattr(calibrate, "_seconds_per_call", lambda job, samples, sample_s: 1e-6)
     path = tmp_path / "mine.toml"
     assert calibrate.main(["--out", str(path)]) == 0
@@ -126,7 +127,7 @@ def test_calibrate_writes_what_can_be_read(tmp_path: Path, monkeypatch: pytest.M
         "not toml [",
         "reference_flops_per_s = 1.0\n[machine]\n",
         "reference_flops_per_s = 1.0\n[machine]\n[kernels.sort.8]\ncall_s = -1.0\nitem_s = 0.0\n"
-        "item_log_s = 0.0\nlargest_error = 0.0\n",
+        "item_log_s = 0.0\nentry_s = 0.0\nlargest_error = 0.0\n",
     ],
 )
 def test_broken_calibrations_are_refused(text: str) -> None:

@@ -10,6 +10,8 @@ import pytest
 MODULES = [
     "labkit.algorithms.sorting.sample_sort",
     "labkit.datasets.inputs",
+    "labkit.local.digits",
+    "labkit.local.buckets",
     "labkit.local.codes",
     "labkit.testing.checker",
 ]

@@ -1,0 +1,129 @@
+"""Kernels of radix sorts: count the digits of keys, and bring keys into the order of one digit.
+
+A digit is `bits` bits of a key, from bit `shift` upwards, read so that digits are ordered as the keys are:
+a signed key's top bit is turned around. Keys are integers; codes (`labkit.local.to_codes`) make them of floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import DataError
+from labkit.local.calibration import charge
+
+__all__ = ["MOST_DIGIT_BITS", "digit_counts", "partition", "scatter"]
+
+#: widest digit, in bits: its counts fill a second-level cache
+MOST_DIGIT_BITS = 16
+
+Keys = NDArray[Any]
+Counts = NDArray[np.int64]
+
+
+def digit_counts(keys: Keys, shift: int, bits: int) -> Counts:
+    """Count how often each digit occurs.
+
+    Parameters
+    ----------
+    keys : ndarray of integers, shape (n,)
+    shift : int
+        The digit's lowest bit, from 0 to the key's bits - 1.
+    bits : int
+        Width of the digit, 1 to 16. Bits above the key's top are 0.
+
+    Returns
+    -------
+    ndarray of int64, shape (2**bits,)
+
+    Raises
+    ------
+    DataError
+        If the keys are no integers, or the digit is none of theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> digit_counts(np.array([-1, 5, 6, 0]), shift=0, bits=2)
+    array([1, 1, 1, 1])
+    """
+    _require_digit(keys, shift, bits)
+    charge("digit_counts", keys.itemsize, len(keys), 1 << bits, 1 << bits)
+    return np.bincount(_digits(keys, shift, bits), minlength=1 << bits)
+
+
+def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
+    """Order keys by one digit; keys with the same digit keep their order.
+
+    Parameters
+    ----------
+    keys, shift, bits
+        As for `digit_counts`.
+    counts : ndarray of int64, shape (2**bits,)
+        What `digit_counts` gave for these keys.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    DataError
+        As for `digit_counts`, and if the counts are not those of these keys.
+    """
+    _require_digit(keys, shift, bits)
+    charge("scatter", keys.itemsize, len(keys), 1 << bits, 1 << bits)
+    digits = _digits(keys, shift, bits)
+    if not np.array_equal(np.bincount(digits, minlength=1 << bits), counts):
+        raise DataError(
+            "the counts are not the digit counts of these keys; pass what digit_counts gave for them"
+        )
+    return keys[np.argsort(digits, kind="stable")]
+
+
+def partition(keys: Keys, shift: int, bits: int) -> tuple[Keys, Counts]:
+    """Order keys by one digit, stably, and count the digits: `digit_counts`, then `scatter`.
+
+    Parameters
+    ----------
+    keys, shift, bits
+        As for `digit_counts`.
+
+    Returns
+    -------
+    keys : ndarray, shape (n,)
+    counts : ndarray of int64, shape (2**bits,)
+        The first ``counts[0]`` keys have digit 0, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> partition(np.array([7, 4, 2, 5]), shift=0, bits=1)
+    (array([4, 2, 7, 5]), array([2, 2]))
+    """
+    counts = digit_counts(keys, shift, bits)
+    return scatter(keys, counts, shift, bits), counts
+
+
+def _digits(keys: Keys, shift: int, bits: int) -> NDArray[np.uint16]:
+    word = np.dtype(f"u{keys.itemsize}").type
+    words = keys.view(word)
+    if keys.dtype.kind == "i":
+        words = words ^ word(1 << (8 * keys.itemsize - 1))
+    # A mask wider than the key would not fit its type: those bits are 0 anyway.
+    mask = word(min((1 << bits) - 1, int(np.iinfo(word).max)))
+    return ((words >> word(shift)) & mask).astype(np.uint16)
+
+
+def _require_digit(keys: Keys, shift: int, bits: int) -> None:
+    if keys.dtype.kind not in "iu":
+        raise DataError(
+            f"keys of dtype {keys.dtype} have no digits; pass integers: codes, from to_codes(keys)"
+        )
+    if not (0 <= shift < 8 * keys.itemsize and 1 <= bits <= MOST_DIGIT_BITS):
+        raise DataError(
+            f"no digit of {bits} bits from bit {shift} in keys of {8 * keys.itemsize} bits; "
+            f"allowed are 1 to {MOST_DIGIT_BITS} bits from a bit of the key"
+        )
