@@ -56,10 +56,13 @@ class Requirements:
         Works only for 1, 2, 4, ... ranks.
     commutative : bool
         Combines operands out of rank order.
+    keys_per_rank : int, optional
+        A sorter that takes exactly so many keys on each rank.
     """
 
     power_of_two: bool = False
     commutative: bool = False
+    keys_per_rank: int | None = None
 
     def unmet(self, ranks: int, commutative: bool = True) -> str | None:
         """Return what is missing, as the end of a sentence, or None."""
