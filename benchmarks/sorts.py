@@ -1,9 +1,9 @@
 """What simulating a sort at p = 1024 costs this computer: every sorter on star, torus and fat tree.
 
-Model `lab` with cross-traffic, 1000 int64 keys per rank (mini sort: one), seeded. Each cell is a process of its
-own. `CPU s` is the processor time of the whole run, starting the ranks included, importing not; `us/msg` is
-that per simulated message; `RSS` is the process's largest memory. Makespans must never change from one version
-to the next unless an algorithm or a model does.
+Model `lab` with cross-traffic, 1000 int64 keys per rank (mini sort: one), seeded. Each cell is a process of
+its own. `CPU s` is the processor time of the whole run, starting the ranks included, importing not; `us/msg`
+is that per simulated message; `RSS` is the process's largest memory. Makespans must never change from one
+version to the next unless an algorithm or a model does.
 
     python benchmarks/sorts.py --sort sample_sort --on star:1024 --ranks 1024
     python benchmarks/sorts.py --profile --sort sample_sort --on star:1024   # calls of Python, by own time

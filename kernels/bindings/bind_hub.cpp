@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "bound_buffers.hpp"
 #include "bound_platform.hpp"
 #include "hub.hpp"
 #include "mpi_objects.hpp"
@@ -93,22 +94,6 @@ void charge_flops(Hub& hub, double flops) {
   engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
 }
 
-BoundBuffer bound_buffer(nb::handle value) {
-  const auto parts = nb::cast<nb::tuple>(value);  // array or None, element bytes, count, counts, displacements
-  BoundBuffer buffer;
-  if (!parts[0].is_none()) {
-    const auto array = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(parts[0]);
-    buffer.data = const_cast<std::byte*>(static_cast<const std::byte*>(array.data()));
-  }
-  buffer.element_bytes = nb::cast<std::int32_t>(parts[1]);
-  buffer.count = nb::cast<std::int64_t>(parts[2]);
-  if (!parts[3].is_none()) {
-    buffer.counts = nb::cast<std::vector<std::int64_t>>(parts[3]);
-    buffer.displacements = nb::cast<std::vector<std::int64_t>>(parts[4]);
-  }
-  return buffer;
-}
-
 // The running rank's part of a collective call; it returns when the rank is through.
 void run_collective(Hub& hub, nb::handle comm_object, std::uint32_t number, std::shared_ptr<Program> program,
                     const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name) {
@@ -121,8 +106,7 @@ void run_collective(Hub& hub, nb::handle comm_object, std::uint32_t number, std:
   } else if (comm->kind == CommKind::group) {
     call.world_ranks = (*comm->members)->world_ranks;
   }
-  std::vector<BoundBuffer> bound;
-  for (const nb::handle buffer : buffers) bound.push_back(bound_buffer(buffer));
+  auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
   if (!hub.run_collective(key, call, comm_rank(comm, &hub), std::move(bound), name)) throw nb::python_error();
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bound_buffers.hpp"
 #include "bound_platform.hpp"
 #include "labkit/collective.hpp"
 #include "labkit/engine.hpp"
@@ -141,28 +142,6 @@ class PythonReduction final : public Reduction {
   nb::object function_;
 };
 
-BoundBuffer buffer_of(nb::handle value) {
-  const auto parts = nb::cast<nb::tuple>(value);  // array or None, element_bytes, count, counts, displacements
-  BoundBuffer buffer;
-  if (!parts[0].is_none()) {
-    const auto array = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu>>(parts[0]);
-    buffer.data = static_cast<std::byte*>(array.data());
-  }
-  buffer.element_bytes = nb::cast<std::int32_t>(parts[1]);
-  buffer.count = nb::cast<std::int64_t>(parts[2]);
-  if (!parts[3].is_none()) {
-    buffer.counts = nb::cast<std::vector<std::int64_t>>(parts[3]);
-    buffer.displacements = nb::cast<std::vector<std::int64_t>>(parts[4]);
-  }
-  return buffer;
-}
-
-std::vector<BoundBuffer> buffers_of(nb::handle value) {
-  std::vector<BoundBuffer> buffers;
-  for (const nb::handle one : nb::cast<nb::tuple>(value)) buffers.push_back(buffer_of(one));
-  return buffers;
-}
-
 void refuse_unfinished(const Collective& call) {
   std::string text;
   int stuck = 0;
@@ -187,7 +166,8 @@ nb::tuple simulate(const BoundPlatform& platform, const Model& model, const std:
   Collective call(engine, program, std::move(setup));
   const bool is_same_for_all = nb::len(buffers) == 1;
   const auto shared = [&](std::size_t i) {
-    return std::make_shared<const std::vector<BoundBuffer>>(buffers_of(buffers[i]));
+    return std::make_shared<const std::vector<BoundBuffer>>(
+        bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu>>(buffers[i]));
   };
   std::shared_ptr<const std::vector<BoundBuffer>> common;
   if (is_same_for_all) common = shared(0);

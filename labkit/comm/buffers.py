@@ -8,7 +8,6 @@ displacements are in elements of the type, which is found from the buffer when i
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +42,8 @@ class Vector:
     """Blocks: counts[i] elements from element displs[i] of `memory` on, for every rank i."""
 
     memory: NDArray[np.uint8]
-    counts: list[int]
-    displs: list[int]
+    counts: NDArray[np.int64]
+    displs: NDArray[np.int64]
     datatype: Datatype
 
 
@@ -191,10 +190,14 @@ def _is_number(value: Any) -> bool:
     return value.ndim == 0 if isinstance(value, np.ndarray) else hasattr(value, "__index__")
 
 
-def _numbers(values: Any, blocks: int, what: str) -> list[int]:
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    numbers = [operator.index(value) for value in values]
+def _numbers(values: Any, blocks: int, what: str) -> NDArray[np.int64]:
+    """Read one number per rank; 1024 ranks with 1024 numbers each are no place for a loop."""
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+        numbers = values.astype(np.int64)
+    else:
+        if isinstance(values, np.ndarray):
+            values = values.tolist()
+        numbers = np.fromiter((operator.index(value) for value in values), np.int64)
     if len(numbers) < blocks:
         raise ValueError(f"message: expecting {blocks} {what}, got {len(numbers)}")
     return numbers[:blocks]
@@ -207,31 +210,44 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
     ------
     TypeError, ValueError, KeyError, BufferError
         As for `parse_simple`.
+    OverflowError
+        A count or displacement of more than 63 bits.
     """
     buffer, counts, displs, datatype = _unpack(message, (tuple,))
     memory, kind = _basic(buffer, datatype, is_writable)
-    sizes: Sequence[int]
     if counts is None:
         number = _whole(memory.nbytes, kind)
-        sizes = [number // blocks + (number % blocks > i) for i in range(blocks)]
+        sizes = number // blocks + (np.arange(blocks) < number % blocks)
     elif _is_number(counts):
-        sizes = [operator.index(counts)] * blocks
+        sizes = np.full(blocks, operator.index(counts), np.int64)
     else:
         sizes = _numbers(counts, blocks, "counts")
     if displs is None:
-        places = [0] * blocks
-        for i in range(1, blocks):
-            places[i] = places[i - 1] + sizes[i - 1]
+        places = np.cumsum(sizes) - sizes
     elif _is_number(displs):
-        places = [operator.index(displs) * i for i in range(blocks)]
+        step = operator.index(displs)
+        places = np.fromiter((step * i for i in range(blocks)), np.int64)
     else:
         places = _numbers(displs, blocks, "displacements")
-    for size, place in zip(sizes, places, strict=True):
-        if size < 0 or (size and place < 0):
-            raise ValueError(f"message: negative count or displacement ({size}, {place})")
-        if size:
-            _check_room(memory, (place + size) * kind.extent, size, kind)
-    return Vector(memory, list(sizes), places, kind)
+    _check_blocks(memory, sizes, places, kind)
+    return Vector(memory, sizes, places, kind)
+
+
+def _check_blocks(
+    memory: NDArray[np.uint8], sizes: NDArray[np.int64], places: NDArray[np.int64], kind: Datatype
+) -> None:
+    """Refuse the first block that has no place in the buffer."""
+    is_negative = (sizes < 0) | ((sizes > 0) & (places < 0))
+    # as a difference: a sum or product of what a program gives could overflow
+    room = memory.nbytes // kind.extent if kind.extent else np.iinfo(np.int64).max
+    is_bad = is_negative | ((sizes > 0) & (places > room - np.maximum(sizes, 0)))
+    if not is_bad.any():
+        return
+    first = int(is_bad.argmax())
+    size, place = int(sizes[first]), int(places[first])
+    if is_negative[first]:
+        raise ValueError(f"message: negative count or displacement ({size}, {place})")
+    _check_room(memory, (place + size) * kind.extent, size, kind)
 
 
 def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, int, int]:

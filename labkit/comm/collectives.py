@@ -142,7 +142,7 @@ class BufferCollectives:
         """Collect a block of every rank at every rank, of any sizes."""
         received = parse_vector(recvbuf, True, self.size)
         sent = _own_block(received, self.rank) if is_in_place(sendbuf) else parse_simple(sendbuf, False)
-        sizes = np.asarray(received.counts, np.int64) * received.datatype.extent
+        sizes = received.counts * received.datatype.extent
         if sizes[self.rank] != sent.bytes:
             raise ValueError(
                 f"Allgatherv: rank {self.rank} sends {sent.bytes} bytes and expects {sizes[self.rank]} "
@@ -172,7 +172,7 @@ class BufferCollectives:
             sent = Vector(received.memory.copy(), received.counts, received.displs, received.datatype)
         else:
             sent = parse_vector(sendbuf, False, self.size)
-        mean = sum(sent.counts) * sent.datatype.extent // max(self.size, 1)
+        mean = int(sent.counts.sum()) * sent.datatype.extent // max(self.size, 1)
         call = Call("alltoallv", "Alltoallv", 0, {}, mean)
         call.buffers = (_table(sent), _table(received))
         perform(self, call)
@@ -237,5 +237,6 @@ class BufferCollectives:
 def _own_block(message: Vector, rank: int) -> Simple:
     """Return a rank's own block of a vector message, as a copy (IN_PLACE)."""
     extent = message.datatype.extent
-    kept = _copy(message.memory, message.displs[rank] * extent, message.counts[rank] * extent)
-    return Simple(kept, 0, message.counts[rank], message.datatype)
+    count = int(message.counts[rank])
+    kept = _copy(message.memory, int(message.displs[rank]) * extent, count * extent)
+    return Simple(kept, 0, count, message.datatype)

@@ -22,8 +22,8 @@ class Bound(NamedTuple):
     memory: NDArray[np.uint8] | None
     element_bytes: int
     elements: int
-    counts: list[int] | None = None
-    displs: list[int] | None = None
+    counts: NDArray[np.int64] | list[int] | None = None
+    displs: NDArray[np.int64] | list[int] | None = None
 
 
 #: a buffer that this rank does not have

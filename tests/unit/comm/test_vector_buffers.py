@@ -1,0 +1,71 @@
+"""Messages of many blocks: read as arrays, with the same answers as block by block."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.comm.buffers import parse_vector
+
+small = st.integers(-2, 6)
+huge = st.sampled_from([2**60, 2**61 + 5, 2**63 - 1, -(2**63)])
+
+
+def first_refusal(sizes: list[int], places: list[int], elements: int) -> str | None:
+    """Go through the blocks one by one, in exact integers: what is wrong with the first bad one."""
+    for size, place in zip(sizes, places, strict=True):
+        if size < 0 or (size and place < 0):
+            return f"negative count or displacement ({size}, {place})"
+        if size and place + size > elements:
+            return f"{size} elements of MPI_LONG end at byte {8 * (place + size)} of"
+    return None
+
+
+@given(st.lists(st.tuples(small | huge, small | huge), min_size=1, max_size=6), st.integers(1, 8))
+def test_the_first_block_without_a_place_is_refused(blocks: list[tuple[int, int]], elements: int) -> None:
+    sizes, places = [b[0] for b in blocks], [b[1] for b in blocks]
+    message = [np.zeros(elements, np.int64), (np.array(sizes), places)]
+    expected = first_refusal(sizes, places, elements)
+    if expected is None:
+        vector = parse_vector(message, False, len(blocks))
+        assert vector.counts.tolist() == sizes
+        assert vector.displs.tolist() == places
+        return
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        parse_vector(message, False, len(blocks))
+
+
+@pytest.mark.parametrize("kind", [list, np.int32, np.uint8, np.uint64])
+def test_counts_come_as_lists_or_as_integer_arrays(kind: type) -> None:
+    counts = [1, 0, 2] if kind is list else np.array([1, 0, 2], kind)
+    vector = parse_vector([np.arange(3.0), counts], False, 3)
+    assert vector.counts.tolist() == [1, 0, 2]
+    assert vector.displs.tolist() == [0, 1, 1]
+
+
+def test_without_counts_the_buffer_is_dealt_evenly() -> None:
+    vector = parse_vector(np.arange(8.0), False, 3)
+    assert vector.counts.tolist() == [3, 3, 2]
+    assert vector.displs.tolist() == [0, 3, 6]
+
+
+def test_later_changes_of_the_counts_do_not_reach_the_message() -> None:
+    counts = np.array([1, 2])
+    vector = parse_vector([np.arange(3.0), counts], False, 2)
+    counts[:] = 7
+    assert vector.counts.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("bad", [[1.0, 2.0], np.array([1.0, 2.0]), np.array([[1], [2]])])
+def test_counts_must_be_integers(bad: object) -> None:
+    with pytest.raises(TypeError):
+        parse_vector([np.arange(3.0), bad], False, 2)
+
+
+def test_too_few_counts() -> None:
+    with pytest.raises(ValueError, match="expecting 3 counts, got 2"):
+        parse_vector([np.arange(3.0), np.array([1, 2])], False, 3)
