@@ -336,3 +336,30 @@ class Hub:
 
     def message_columns(self) -> dict[str, Any]:
         """One array per column of the recorded messages."""
+
+def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
+    """
+    Merge sorted runs into out unless there are more than most_runs that are not empty. Returns how many there are; -1: the lengths are wrong; -2: a run is not sorted.
+    """
+
+def merge_order(keys: Any, lengths: Any, order: Any) -> int:
+    """
+    Write the order in which sorted runs merge. Returns as merge_runs does.
+    """
+
+def count_digits(keys: Any, shift: int, bits: int, counts: Any) -> None:
+    """Count how often each digit occurs."""
+
+def scatter_by_digit(keys: Any, shift: int, bits: int, counts: Any, out: Any) -> bool:
+    """Order keys by one digit, stably. False: the counts are not theirs."""
+
+def classify(keys: Any, splitters: Any, buckets: Any) -> bool:
+    """Write the bucket of every key. False: the splitters are not sorted."""
+
+def count_buckets(keys: Any, splitters: Any, counts: Any) -> bool:
+    """Count the keys of every bucket. False: the splitters are not sorted."""
+
+def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
+    """
+    Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
+    """

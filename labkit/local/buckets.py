@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.errors import DataError
 from labkit.local.calibration import charge
+from labkit.local.work import require_integers
 
 __all__ = ["classify", "distribute", "histogram"]
 
@@ -51,9 +53,11 @@ def classify(keys: Keys, splitters: Keys) -> NDArray[np.int64]:
     >>> classify(np.array([9, 3, 4, 0]), np.array([3, 8]))
     array([2, 0, 1, 0])
     """
-    _require_splitters(keys, splitters)
+    keys, splitters = _checked(keys, splitters)
+    buckets = np.empty(len(keys), np.int64)
+    _require_sorted(_kernels.classify(keys, splitters, buckets))
     charge("classify", keys.itemsize, len(keys), len(splitters) + 1, len(splitters))
-    return np.searchsorted(splitters, keys, side="left").astype(np.int64, copy=False)
+    return buckets
 
 
 def histogram(keys: Keys, splitters: Keys) -> Counts:
@@ -74,9 +78,11 @@ def histogram(keys: Keys, splitters: Keys) -> Counts:
     >>> histogram(np.array([9, 3, 4, 0]), np.array([3, 8]))
     array([2, 1, 1])
     """
-    _require_splitters(keys, splitters)
+    keys, splitters = _checked(keys, splitters)
+    counts = np.empty(len(splitters) + 1, np.int64)
+    _require_sorted(_kernels.count_buckets(keys, splitters, counts))
     charge("histogram", keys.itemsize, len(keys), len(splitters) + 1, len(splitters))
-    return np.bincount(np.searchsorted(splitters, keys, side="left"), minlength=len(splitters) + 1)
+    return counts
 
 
 def distribute(keys: Keys, splitters: Keys) -> tuple[Keys, Counts]:
@@ -100,18 +106,24 @@ def distribute(keys: Keys, splitters: Keys) -> tuple[Keys, Counts]:
     >>> distribute(np.array([9, 3, 4, 0]), np.array([3, 8]))
     (array([3, 0, 4, 9]), array([2, 1, 1]))
     """
-    _require_splitters(keys, splitters)
+    keys, splitters = _checked(keys, splitters)
+    counts = np.empty(len(splitters) + 1, np.int64)
+    out = np.empty(len(keys), keys.dtype)
+    _require_sorted(_kernels.distribute(keys, splitters, counts, out))
     charge("distribute", keys.itemsize, len(keys), len(splitters) + 1, len(splitters))
-    buckets = np.searchsorted(splitters, keys, side="left")
-    counts = np.bincount(buckets, minlength=len(splitters) + 1)
-    return keys[np.argsort(buckets, kind="stable")], counts
+    return out, counts
 
 
-def _require_splitters(keys: Keys, splitters: Keys) -> None:
-    if keys.dtype.kind not in "iu" or splitters.dtype != keys.dtype:
+def _checked(keys: Keys, splitters: Keys) -> tuple[Keys, Keys]:
+    require_integers(keys)
+    if splitters.dtype != keys.dtype:
         raise DataError(
             f"keys of dtype {keys.dtype} cannot be classified by splitters of dtype {splitters.dtype}; "
-            "both must be integers of one dtype: codes, from to_codes(keys)"
+            "pass splitters of the keys' dtype"
         )
-    if (splitters[1:] < splitters[:-1]).any():
+    return np.ascontiguousarray(keys), np.ascontiguousarray(splitters)
+
+
+def _require_sorted(is_sorted: bool) -> None:
+    if not is_sorted:
         raise DataError("the splitters are not sorted; pass them in increasing order")

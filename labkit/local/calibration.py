@@ -133,10 +133,11 @@ def calibration() -> Calibration:
 
 def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> None:
     """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
-    if context.current() is not None:
+    machine = context.current()
+    if machine is not None:
         table = calibration()
         seconds = table.seconds(kernel, itemsize, items, log_of, entries)
-        context.compute(flops=seconds * table.reference_flops_per_s)
+        machine.compute(None, seconds * table.reference_flops_per_s)
 
 
 def use_calibration(source: str | Path | Calibration) -> Calibration:

@@ -1,7 +1,8 @@
 """Kernels of radix sorts: count the digits of keys, and bring keys into the order of one digit.
 
 A digit is `bits` bits of a key, from bit `shift` upwards, read so that digits are ordered as the keys are:
-a signed key's top bit is turned around. Keys are integers; codes (`labkit.local.to_codes`) make them of floats.
+a signed key's top bit is turned around. Keys are integers; codes (`labkit.local.to_codes`) make integers of
+floats.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.errors import DataError
 from labkit.local.calibration import charge
+from labkit.local.work import require_integers
 
 __all__ = ["MOST_DIGIT_BITS", "digit_counts", "partition", "scatter"]
 
@@ -51,7 +54,9 @@ def digit_counts(keys: Keys, shift: int, bits: int) -> Counts:
     """
     _require_digit(keys, shift, bits)
     charge("digit_counts", keys.itemsize, len(keys), 1 << bits, 1 << bits)
-    return np.bincount(_digits(keys, shift, bits), minlength=1 << bits)
+    counts = np.empty(1 << bits, np.int64)
+    _kernels.count_digits(np.ascontiguousarray(keys), shift, bits, counts)
+    return counts
 
 
 def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
@@ -75,12 +80,13 @@ def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
     """
     _require_digit(keys, shift, bits)
     charge("scatter", keys.itemsize, len(keys), 1 << bits, 1 << bits)
-    digits = _digits(keys, shift, bits)
-    if not np.array_equal(np.bincount(digits, minlength=1 << bits), counts):
-        raise DataError(
-            "the counts are not the digit counts of these keys; pass what digit_counts gave for them"
-        )
-    return keys[np.argsort(digits, kind="stable")]
+    out = np.empty(len(keys), keys.dtype)
+    counts = np.ascontiguousarray(counts, np.int64)
+    if len(counts) != 1 << bits or not _kernels.scatter_by_digit(
+        np.ascontiguousarray(keys), shift, bits, counts, out
+    ):
+        raise DataError("the counts are not those of these keys; pass what digit_counts gave for them")
+    return out
 
 
 def partition(keys: Keys, shift: int, bits: int) -> tuple[Keys, Counts]:
@@ -107,21 +113,8 @@ def partition(keys: Keys, shift: int, bits: int) -> tuple[Keys, Counts]:
     return scatter(keys, counts, shift, bits), counts
 
 
-def _digits(keys: Keys, shift: int, bits: int) -> NDArray[np.uint16]:
-    word = np.dtype(f"u{keys.itemsize}").type
-    words = keys.view(word)
-    if keys.dtype.kind == "i":
-        words = words ^ word(1 << (8 * keys.itemsize - 1))
-    # A mask wider than the key would not fit its type: those bits are 0 anyway.
-    mask = word(min((1 << bits) - 1, int(np.iinfo(word).max)))
-    return ((words >> word(shift)) & mask).astype(np.uint16)
-
-
 def _require_digit(keys: Keys, shift: int, bits: int) -> None:
-    if keys.dtype.kind not in "iu":
-        raise DataError(
-            f"keys of dtype {keys.dtype} have no digits; pass integers: codes, from to_codes(keys)"
-        )
+    require_integers(keys)
     if not (0 <= shift < 8 * keys.itemsize and 1 <= bits <= MOST_DIGIT_BITS):
         raise DataError(
             f"no digit of {bits} bits from bit {shift} in keys of {8 * keys.itemsize} bits; "

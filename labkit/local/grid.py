@@ -15,7 +15,8 @@ from labkit.local.codes import to_codes
 __all__ = ["Job", "jobs"]
 
 SIZES = (16, 64, 256, 1000, 4096, 16384, 65536, 262144)
-RUNS = (2, 4, 16, 64, 256)
+RUNS = (2, 3, 4, 8, 16)
+MANY_RUNS = (64, 256, 1024)
 LIMITS = (4, 16, 64, 256, 1024)
 DIGIT_BITS = (1, 4, 8, 12, 16)
 SPLITTERS = (1, 15, 63, 255, 1023)
@@ -83,13 +84,22 @@ def _sort(source: _Source) -> Iterator[Job]:
         yield Job(n, n, 0, _cycled(work.sort, n, lambda n=n: (source.codes(n),)))
 
 
-def _merges(function: Callable[..., object]) -> Callable[[_Source], Iterator[Job]]:
-    def grid(source: _Source) -> Iterator[Job]:
-        for n, k in itertools.product(SIZES, RUNS):
-            if k <= n // 4:
-                yield Job(n, k, 0, _cycled(function, n, lambda n=n, k=k: source.runs(n, k)))
+def _merge(source: _Source) -> Iterator[Job]:
+    for n, k in itertools.product(SIZES, RUNS):
+        if k <= min(n // 4, work.MOST_RUNS[source.itemsize]):
+            yield Job(n, k, 0, _cycled(work.merge, n, lambda n=n, k=k: source.runs(n, k)))
 
-    return grid
+
+def _merge_many(source: _Source) -> Iterator[Job]:
+    for n, k in itertools.product(SIZES, MANY_RUNS):
+        if k <= n // 4:
+            yield Job(n, n, 0, _cycled(work.merge, n, lambda n=n, k=k: source.runs(n, k)))
+
+
+def _merge_order(source: _Source) -> Iterator[Job]:
+    for n, k in itertools.product(SIZES, RUNS + MANY_RUNS):
+        if k <= n // 4:
+            yield Job(n, k, 0, _cycled(work.merge_order, n, lambda n=n, k=k: source.runs(n, k)))
 
 
 def _count_up_to(source: _Source) -> Iterator[Job]:
@@ -131,8 +141,9 @@ def _splits(function: Callable[..., object]) -> Callable[[_Source], Iterator[Job
 GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {
     "code": _code,
     "sort": _sort,
-    "merge": _merges(work.merge),
-    "merge_order": _merges(work.merge_order),
+    "merge": _merge,
+    "merge_many": _merge_many,
+    "merge_order": _merge_order,
     "count_up_to": _count_up_to,
     "digit_counts": _digit_counts,
     "scatter": _scatter,

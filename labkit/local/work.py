@@ -1,4 +1,4 @@
-"""The kernels: NumPy does the work, the simulated machine is charged for it.
+"""Sorting, merging and searching: the work is done here, and the simulated machine is charged for it.
 
 Keys may be of any dtype NumPy sorts; sorters under study pass integer codes (`labkit.local.codes`).
 On a real machine and outside a run nothing is charged.
@@ -11,16 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.errors import DataError
 from labkit.local.calibration import calibration, charge
 
-__all__ = ["KERNELS", "count_up_to", "merge", "merge_order", "predicted_s", "sort"]
+__all__ = [
+    "KERNELS",
+    "MOST_RUNS",
+    "count_up_to",
+    "merge",
+    "merge_order",
+    "predicted_s",
+    "require_integers",
+    "sort",
+]
 
 #: kernel charged -> what its items are and what its logarithm is about
 KERNELS = {
     "code": "n float keys turned into codes or back",
     "sort": "n keys, log2 n",
-    "merge": "n keys, log2 of the runs",
+    "merge": "n keys, log2 of the runs, up to MOST_RUNS",
+    "merge_many": "n keys in more runs, log2 n",
     "merge_order": "n keys, log2 of the runs",
     "count_up_to": "m limits, log2 of the keys",
     "digit_counts": "n keys, log2 of the 2**bits digits, an entry per digit",
@@ -29,6 +40,10 @@ KERNELS = {
     "histogram": "n keys, log2 of the m + 1 buckets, an entry per splitter",
     "distribute": "n keys, log2 of the m + 1 buckets, an entry per splitter",
 }
+
+#: bytes of a key -> the most runs that a tree of merges takes: with more, NumPy's SIMD sort of all keys takes
+#: less time (benchmarks/local_kernels.py)
+MOST_RUNS = {1: 4, 2: 4, 4: 4, 8: 16}
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -61,8 +76,7 @@ def sort(keys: Keys) -> Keys:
     ndarray, shape (n,)
     """
     charge("sort", keys.itemsize, len(keys), len(keys))
-    # NumPy's default has no SIMD for single bytes; its stable sort counts them, 30 times faster.
-    return np.sort(keys, kind="stable" if keys.itemsize == 1 else None)
+    return _sorted(keys)
 
 
 def merge(keys: Keys, lengths: Counts) -> Keys:
@@ -79,14 +93,31 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
     -------
     ndarray, shape (n,)
 
+    Raises
+    ------
+    DataError
+        If the lengths are not those of the keys, or a run turns out not to be sorted. (Not every unsorted run
+        is found out; the result then is some order of the keys.)
+
     Notes
     -----
-    NumPy's stable sort finds the runs and merges them: about n log2(k) comparisons. Sorting anew with SIMD
-    instructions can be faster from about 8 runs on; this kernel stays a merge, so that its cost grows as
-    the merge step of the literature's sorters does.
+    Up to `MOST_RUNS` runs are merged by a tree of two-way merges: about n log2(k) steps. More runs are
+    sorted anew, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
+    charged as the kernel ``merge_many``.
     """
-    charge("merge", keys.itemsize, len(keys), _runs(keys, lengths))
-    return np.sort(keys, kind="stable")
+    lengths = _as_counts(lengths)
+    if keys.dtype.kind in "iu" and keys.dtype.isnative:
+        keys = np.ascontiguousarray(keys)
+        out = np.empty(len(keys), keys.dtype)
+        runs = _kernels.merge_runs(keys, lengths, out, MOST_RUNS[keys.itemsize])
+        _require_runs(runs, keys, lengths)
+        if runs <= MOST_RUNS[keys.itemsize]:
+            charge("merge", keys.itemsize, len(keys), max(runs, 1))
+            return out
+    else:  # floats have NaNs, which no comparison of two keys puts in order
+        _require_runs(0 if int(lengths.sum()) == len(keys) else -1, keys, lengths)
+    charge("merge_many", keys.itemsize, len(keys), len(keys))
+    return _sorted(keys)
 
 
 def merge_order(keys: Keys, lengths: Counts) -> NDArray[np.int64]:
@@ -95,14 +126,24 @@ def merge_order(keys: Keys, lengths: Counts) -> NDArray[np.int64]:
     Parameters
     ----------
     keys, lengths
-        As for `merge`.
+        As for `merge`; keys are integers.
 
     Returns
     -------
-    ndarray of int, shape (n,)
+    ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    DataError
+        As for `merge`, and if the keys are no integers.
     """
-    charge("merge_order", keys.itemsize, len(keys), _runs(keys, lengths))
-    return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+    require_integers(keys)
+    lengths = _as_counts(lengths)
+    order = np.empty(len(keys), np.int64)
+    runs = _kernels.merge_order(np.ascontiguousarray(keys), lengths, order)
+    _require_runs(runs, keys, lengths)
+    charge("merge_order", keys.itemsize, len(keys), max(runs, 1))
+    return order
 
 
 def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Counts:
@@ -127,7 +168,33 @@ def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Count
     return counts.astype(np.int64, copy=False)
 
 
-def _runs(keys: Keys, lengths: Counts) -> int:
-    if (total := int(np.sum(lengths))) != len(keys):
-        raise DataError(f"the runs' lengths add up to {total}, but there are {len(keys)} keys")
-    return max(int(np.count_nonzero(lengths)), 1)
+def require_integers(keys: Keys) -> None:
+    """Refuse keys that the compiled kernels do not take: anything but integers of this machine.
+
+    Raises
+    ------
+    DataError
+    """
+    dtype = keys.dtype
+    if dtype.kind not in "iu" or not dtype.isnative:
+        raise DataError(
+            f"this kernel takes integer keys in native byte order, got {dtype}; pass codes: to_codes(keys)"
+        )
+
+
+def _as_counts(lengths: Counts) -> Counts:
+    return np.ascontiguousarray(lengths, np.int64)
+
+
+def _sorted(keys: Keys) -> Keys:
+    # NumPy's default has no SIMD for single bytes; its stable sort counts them, 30 times faster.
+    return np.sort(keys, kind="stable" if keys.itemsize == 1 else None)
+
+
+def _require_runs(runs: int, keys: Keys, lengths: Counts) -> None:
+    if runs == -1 and lengths.size and int(lengths.min()) < 0:
+        raise DataError(f"a run cannot have {int(lengths.min())} keys; lengths are >= 0")
+    if runs == -1:
+        raise DataError(f"the runs' lengths add up to {int(lengths.sum())}, but there are {len(keys)} keys")
+    if runs == -2:
+        raise DataError("a run is not sorted; merging takes sorted runs, one after the other")

@@ -80,6 +80,37 @@ def test_work_is_charged_as_calibrated(ledger: Ledger) -> None:
     assert all(flops > 0 for flops in ledger.flops)
 
 
+def test_every_kernel_charges_what_it_did(ledger: Ledger) -> None:
+    keys, counts = np.arange(1000, dtype=np.uint64), np.array([500, 500])
+    splitters = keys[::100].copy()
+    many = np.full(100, 10)
+    digits = local.digit_counts(keys, 0, 4)
+    local.scatter(keys, digits, 0, 4)
+    local.partition(keys, 0, 4)
+    local.merge_order(keys, counts)
+    local.merge(keys, many)
+    local.classify(keys, splitters)
+    local.histogram(keys, splitters)
+    local.distribute(keys, splitters)
+    local.count_up_to(keys, splitters, np.zeros(10, bool))
+    local.to_codes(np.arange(1000.0))
+    expected = [
+        ("digit_counts", 1000, 16, 16),
+        ("scatter", 1000, 16, 16),
+        ("digit_counts", 1000, 16, 16),
+        ("scatter", 1000, 16, 16),
+        ("merge_order", 1000, 2, 0),
+        ("merge_many", 1000, 1000, 0),  # more runs than the tree is for
+        ("classify", 1000, 11, 10),
+        ("histogram", 1000, 11, 10),
+        ("distribute", 1000, 11, 10),
+        ("count_up_to", 10, 1000, 0),
+        ("code", 1000, 1, 0),
+    ]
+    speed = local.calibration().reference_flops_per_s
+    assert ledger.flops == [speed * local.predicted_s(kernel, 8, *numbers) for kernel, *numbers in expected]
+
+
 def test_nothing_is_charged_outside_a_run() -> None:
     assert context.current() is None
     assert local.sort(np.array([2, 1])).tolist() == [1, 2]
