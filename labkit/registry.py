@@ -246,6 +246,10 @@ def _preferred(problem: str, ranks: int, n_bytes: float, commutative: bool) -> s
         return "bruck" if n_bytes * ranks <= 80 * 1024 else "ring"
     if problem == "alltoall":
         return "bruck" if n_bytes <= 256 and ranks >= 8 else "pairwise"
+    if problem in ("reduce_scatter", "reduce_scatter_block"):
+        if n_bytes * ranks >= 512 * 1024:
+            return "pairwise"
+        return "recursive_halving" if commutative else "butterfly"
     return {
         "barrier": "dissemination",
         "bcast": "binomial",

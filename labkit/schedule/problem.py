@@ -15,6 +15,8 @@ scatter               send (p, at the root), recv (1)          uniform
 allgather             send (1), recv (p)                       uniform
 alltoall              send (p), recv (p)                       uniform
 gatherv, ...          as without v                             a table of counts, as each rank knows them
+reduce_scatter_block  send (p), recv (1)                       uniform
+reduce_scatter        send (p), recv (1)                       a table of counts, which all ranks know
 ====================  =======================================  ==========================================
 
 The number of parts is the algorithm's choice (1, or p for a ring); the first ``n mod parts`` parts of
@@ -115,6 +117,10 @@ def _scatter(buffer: str, rank: int, block: int, size: int, root: int) -> Value 
     return _one(rank, root) if buffer == "recv" else None
 
 
+def _reduce_scatter(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
+    return (rank, ((0, size),)) if buffer == "recv" else None
+
+
 def _alltoall(buffer: str, rank: int, block: int, size: int, root: int) -> Value | None:
     return _one(rank, block) if buffer == "recv" else None
 
@@ -143,6 +149,8 @@ PROBLEMS: dict[str, Problem] = {
         Problem("allgatherv", "table", _ONE_ALL, _gather),
         Problem("alltoall", "uniform", _ALL_ALL, _alltoall),
         Problem("alltoallv", "table", _ALL_ALL, _alltoall),
+        Problem("reduce_scatter_block", "uniform", _ALL_ONE, _reduce_scatter, is_reduction=True),
+        Problem("reduce_scatter", "table", _ALL_ONE, _reduce_scatter, is_reduction=True),
     )
 }
 

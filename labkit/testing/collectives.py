@@ -151,6 +151,21 @@ def _moved(
     return buffers, counts, expected
 
 
+def _reduce_scatter(schedule: Schedule, rng: np.random.Generator, n: int, op: Any) -> Case:
+    """Combine all operands, then cut the result: rank r gets counts[r] elements."""
+    p, is_vector = schedule.size, schedule.problem.layout == "table"
+    sizes = rng.integers(0, n + 1, p) if is_vector else np.full(p, n)
+    ends = np.cumsum(sizes)
+    operands = [rng.integers(0, _PRIME**2, int(ends[-1])) for _ in range(p)]
+    total = _folded(operands, op)
+    buffers, counts, expected = [], [], []
+    for rank, operand in enumerate(operands):
+        buffers.append({"send": operand.copy(), "recv": np.full(sizes[rank], -1)})
+        counts.append({"send": sizes.tolist(), "recv": [int(sizes[rank])]})
+        expected.append({"send": operand, "recv": total[ends[rank] - sizes[rank] : ends[rank]]})
+    return Case(buffers, counts if is_vector else None, op, expected)
+
+
 _MAKERS: dict[str, Callable[[Schedule, np.random.Generator, int, Any], Case]] = {
     "barrier": _barrier,
     "bcast": _bcast,
@@ -158,6 +173,8 @@ _MAKERS: dict[str, Callable[[Schedule, np.random.Generator, int, Any], Case]] = 
     "allreduce": _reduction(lambda r, xs, op, root: _folded(xs, op)),
     "scan": _reduction(lambda r, xs, op, root: _folded(xs[: r + 1], op)),
     "exscan": _reduction(lambda r, xs, op, root: _folded(xs[:r], op) if r else None),
+    "reduce_scatter": _reduce_scatter,
+    "reduce_scatter_block": _reduce_scatter,
     **dict.fromkeys(
         ["gather", "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv"],
         _blocks,

@@ -23,11 +23,10 @@ def program(comm, problem: str, name: str, n: int) -> None:
 @pytest.mark.parametrize("model", ["lab", "smpi"])
 @pytest.mark.parametrize(("problem", "name"), registry.schedules())
 def test_to_the_last_bit(problem: str, name: str, model: str) -> None:
-    is_vector = problem.endswith("v")
     for p, n in [(1, 4), (5, 4), (6, 10_000), (8, 4)]:
         run = lk.run(program, p, f"star:{p},model={model}", args=(problem, name, n))
         schedule = registry.get(problem, name).build(p)
-        if is_vector:
+        if schedule.problem.layout == "table":
             case = case_of(schedule, np.random.default_rng(1), n)
             counts = table_of([known.get("send", []) for known in case.counts or []], p)
             received = table_of([known.get("recv", []) for known in case.counts or []], p)

@@ -1,0 +1,1 @@
+"""reduce_scatter algorithms: each file is one."""

@@ -1,0 +1,34 @@
+"""Reduce-scatter with blocks of any sizes, around a ring.
+
+The schedule is that of the ring for equal blocks; only the sizes differ. They are bound
+at run time: every rank knows all of them.
+
+**Cost**: with equal blocks of n bytes ``(p-1) * (alpha + n*beta + n*gamma)``; otherwise the largest
+block sets the pace.
+
+**Requires**: a commutative operator; any number of ranks, any counts, zero included.
+
+**Properties**: only neighbours talk; one large block delays everybody.
+
+**Reference**: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
+workstations. JPDC 69(2), 2009. doi:10.1016/j.jpdc.2008.09.002
+
+>>> cost(4, 200)
+Cost(rounds=3, volume_bytes=600, reduced_bytes=600)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.reduce_scatter_block.ring import TEMPORARIES, cost, rounds
+from labkit.registry import Algorithm, Requirements
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm(
+    "ring",
+    "reduce_scatter",
+    schedule=rounds,
+    cost=cost,
+    requirements=Requirements(commutative=True),
+    temporaries=TEMPORARIES,
+)

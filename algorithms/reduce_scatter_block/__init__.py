@@ -1,0 +1,1 @@
+"""reduce_scatter_block algorithms: each file is one."""

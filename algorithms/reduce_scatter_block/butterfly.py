@@ -1,0 +1,103 @@
+"""Reduce-scatter by a butterfly: recursive halving with neighbours first, so that operands keep their order.
+
+In the round with distance d = 1, 2, 4, ... the partners r and r XOR d give each other the blocks whose
+numbers end like the other's number in the last bits, and combine those that they keep, the lower rank's
+operand first: a partial result always covers consecutive ranks, and the blocks left are every second,
+every fourth, ... If p is no power of two, the first 2*(p - q) ranks fold in pairs before (q the largest
+power of two in p, e = p - q), and the owners of the finished blocks send them home.
+
+**Cost**: k rounds for p = q = 2**k blocks of n bytes: ``k*alpha + (p-1)*n*(beta + gamma)``. Otherwise the
+rounds carry ``sum over d of ceil(p/2d)`` blocks, and fold and delivery add
+``3*alpha + (p+2)*n*beta + p*n*gamma``.
+
+**Requires**: nothing; any number of ranks, any associative operator.
+
+**Properties**: minimal volume in the fewest rounds for powers of two; operands in rank order. Messages
+gather every 2d-th block.
+
+**Reference**: J. L. Träff: An improved algorithm for (non-commutative) reduce-scatter with an application.
+EuroPVM/MPI 2005, LNCS 3666. doi:10.1007/11557265_20
+
+>>> cost(8, 100), cost(5, 100).rounds
+(Cost(rounds=3, volume_bytes=700, reduced_bytes=700), 5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step, Temporary, block, blocks, whole
+from labkit.schedule.powers import doublings, floor_power_of_two
+
+__all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
+
+TEMPORARIES = (Temporary("partial", like="send"), Temporary("incoming", like="send"))
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield fold, one step for each distance, delivery."""
+    me, p = group.ranks, group.size
+    core = floor_power_of_two(p)
+    extra = p - core
+    is_folded = (me < 2 * extra) & (me % 2 == 0)
+    is_keeper = (me < 2 * extra) & (me % 2 == 1)
+    yield group.copy(whole("send"), whole("partial"), where=~is_folded)
+    yield (
+        group.send(whole("send"), to=me + 1, where=is_folded)
+        + group.recv(whole("incoming"), source=me - 1, where=is_keeper)
+        + group.combine(whole("incoming"), whole("partial"), source_first=True, where=is_keeper)
+    )
+    number = np.where(me < 2 * extra, me // 2, me - extra)
+    for distance in doublings(core):
+        partner = number ^ distance
+        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        kept, given, stride = number % (2 * distance), partner % (2 * distance), 2 * distance
+        yield group.sendrecv(
+            blocks("partial", given, p - given, 1, stride),
+            peer,
+            blocks("incoming", kept, p - kept, 1, stride),
+            peer,
+            where=~is_folded,
+        ) + group.combine(
+            blocks("incoming", kept, p - kept, 1, stride),
+            blocks("partial", kept, p - kept, 1, stride),
+            source_first=peer < me,
+            where=~is_folded,
+        )
+    yield from _delivery(group, core, number, is_folded)
+
+
+def _delivery(
+    group: Group, core: int, number: np.typing.NDArray[np.int64], is_folded: np.typing.NDArray[np.bool_]
+) -> Iterator[Step]:
+    """Bring block b from core rank b mod q to rank b."""
+    me, extra = group.ranks, group.size - core
+    if extra == 0:
+        yield group.copy(block("partial", me), block("recv"))
+        return
+    owner = me % core
+    source = np.where(owner < extra, 2 * owner + 1, owner + extra)
+    yield (
+        group.irecv(block("recv"), source)
+        + group.isend(block("partial", number), to=number, where=~is_folded)
+        + group.isend(block("partial", number + core), to=number + core, where=~is_folded & (number < extra))
+        + group.wait()
+    )
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    core = floor_power_of_two(ranks)
+    distances = doublings(core)
+    halves = sum(-(-ranks // (2 * distance)) for distance in distances)
+    if core == ranks:
+        return Cost(len(distances), halves * n_bytes, halves * n_bytes)
+    return Cost(len(distances) + 3, (halves + ranks + 2) * n_bytes, (halves + ranks) * n_bytes)
+
+
+ALGORITHM = Algorithm(
+    "butterfly", "reduce_scatter_block", schedule=rounds, cost=cost, temporaries=TEMPORARIES
+)
