@@ -82,9 +82,10 @@ from labkit.comm.collectives import BufferCollectives  # noqa: E402
 from labkit.comm.making import CommunicatorMaking  # noqa: E402
 from labkit.comm.native import arrive  # noqa: E402
 from labkit.comm.objects import ObjectCollectives  # noqa: E402
+from labkit.comm.reductions import BufferReductions  # noqa: E402
 
 
-class Intracomm(BufferCollectives, ObjectCollectives, CommunicatorMaking, Comm):
+class Intracomm(BufferCollectives, BufferReductions, ObjectCollectives, CommunicatorMaking, Comm):
     """A communicator of one group."""
 
     __module__ = MODULE_NAME
