@@ -203,7 +203,9 @@ def schedules() -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in every if get(*pair).schedule is not None)
 
 
-def default(problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True) -> Algorithm:
+def default(
+    problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True, is_cuttable: bool = True
+) -> Algorithm:
     """Return the algorithm a sensible MPI library would take.
 
     Parameters
@@ -214,6 +216,10 @@ def default(problem: str, ranks: int, n_bytes: float = 0, commutative: bool = Tr
         As in `Algorithm.cost`: the message of a bcast or reduction, one block of the others.
     commutative : bool
         Whether the operator commutes.
+    is_cuttable : bool
+        Whether the operator works element by element, so that a message can be cut anywhere. MPI wants
+        that of every operator, but programs' own ones often take several elements together (a matrix);
+        MPI libraries do not cut their messages, and neither does this choice.
 
     Notes
     -----
@@ -226,6 +232,8 @@ def default(problem: str, ranks: int, n_bytes: float = 0, commutative: bool = Tr
        MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
     """
     chosen = _preferred(problem, ranks, n_bytes, commutative)
+    if problem == "allreduce" and not is_cuttable:
+        chosen = "recursive_doubling"
     candidates = [chosen, *names(problem)] if chosen in names(problem) else list(names(problem))
     for name in candidates:
         algorithm = get(problem, name)

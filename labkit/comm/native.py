@@ -48,6 +48,8 @@ class Call:
     reduction : object
         The kernels' operator.
     is_commutative : bool
+    is_cuttable : bool
+        Whether the operator works element by element: MPI's own do, the program's may not.
     buffers : tuple of Bound
     is_split : bool
         Whether the first rank's element size decides how the message is cut.
@@ -60,6 +62,7 @@ class Call:
     bytes: int = 0
     reduction: Any = None
     is_commutative: bool = True
+    is_cuttable: bool = True
     buffers: tuple[Bound, ...] = ()
     is_split: bool = False
 
@@ -80,7 +83,7 @@ def check_choice(coll: dict[str, str]) -> None:
 def _chosen(coll: dict[str, str], call: Call, size: int) -> str:
     if call.problem in coll:
         return coll[call.problem]
-    return registry.default(call.problem, size, call.bytes, call.is_commutative).name
+    return registry.default(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable).name
 
 
 def _calls(name: str) -> Any:

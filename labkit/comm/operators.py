@@ -104,6 +104,13 @@ class Op(Named):
     def __bool__(self) -> bool:
         return self._function is not None
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Op):
+            return NotImplemented
+        return self is other or (not self and not other)  # a freed one is OP_NULL
+
+    __hash__ = None
+
     def Is_commutative(self) -> bool:
         """Whether the order of the operands may be changed."""
         return self._is_commutative

@@ -37,3 +37,16 @@ def test_the_root_does_not_matter(problem: str, name: str) -> None:
 def test_a_port_carries_one_message_at_a_time() -> None:
     linear = registry.get("bcast", "linear").build(9)
     assert predict(linear, 100, alpha_s=1.0, beta_s_per_byte=0.1) == pytest.approx(8 * 11.0)
+
+
+def test_order_costs_pairwise_one_combination_more() -> None:
+    pairwise = registry.get("reduce_scatter_block", "pairwise")
+    for p in range(3, 10):
+        assert count(pairwise.build(p, commutative=False), 10.0) == (p - 1, (p - 1) * 10, p * 10)
+
+
+def test_order_costs_the_butterfly_nothing() -> None:
+    butterfly = registry.get("reduce_scatter_block", "butterfly")
+    for p in (2, 4, 8, 16):
+        halving = registry.get("reduce_scatter_block", "recursive_halving").build(p)
+        assert count(butterfly.build(p, commutative=False), 10.0) == count(halving, 10.0)

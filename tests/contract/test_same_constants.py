@@ -1,0 +1,68 @@
+"""Constants, datatypes and operators as mpi4py has them.
+
+Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
+the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from labkit.testing.machines import attempts, differences
+
+pytestmark = pytest.mark.mpi
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+@case
+def constants(comm):
+    yield "signs", lambda: [getattr(MPI, n) < 0 for n in ("ANY_SOURCE", "ANY_TAG", "PROC_NULL", "UNDEFINED")]
+    yield "differ", lambda: len({MPI.ANY_SOURCE, MPI.PROC_NULL, MPI.ROOT}) == 3
+    yield (
+        "sizes",
+        lambda: [t.Get_size() for t in (MPI.INT, MPI.DOUBLE, MPI.BYTE, MPI.LONG, MPI.DOUBLE_INT, MPI.BOOL)],
+    )
+    yield "extents", lambda: [t.Get_extent() for t in (MPI.INT, MPI.DOUBLE_INT, MPI.INT_INT)]
+    yield "names", lambda: [t.Get_name() for t in (MPI.INT, MPI.DOUBLE, MPI.BYTE)]
+    yield (
+        "operators",
+        lambda: [op(3, 5) for op in (MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN, MPI.BAND, MPI.BOR, MPI.BXOR)],
+    )
+    yield "logical", lambda: [op(3, 0) for op in (MPI.LAND, MPI.LOR, MPI.LXOR)]
+    yield "pairs", lambda: (MPI.MAXLOC((1, 4), (1, 2)), MPI.MINLOC((1, 4), (2, 0)))
+    yield "commutative", lambda: (MPI.SUM.Is_commutative(), MPI.SUM.is_predefined)
+    yield "operators on arrays", lambda: MPI.MAX(np.array([1, 5]), np.array([4, 2]))
+    yield "compare", lambda: (comm == MPI.COMM_NULL, comm == comm, bool(MPI.COMM_NULL), bool(comm))
+    yield "null communicator", lambda: MPI.COMM_NULL.Get_rank()
+    yield "self", lambda: (MPI.COMM_SELF.rank, MPI.COMM_SELF.size, MPI.COMM_SELF.allreduce(3))
+    yield "group", lambda: (comm.Get_rank(), comm.Get_size(), comm.rank, comm.size)
+    yield "initialised", lambda: (MPI.Is_initialized(), MPI.Is_finalized())
+    yield "dtypes", lambda: [MPI.Datatype.fromcode(c).Get_size() for c in ("i", "d", "l")]
+    yield "class of errors", lambda: issubclass(MPI.Exception, RuntimeError)
+    yield "tags", lambda: comm.Get_attr(MPI.TAG_UB) >= 32767
+    yield "reduce local", lambda: (b := np.arange(3.0), MPI.SUM.Reduce_local(np.ones(3), b))[0]
+    yield "error text", lambda: isinstance(MPI.Get_error_string(MPI.ERR_RANK), str)
+    yield "null source", lambda: MPI.ERR_RANK != MPI.ERR_TAG
+
+
+@functools.cache
+def outcome(ranks, on):
+    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
+
+
+@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_details(name, ranks):
+    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []
