@@ -27,11 +27,11 @@ def _mpi() -> Any:
 
 def plain(value: Any) -> Any:
     """Return a value that both machines can give alike."""
-    MPI = _mpi()
+    mpi = _mpi()
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tolist()
-    if isinstance(value, MPI.Status):
-        return value.source, value.tag, value.Get_count(MPI.BYTE), value.Get_error(), value.Is_cancelled()
+    if isinstance(value, mpi.Status):
+        return value.source, value.tag, value.Get_count(mpi.BYTE), value.Get_error(), value.Is_cancelled()
     if isinstance(value, tuple | list):
         return type(value)(plain(item) for item in value)
     if value is None or isinstance(value, bool | float | complex | str | bytes | dict | set):
