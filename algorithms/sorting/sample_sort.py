@@ -143,7 +143,7 @@ def block_length(n: int, p: int, oversampling: float) -> int:
     return max(1, int(np.ceil(n / (oversampling * p * max(p, FEWEST_SAMPLES)))))
 
 
-def largest_block(n: int, p: int, oversampling: float) -> int:
+def largest_block(n: int, p: int, oversampling: float = 1.0) -> int:
     """Return the number of keys that no rank's result exceeds (without a seed), whatever the keys.
 
     Let w be the block length. The weight of a rank's samples up to a splitter and the number of its keys up

@@ -7,13 +7,16 @@ import importlib
 
 import pytest
 
+from labkit import registry
+
 MODULES = [
-    "labkit.algorithms.sorting.sample_sort",
+    *(f"labkit.algorithms.sorting.{name}" for name in registry.names("sorting")),
     "labkit.datasets.inputs",
     "labkit.local.digits",
     "labkit.local.buckets",
     "labkit.local.codes",
     "labkit.testing.checker",
+    "labkit.testing.sort_oracle",
 ]
 
 
