@@ -196,7 +196,8 @@ def cut(counts: Counts, positions: Positions, bounds: Counts) -> Counts:
     inner = bounds[1:-1]
     digit = np.maximum(np.searchsorted(positions.starts, inner, side="right") - 1, 0)
     before = np.cumsum(counts) - counts
-    return before[digit] + np.clip(inner - positions.starts[digit], 0, counts[digit])
+    upto: Counts = before[digit] + np.clip(inner - positions.starts[digit], 0, counts[digit])
+    return upto
 
 
 def digits_of_block(positions: Positions, bounds: Counts, rank: int) -> Counts:
