@@ -39,6 +39,16 @@ def star(hosts: int, rank_hosts: Sequence[int], *, bw: float, lat: float, speed:
     A star. backbone: (bytes/s, s, is fat pipe); limiter: bytes/s; loopback: (bytes/s, s).
     """
 
+def torus(sizes: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
+    """
+    A torus; the first dimension varies fastest. limiter: bytes/s; loopback: (bytes/s, s).
+    """
+
+def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
+    """
+    A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).
+    """
+
 class Model:
     """A network model: every number that turns a message into time."""
 

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "bound_platform.hpp"
+#include "labkit/fat_tree.hpp"
 #include "labkit/model.hpp"
 #include "labkit/star.hpp"
+#include "labkit/torus.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -60,25 +62,56 @@ Duplex to_duplex(const std::string& name) {
   throw std::invalid_argument("sharing '" + name + "' is not known; allowed: splitduplex, shared, fatpipe");
 }
 
+void fill(ClusterSpec& spec, double bw, double lat, double speed, std::int32_t cores, const std::string& sharing,
+          std::optional<double> limiter, const OptionalLink& loopback) {
+  spec.speed_flops = speed;
+  spec.cores = cores;
+  spec.link = {bw, lat};
+  spec.duplex = to_duplex(sharing);
+  spec.limiter_bandwidth_bytes_per_s = limiter;
+  if (loopback) spec.loopback = LinkSpec{loopback->first, loopback->second};
+}
+
+BoundPlatform placed(std::shared_ptr<const Platform> platform, std::vector<HostId> rank_hosts) {
+  const auto hosts = static_cast<HostId>(platform->host_count());
+  for (HostId host : rank_hosts)
+    if (host < 0 || host >= hosts) throw std::invalid_argument("a rank's host is not one of the platform's");
+  return {std::move(platform), std::move(rank_hosts)};
+}
+
 BoundPlatform star(std::int32_t hosts, std::vector<HostId> rank_hosts, double bw, double lat, double speed,
                    std::int32_t cores, const std::string& sharing,
                    const std::optional<std::tuple<double, double, bool>>& backbone,
                    std::optional<double> limiter, const OptionalLink& loopback) {
   StarSpec spec;
+  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
   spec.hosts = hosts;
-  spec.speed_flops = speed;
-  spec.cores = cores;
-  spec.link = {bw, lat};
-  spec.duplex = to_duplex(sharing);
   if (backbone) {
     const auto& [bandwidth, latency, is_fatpipe] = *backbone;
     spec.backbone = BackboneSpec{bandwidth, latency, is_fatpipe ? Policy::fatpipe : Policy::shared};
   }
-  spec.limiter_bandwidth_bytes_per_s = limiter;
-  if (loopback) spec.loopback = LinkSpec{loopback->first, loopback->second};
-  for (HostId host : rank_hosts)
-    if (host < 0 || host >= hosts) throw std::invalid_argument("a rank's host is not one of the star's");
-  return {make_star(spec), std::move(rank_hosts)};
+  return placed(make_star(spec), std::move(rank_hosts));
+}
+
+BoundPlatform torus(std::vector<std::int32_t> sizes, std::vector<HostId> rank_hosts, double bw, double lat,
+                    double speed, std::int32_t cores, const std::string& sharing, std::optional<double> limiter,
+                    const OptionalLink& loopback) {
+  TorusSpec spec;
+  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
+  spec.sizes = std::move(sizes);
+  return placed(make_torus(spec), std::move(rank_hosts));
+}
+
+BoundPlatform fat_tree(std::vector<std::int32_t> down, std::vector<std::int32_t> up,
+                       std::vector<std::int32_t> cables, std::vector<HostId> rank_hosts, double bw, double lat,
+                       double speed, std::int32_t cores, const std::string& sharing,
+                       std::optional<double> limiter, const OptionalLink& loopback) {
+  FatTreeSpec spec;
+  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
+  spec.down = std::move(down);
+  spec.up = std::move(up);
+  spec.cables = std::move(cables);
+  return placed(make_fat_tree(spec), std::move(rank_hosts));
 }
 
 nb::tuple route(const BoundPlatform& self, HostId src, HostId dst) {
@@ -106,6 +139,13 @@ void bind_platform(nb::module_& module) {
              "sharing"_a, "backbone"_a.none() = nb::none(), "limiter"_a.none() = nb::none(),
              "loopback"_a.none() = nb::none(),
              "A star. backbone: (bytes/s, s, is fat pipe); limiter: bytes/s; loopback: (bytes/s, s).");
+  module.def("torus", &torus, "sizes"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
+             "sharing"_a, "limiter"_a.none() = nb::none(), "loopback"_a.none() = nb::none(),
+             "A torus; the first dimension varies fastest. limiter: bytes/s; loopback: (bytes/s, s).");
+  module.def("fat_tree", &fat_tree, "down"_a, "up"_a, "cables"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a,
+             "speed"_a, "cores"_a, "sharing"_a, "limiter"_a.none() = nb::none(),
+             "loopback"_a.none() = nb::none(),
+             "A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).");
 }
 
 Model make_model(std::string name, double weight_s_bytes, const FactorTable& latency_factor,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.sim import models, units
-from labkit.sim.spec import StarSpec, parse_spec
+from labkit.sim.spec import ClusterSpec, parse_spec
 
 __all__ = ["Platform", "platform"]
 
@@ -23,7 +23,7 @@ class Platform:
 
     Parameters
     ----------
-    spec : StarSpec
+    spec : ClusterSpec
         What it is made of.
     name : str, optional
         What to call it; default: its specification.
@@ -31,7 +31,7 @@ class Platform:
         Where its numbers come from.
     """
 
-    def __init__(self, spec: StarSpec, name: str | None = None, source: str = "") -> None:
+    def __init__(self, spec: ClusterSpec, name: str | None = None, source: str = "") -> None:
         self.description = spec
         self.name = name or str(spec)
         self.source = source
@@ -68,7 +68,7 @@ class Platform:
             raise PlatformError(f"a platform runs a whole number of ranks from 1 on, got {ranks!r}")
         cores = self.description.cores
         if self.hosts is None:
-            return -(-int(ranks) // cores)
+            return self.description.sized(-(-int(ranks) // cores)).hosts or 0
         if ranks > self.hosts * cores:
             holds = f"{self.hosts} hosts" if cores == 1 else f"{self.hosts} hosts of {cores} cores"
             needed = -(-int(ranks) // self.hosts)
@@ -107,36 +107,34 @@ class Platform:
         PlatformError
             The ranks do not fit.
         """
-        from labkit import _kernels
+        hosts = self.hosts_for(ranks)
+        return self.description.sized(hosts).build(self.rank_hosts(ranks).tolist())
 
-        s = self.description
-        return _kernels.star(
-            self.hosts_for(ranks),
-            self.rank_hosts(ranks).tolist(),
-            bw=s.bw,
-            lat=s.lat,
-            speed=s.speed,
-            cores=s.cores,
-            sharing=s.sharing,
-            backbone=(s.bb_bw, s.bb_lat or 0.0, s.bb_sharing == "fatpipe") if s.bb_bw is not None else None,
-            limiter=s.limiter,
-            loopback=(s.loopback_bw, s.loopback_lat or 0.0) if s.loopback_bw is not None else None,
-        )
+    def sized(self, ranks: int) -> Platform:
+        """Return the machine as it is when so many ranks run on it; itself unless it grows.
+
+        Raises
+        ------
+        PlatformError
+            The ranks do not fit.
+        """
+        if self.hosts is not None:
+            self.hosts_for(ranks)
+            return self
+        return Platform(self.description.sized(self.hosts_for(ranks)))
 
     def _rows(self) -> list[tuple[str, str]]:
         s = self.description
         bandwidth, time = units.format_bandwidth, units.format_time
         rows = [
-            ("hosts", "as many as the ranks need" if s.hosts is None else f"{s.hosts:,}"),
+            *s.shape_rows(),
             ("cores per host", f"{s.cores}, {units.format_speed(s.speed)} each"),
             ("links", f"{bandwidth(s.bw)}, {time(s.lat)}, {s.sharing}"),
         ]
-        if s.bb_bw is not None:
-            rows.append(
-                ("backbone", f"{bandwidth(s.bb_bw)}, {time(s.bb_lat or 0.0)}, {s.bb_sharing or 'shared'}")
-            )
         if s.limiter is not None:
-            rows.append(("limiter per host", bandwidth(s.limiter)))
+            rows.append(
+                ("limiter per node" if s.KIND == "fattree" else "limiter per host", bandwidth(s.limiter))
+            )
         if s.loopback_bw is not None:
             rows.append(("loopback", f"{bandwidth(s.loopback_bw)}, {time(s.loopback_lat or 0.0)}"))
         rows.append(("network model", f"{s.model}: {self.model.title}"))
@@ -171,9 +169,10 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform) -> Platform:
     Parameters
     ----------
     spec_or_file : str, path or Platform
-        ``star:64``, ``star`` (grows with the ranks), options behind commas as in
-        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``; or a TOML file with `spec` and, if wanted,
-        `name` and `source`. A Platform is handed back as it is.
+        ``star:64``, ``torus:8x8x8`` or ``fattree:4x4:1x2:1x2`` (down : up : cables, from the hosts upwards);
+        ``star``, ``torus`` or ``fattree`` grow with the ranks; options behind commas as in
+        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a TOML file with `spec` and, if wanted, `name`
+        and `source`. A Platform is handed back as it is.
 
     Returns
     -------

@@ -6,6 +6,7 @@ from xml.sax.saxutils import quoteattr
 
 from labkit.sim.models import NetworkModel, get
 from labkit.sim.platform import Platform
+from labkit.sim.spec import StarSpec
 
 __all__ = ["host_file", "platform_xml", "smpirun_options"]
 
@@ -25,12 +26,15 @@ def _number(value: float) -> str:
 
 
 def platform_xml(platform: Platform, ranks: int) -> str:
-    """Write the machine as SimGrid platform XML (version 4.1, one flat cluster).
+    """Write the machine as SimGrid platform XML (version 4.1, one cluster).
+
+    A torus or fat tree is wrapped in a zone, because some versions of SimGrid want that; its limiters are
+    named by SimGrid itself, which refuses fat trees with more switches than hosts for it.
 
     Parameters
     ----------
     platform : Platform
-        A star.
+        The machine.
     ranks : int
         Fixes the number of hosts of a machine that grows.
 
@@ -44,19 +48,20 @@ def platform_xml(platform: Platform, ranks: int) -> str:
     PlatformError
         The ranks do not fit.
     """
-    s = platform.description
+    hosts = platform.hosts_for(ranks)
+    s = platform.description.sized(hosts)
     attributes = {
-        "id": "star",
+        "id": s.KIND,
         "prefix": "host-",
         "suffix": "",
-        "radical": f"0-{platform.hosts_for(ranks) - 1}",
+        "radical": f"0-{hosts - 1}",
         "speed": f"{_number(s.speed)}f",
         "core": str(s.cores),
         "bw": f"{_number(s.bw)}Bps",
         "lat": f"{_number(s.lat)}s",
         "sharing_policy": s.sharing.upper(),
     }
-    if s.bb_bw is not None:
+    if isinstance(s, StarSpec) and s.bb_bw is not None:
         attributes |= {"bb_bw": f"{_number(s.bb_bw)}Bps", "bb_lat": f"{_number(s.bb_lat or 0.0)}s"}
         attributes["bb_sharing_policy"] = (s.bb_sharing or "shared").upper()
     if s.limiter is not None:
@@ -66,11 +71,15 @@ def platform_xml(platform: Platform, ranks: int) -> str:
             "loopback_bw": f"{_number(s.loopback_bw)}Bps",
             "loopback_lat": f"{_number(s.loopback_lat or 0.0)}s",
         }
+    attributes |= s.xml_attributes()
     body = "\n           ".join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
+    cluster = f"<cluster {body}/>"
+    if s.xml_attributes():
+        cluster = f'<zone id="all" routing="Full">\n  {cluster}\n  </zone>'
     return (
         "<?xml version='1.0'?>\n"
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-        f'<platform version="4.1">\n  <cluster {body}/>\n</platform>\n'
+        f'<platform version="4.1">\n  {cluster}\n</platform>\n'
     )
 
 

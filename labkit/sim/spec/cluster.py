@@ -1,0 +1,193 @@
+"""What the specifications of all topologies have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from labkit.errors import PlatformError
+from labkit.sim import models, units
+from labkit.sim.spec.options import OPTIONS, SHARINGS, one_of
+
+__all__ = ["MAX_HOSTS", "MAX_LINKS", "ClusterSpec"]
+
+#: Most hosts of any machine, and most links of a torus or fat tree (a link takes about 100 bytes).
+MAX_HOSTS = 2**20
+MAX_LINKS = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSpec(ABC):
+    """Equal hosts and the cables between them, whatever the topology.
+
+    Attributes
+    ----------
+    bw, lat : float
+        Bandwidth (bytes/s) and latency (s) of a cable, per direction unless sharing is "shared".
+    speed : float
+        Flop/s of one core.
+    cores : int
+        Ranks a host may hold.
+    sharing : str
+        "splitduplex" (a cable is two links, one per direction), "shared" (one link for both directions) or
+        "fatpipe" (one link that never fills: each flow alone is bounded by it).
+    limiter : float or None
+        Bytes/s that all messages through one node share, or None.
+    loopback_bw, loopback_lat : float or None
+        The link of a message between two ranks of one host; None: the topology's own rule.
+    model : str
+        Name of the network model of a run that names none itself.
+    """
+
+    #: the word before the colon
+    KIND: ClassVar[str]
+    #: how its size is written, for messages
+    FORM: ClassVar[str]
+
+    bw: float = 1.25e9
+    lat: float = 1e-6
+    speed: float = 1e9
+    cores: int = 1
+    sharing: str = "splitduplex"
+    limiter: float | None = None
+    loopback_bw: float | None = None
+    loopback_lat: float | None = None
+    model: str = models.DEFAULT
+
+    def __post_init__(self) -> None:
+        """Refuse what no cluster can be, whoever built it."""
+        self._needs_partner("loopback_lat", "loopback_bw")
+        if self.cores < 1:
+            raise PlatformError(f"{self.KIND} needs cores >= 1, got {self.cores}")
+        self._check_rates("bw", "speed", "limiter", "loopback_bw")
+        self._check_delays("lat", "loopback_lat")
+        one_of("sharing", self.sharing, SHARINGS)
+        models.get(self.model)
+
+    def _needs_partner(self, name: str, partner: str) -> None:
+        if getattr(self, name) is not None and getattr(self, partner) is None:
+            raise PlatformError(
+                f"{self.KIND} has {name} but no {partner}; give {partner}=..., or leave {name} out"
+            )
+
+    def _check_rates(self, *names: str) -> None:
+        for name in names:
+            rate = getattr(self, name)
+            if rate is not None and not 0 < rate < float("inf"):
+                raise PlatformError(f"{self.KIND} needs {name} > 0 and finite, got {rate}")
+
+    def _check_delays(self, *names: str) -> None:
+        for name in names:
+            delay = getattr(self, name)
+            if delay is not None and not 0 <= delay < float("inf"):
+                raise PlatformError(f"{self.KIND} needs {name} >= 0 and finite, got {delay}")
+
+    def _check_size(self, hosts: int, links: int) -> None:
+        """Refuse a machine that no memory holds, before anything is built."""
+        if hosts > MAX_HOSTS:
+            raise PlatformError(f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed")
+        if links > MAX_LINKS:
+            raise PlatformError(
+                f"{self.KIND} has {links:,} links (limiters and loopbacks included); at most 2^24 = "
+                f"{MAX_LINKS:,} are allowed"
+            )
+
+    @classmethod
+    def options(cls) -> list[str]:
+        """List the options this topology takes, in the order in which they are written."""
+        own = {f.name for f in fields(cls)}
+        return [name for name in OPTIONS if name in own]
+
+    @property
+    @abstractmethod
+    def size(self) -> str | None:
+        """The size as it is written behind the colon; None for a machine that grows."""
+
+    @classmethod
+    @abstractmethod
+    def parse_size(cls, text: str) -> dict[str, Any]:
+        """Read what stands behind the colon as arguments of the class.
+
+        Raises
+        ------
+        Misplaced
+            It cannot be read; the offset is that of the place in `text`.
+        """
+
+    @property
+    @abstractmethod
+    def hosts(self) -> int | None:
+        """How many hosts; None grows with the ranks of a run."""
+
+    @abstractmethod
+    def sized(self, hosts: int) -> Self:
+        """Return the machine itself or, when it grows, the one that has at least so many hosts.
+
+        Raises
+        ------
+        PlatformError
+            It would need more than `MAX_HOSTS`.
+        """
+
+    @abstractmethod
+    def build(self, rank_hosts: Sequence[int]) -> Any:
+        """Compile a sized machine for the engine, with the host of each rank."""
+
+    @abstractmethod
+    def shape_rows(self) -> list[tuple[str, str]]:
+        """Describe the shape for people: pairs of a heading and a text."""
+
+    @abstractmethod
+    def xml_attributes(self) -> dict[str, str]:
+        """Give the attributes of SimGrid's ``<cluster>`` that say the topology."""
+
+    def common(self) -> dict[str, Any]:
+        """Give the arguments that every builder of `labkit._kernels` takes."""
+        return {
+            "bw": self.bw,
+            "lat": self.lat,
+            "speed": self.speed,
+            "cores": self.cores,
+            "sharing": self.sharing,
+            "limiter": self.limiter,
+            "loopback": None if self.loopback_bw is None else (self.loopback_bw, self.loopback_lat or 0.0),
+        }
+
+    @property
+    def links_per_cable(self) -> int:
+        """Two when each direction has its own."""
+        return 2 if self.sharing == "splitduplex" else 1
+
+    def halves_rows(self, first: int, second: int, cables: float) -> list[tuple[str, str]]:
+        """Describe what two halves of the machine may exchange.
+
+        Parameters
+        ----------
+        first, second : int
+            Hosts of the two halves.
+        cables : float
+            Cables between them, at their narrowest.
+
+        Returns
+        -------
+        list
+            One row; none where cables never fill, or for a single host.
+        """
+        if self.sharing == "fatpipe" or not first:
+            return []
+        ways = "each way" if self.sharing == "splitduplex" else "both ways together"
+        rate = units.format_bandwidth(float(f"{cables * self.bw:.6g}"))
+        joined = f"{cables:,.6g} cable{'s' if cables > 1 else ''} between {first:,} and {second:,} hosts"
+        return [("between its halves", f"{rate} {ways}: {joined}")]
+
+    def __str__(self) -> str:
+        """The specification that reads back as this one; options at their default are left out."""
+        defaults = {f.name: f.default for f in fields(self)}
+        options = [
+            f"{name}={OPTIONS[name].write(getattr(self, name))}"
+            for name in self.options()
+            if getattr(self, name) != defaults[name]
+        ]
+        return ",".join([self.KIND if self.size is None else f"{self.KIND}:{self.size}", *options])

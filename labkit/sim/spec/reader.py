@@ -1,0 +1,108 @@
+"""Reading a platform specification; a refusal points at the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.errors import PlatformError
+from labkit.sim.spec.cluster import ClusterSpec
+from labkit.sim.spec.fat_tree import FatTreeSpec
+from labkit.sim.spec.options import OPTIONS, Misplaced
+from labkit.sim.spec.star import StarSpec
+from labkit.sim.spec.torus import TorusSpec
+
+__all__ = ["KINDS", "LATER_KINDS", "parse_spec"]
+
+#: Topologies a specification may name.
+KINDS: dict[str, type[ClusterSpec]] = {kind.KIND: kind for kind in (StarSpec, TorusSpec, FatTreeSpec)}
+#: Topologies with a reserved name that this version does not build.
+LATER_KINDS = ("dragonfly",)
+
+
+def _refuse(spec: str, position: int, why: str) -> PlatformError:
+    """Point at the place: the text, a caret under it, and what is wrong."""
+    return PlatformError(
+        f"platform {spec!r}, at character {position + 1}: {why}\n    {spec}\n    {' ' * position}^"
+    )
+
+
+def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, Any]]:
+    name, colon, size = head.partition(":")
+    forms = "; ".join(kind.FORM for kind in KINDS.values())
+    if name in LATER_KINDS:
+        raise _refuse(spec, 0, f"{name!r} is not built in this version; allowed: {forms}")
+    if name not in KINDS:
+        raise _refuse(
+            spec,
+            0,
+            f"{name!r} is neither a topology nor a file; allowed: {forms}; with options behind commas, "
+            "for example star:64,bw=1.25GBps,lat=1us",
+        )
+    kind = KINDS[name]
+    if not colon:
+        return kind, {}
+    try:
+        return kind, kind.parse_size(size)
+    except Misplaced as error:
+        raise _refuse(spec, len(name) + 1 + error.offset, str(error)) from None
+
+
+def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
+    if name in OPTIONS:
+        return (
+            f"a {kind.KIND} has no backbone, so {name!r} is not known; allowed: {', '.join(kind.options())}"
+        )
+    return f"option {name!r} is not known; allowed: {', '.join(kind.options())}"
+
+
+def parse_spec(spec: str) -> ClusterSpec:
+    """Read a platform specification.
+
+    Parameters
+    ----------
+    spec : str
+        ``star``, ``torus`` or ``fattree``, then, unless it shall grow with the ranks, a colon and its size
+        (``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2``), then options behind commas: bw, lat, speed,
+        cores, sharing, limiter, loopback_bw, loopback_lat, model; of a star also bb_bw, bb_lat, bb_sharing.
+
+    Returns
+    -------
+    ClusterSpec
+        A `StarSpec`, `TorusSpec` or `FatTreeSpec`.
+
+    Raises
+    ------
+    PlatformError
+        Unknown or malformed: the message shows the place and what is allowed there.
+
+    Examples
+    --------
+    >>> parse_spec("star:64,lat=24us,bw=1Gbps").bw
+    125000000.0
+    >>> parse_spec("torus:8x8x8").hosts
+    512
+    """
+    if not isinstance(spec, str):
+        raise PlatformError(f"a platform specification is text such as 'star:64', got {type(spec).__name__}")
+    parts = spec.split(",")
+    kind, values = _kind_and_size(spec, parts[0])
+    given: set[str] = set()
+    position = len(parts[0]) + 1
+    for part in parts[1:]:
+        name, equals, text = part.partition("=")
+        if not equals:
+            raise _refuse(spec, position, f"an option is NAME=VALUE; allowed: {', '.join(kind.options())}")
+        if name not in kind.options():
+            raise _refuse(spec, position, _unknown_option(kind, name))
+        if name in given:
+            raise _refuse(spec, position, f"option {name!r} is given twice")
+        given.add(name)
+        try:
+            values[name] = OPTIONS[name].read(text)
+        except PlatformError as error:
+            raise _refuse(spec, position + len(name) + 1, str(error)) from None
+        position += len(part) + 1
+    try:
+        return kind(**values)
+    except PlatformError as error:
+        raise _refuse(spec, 0, str(error)) from None
