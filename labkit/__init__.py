@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "run": "labkit.run",
     "Run": "labkit.run",
+    "cluster": "labkit.run.cluster_start",
     "phase": "labkit.context",
     "compute": "labkit.context",
     "sweep": "labkit.study",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, ProgramError
+from labkit.run.cluster_target import is_cluster
 from labkit.run.result import Run
 
 __all__ = [
@@ -56,7 +57,8 @@ def run(
     ranks : int
         Number of ranks, at least 1.
     on : str or Platform
-        ``"mpi"`` for real MPI on this host; anything else is a platform: ``"star:64"``, ...
+        ``"mpi"`` for real MPI on this host; a running cluster of MPI engines (`labkit.cluster`, or a Cluster,
+        Client or DirectView of ipyparallel); anything else is a platform: ``"star:64"``, ...
     args, kwargs
         Arguments of the program after the communicator, the same for every rank.
     model : str or NetworkModel, optional
@@ -74,7 +76,8 @@ def run(
     repeats : int
         Run the program so often, in one launch, repetition k with ``seed + k``; see `Run.repetitions`.
     **options
-        Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`.
+        Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
+        cluster those of `labkit.run.cluster.run_cluster`.
 
     Returns
     -------
@@ -102,6 +105,15 @@ def run(
 
         return run_mpi(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
+            repeats=repeats, **options,
+        )  # fmt: skip
+    if is_cluster(on):
+        if model is not None or coll:
+            raise MachineError("model and coll belong to simulated runs, not to a cluster; leave them out")
+        from labkit.run.cluster import run_cluster
+
+        return run_cluster(
+            program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
             repeats=repeats, **options,
         )  # fmt: skip
     if options:
@@ -188,6 +200,11 @@ def check_platform(on: Any, ranks: int, model: Any, coll: Mapping[str, str] | No
 
     if isinstance(on, str) and on.strip().lower() == "slurm":
         raise MachineError(f'on={on!r} is not built yet; use on="mpi" or a platform such as "star:64"')
+    if isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"):
+        raise MachineError(
+            f"on={on!r}: a cluster of engines is given as an object: start one with labkit.cluster(4), or "
+            'pass a Cluster, Client or DirectView of ipyparallel; without one use on="mpi"'
+        )
     machine = platform(on)
     machine.hosts_for(ranks)
     if isinstance(model, str):

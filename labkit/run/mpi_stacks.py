@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Frame", "places_text", "ranks_text", "read_stack"]
+__all__ = ["Frame", "parse_stack", "places_text", "ranks_text", "read_stack"]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
 #: the processes of ranks start here: what is below says nothing to a program's author
-_CHILDREN = ("mpi_child.py", "script_child.py")
+_CHILDREN = ("mpi_child.py", "script_child.py", "cluster_engine.py")
 
 #: different places that a message shows
 SHOWN_PLACES = 16
@@ -52,6 +52,11 @@ def read_stack(path: Path) -> list[Frame]:
         text = path.read_text("utf-8", "replace")
     except OSError:
         return []
+    return parse_stack(text)
+
+
+def parse_stack(text: str) -> list[Frame]:
+    """Read the last stack out of what a rank wrote; see `read_stack`."""
     best: list[Frame] = []
     for block in re.split(r"^(?=Thread |Current thread |Fatal )", text, flags=re.MULTILINE):
         frames = [

@@ -53,7 +53,7 @@ class Run:
     ranks : int
         Number of ranks.
     on : str
-        The machine: ``"mpi"`` or a platform.
+        The machine: ``"mpi"``, ``"cluster"`` or a platform.
     model : str or None
         The network model of a simulated run; None on a real machine.
     results : list
@@ -130,7 +130,7 @@ class Run:
 
     def headline(self) -> str:
         """Say in one line what ran where, and how long it took."""
-        where = "real MPI" if self.on == "mpi" else self.on
+        where = {"mpi": "real MPI", "cluster": "a cluster's MPI"}.get(self.on, self.on)
         model = f", model {self.model}" if self.model else ""
         return (
             f"{self.program}: {self.ranks} rank{'s' if self.ranks != 1 else ''} on {where}{model}, "

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, LabkitError
+from labkit.run.cluster_target import is_cluster
 from labkit.study.rows import FIXED, MEASURED, run_rows
 from labkit.study.study import Study
 
@@ -51,8 +52,9 @@ def sweep(
     ranks : int or iterable of int
         The numbers of ranks.
     on : str, Platform, callable, or list of them
-        The machine: ``"mpi"`` or a platform; an unsized ``"star"`` grows with the ranks. A callable gets
-        the number of ranks and returns the machine. A list is one more dimension of the sweep.
+        The machine: ``"mpi"``, a running cluster of MPI engines, or a platform; an unsized ``"star"`` grows
+        with the ranks. A callable gets the number of ranks and returns the machine. A list is one more
+        dimension of the sweep.
     repeats : int
         Repetitions of a point. Simulated runs are deterministic: when two seeds give the same time at the
         first point, each point runs once.
@@ -138,7 +140,8 @@ def _plan(ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any]) -> lis
             raise DataError(f"ranks must be whole numbers >= 1; got {p!r}")
     points = []
     for number, (p, machine, net, *values) in enumerate(itertools.product(*axes)):
-        where = machine(int(p)) if callable(machine) and not hasattr(machine, "hosts") else machine
+        is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)
+        where = machine(int(p)) if is_maker else machine
         points.append(_Point(number, int(p), where, net, dict(zip(parameters, values, strict=True))))
     return points
 
@@ -152,7 +155,7 @@ def _varied(value: Any) -> list[Any]:
 
 
 def _is_real(on: Any) -> bool:
-    return isinstance(on, str) and on.strip().lower() == "mpi"
+    return is_cluster(on) or (isinstance(on, str) and on.strip().lower() == "mpi")
 
 
 def _run(*args: Any, **kwargs: Any) -> Run:

@@ -1,0 +1,246 @@
+"""Start MPI engines on this host with the settings of labkit's own launches, and stop them surely."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from labkit.errors import MachineError
+from labkit.run.cores import available_cores
+from labkit.run.front import check_ranks
+from labkit.run.mpi_endings import telling_line
+from labkit.run.mpi_env import launch_command, rank_environment
+from labkit.run.mpi_find import find_launcher
+from labkit.run.processes import JOB_VARIABLE, end_processes
+
+__all__ = ["INSTALL_HINT", "LocalCluster", "cluster"]
+
+INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
+
+#: how long the engines may take to come up on a busy host
+START_S = 120.0
+
+
+def cluster(engines: int, *, mpi: str | None = None, timeout_s: float = START_S) -> LocalCluster:
+    """Start an ipyparallel cluster of MPI engines on this host.
+
+    Parameters
+    ----------
+    engines : int
+        Number of engines: as many ranks as a run may have at the most.
+    mpi : str, optional
+        ``"bundled"``, ``"system"`` or the path of an mpiexec, as for ``on="mpi"``.
+    timeout_s : float
+        How long the engines may take to come up, in seconds; some 7 s are usual.
+
+    Returns
+    -------
+    LocalCluster
+        To be given as ``on=``, and to be stopped: by ``with``, by its `stop`, or at the end of this process.
+
+    Raises
+    ------
+    MachineError
+        ipyparallel or MPI is missing, or the engines do not come up.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> with lk.cluster(4) as machine:  # doctest: +SKIP
+    ...     lk.run(lambda comm: comm.rank, ranks=4, on=machine).results
+    [0, 1, 2, 3]
+    """
+    return LocalCluster(engines, mpi=mpi, timeout_s=timeout_s)
+
+
+class LocalCluster:
+    """MPI engines on this host; see `cluster`.
+
+    Attributes
+    ----------
+    engines : int
+        Their number.
+    client : ipyparallel.Client
+        A client, for whatever else the engines are to do (``client[:]`` is a view of all).
+    """
+
+    #: tells `labkit.run` what this is
+    labkit_cluster = True
+
+    def __init__(self, engines: int, *, mpi: str | None = None, timeout_s: float = START_S) -> None:
+        check_ranks(engines)
+        most = max(32, 4 * available_cores())
+        if engines > most:
+            raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")
+        if importlib.util.find_spec("ipyparallel") is None:
+            raise MachineError(f"a cluster of engines needs ipyparallel, which is missing; {INSTALL_HINT}")
+        if os.environ.get(JOB_VARIABLE):
+            raise MachineError("this process is itself a rank of a run, and cannot start a cluster")
+        self.engines = int(engines)
+        self._launcher = find_launcher(mpi)
+        self._timeout_s = timeout_s
+        self._parts: _Parts | None = None
+        self._start()
+
+    @property
+    def client(self) -> Any:
+        """The client; a new one after a restart."""
+        if self._parts is None:
+            raise MachineError("this cluster has been stopped; restart() starts it again")
+        return self._parts.client
+
+    def stop(self) -> None:
+        """End the engines and the controller, whatever they are doing, and remove their files."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.stop()
+
+    def restart(self) -> LocalCluster:
+        """Start all engines anew: the cure for engines that hang or have died."""
+        self.stop()
+        self._start()
+        return self
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._parts is None else self._launcher.describe()
+        return f"<cluster of {self.engines} MPI engines, {state}>"
+
+    def _start(self) -> None:
+        parts = _Parts(self._launcher, self.engines)
+        try:
+            parts.start(self._timeout_s)
+        except BaseException:
+            parts.stop()
+            raise
+        self._parts = parts
+
+
+class _Parts:
+    """The processes and folders of one start."""
+
+    def __init__(self, launcher: Any, engines: int) -> None:
+        self.launcher, self.count = launcher, engines
+        self.token = secrets.token_hex(16)
+        self.folders: list[str] = []
+        self.guard: subprocess.Popen[bytes] | None = None
+        self.cluster: Any = None
+        self.client: Any = None
+
+    def start(self, timeout_s: float) -> None:
+        try:
+            self.folders.append(tempfile.mkdtemp(prefix="labkit-"))
+            with contextlib.suppress(OSError):
+                self.folders.append(tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm"))
+        except OSError as error:
+            raise MachineError(
+                f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written"
+            ) from error
+        self._start_guard()
+        _running.add(self)
+        self._start_processes()
+        try:
+            self.client = self.cluster.connect_client_sync()
+            self.client.wait_for_engines(self.count, timeout=timeout_s, interactive=False)
+        except Exception as error:
+            told = "; ".join(telling_line(text) for text in self._engine_output())
+            raise MachineError(
+                f"the {self.count} MPI engines did not come up within {timeout_s:g} s "
+                f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor"
+            ) from error
+
+    def _start_guard(self) -> None:
+        command = [sys.executable, "-P", "-m", "labkit.run.cluster_guard"]
+        self.guard = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self.guard.stdin is not None
+        self.guard.stdin.write(json.dumps([self.token, self.folders]).encode() + b"\n")
+        self.guard.stdin.flush()
+
+    def _start_processes(self) -> None:
+        import ipyparallel
+        from traitlets.config import Config
+
+        private = self.folders[0]
+        scratch = os.path.join(private, "s")
+        os.mkdir(scratch)
+        shared = self.folders[1] if len(self.folders) > 1 else None
+        wanted = rank_environment(self.launcher, os.environ, self.token, scratch, shared)
+        new = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+        new["IPYTHONDIR"] = private  # nobody's start-up files, and nothing left in anybody's profile
+        command = launch_command(self.launcher, self.count, private)
+        command = command[: command.index("-n")]
+        confusing = sorted(set(os.environ) - set(wanted))
+        if confusing:  # left by another launcher or a batch system
+            unset = [word for name in confusing for word in ("-u", name)]
+            command = [shutil.which("env") or "env", *unset, *command]
+        config = Config()
+        config.MPIEngineSetLauncher.mpi_cmd = command
+        config.EngineLauncher.environment = new
+        config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
+        log = logging.getLogger("labkit.cluster")
+        log.setLevel(logging.CRITICAL)
+        self.cluster = ipyparallel.Cluster(
+            n=self.count, engines="mpi", profile_dir=os.path.join(private, "profile"), cluster_file="",
+            config=config, load_profile=False, shutdown_atexit=False, delay=0.0, log=log,
+        )  # fmt: skip
+        self.cluster.start_cluster_sync()
+
+    def _engine_output(self) -> list[str]:
+        found = []
+        for one in self.cluster.engines.values():
+            with contextlib.suppress(OSError):
+                found.append(Path(one.output_file).read_text("utf-8", "replace"))
+        return found or [""]
+
+    def stop(self) -> None:
+        _running.discard(self)
+        if self.client is not None:
+            with contextlib.suppress(Exception):
+                self.client.close()
+        left = end_processes(self.token)
+        if self.cluster is not None:
+            with contextlib.suppress(Exception):  # bookkeeping only: the processes are gone
+                self.cluster.stop_cluster_sync()
+        if self.guard is not None and self.guard.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.guard.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.guard.wait(timeout=10)
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if left:
+            raise MachineError(
+                f"processes {sorted(left)} of this cluster could not be ended; end them by hand"
+            )
+
+
+_running: weakref.WeakSet[_Parts] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for parts in list(_running):
+        parts.stop()

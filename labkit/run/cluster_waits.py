@@ -1,0 +1,205 @@
+"""Waiting for MPI in a way that an interrupt can end, on an engine that has to live on afterwards.
+
+A rank that is blocked inside the C library hears nothing. So every blocking call is made as its nonblocking
+twin, and the waiting is done here: test at once a few times, then give way to other processes between the
+tests, then sleep. The signal handler of the engine only sets `WAITING.stop` while code of this package runs,
+and the loop raises: a request is never lost between two lines, and what is still pending keeps its buffers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mpi4py import MPI as MPI4PY
+
+__all__ = ["WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "finish", "keep", "until"]
+
+#: untyped: names of the module are replaced during a run, and classes mixed into its own
+MPI: Any = MPI4PY
+
+#: tests in a row: a message between two cores is there after one or two of them
+SPINS = 16
+#: how long a waiting rank only gives way, as MPI itself does when it yields; then it sleeps as well
+YIELD_S = 0.05
+#: the longest sleep between two tests, and its share of the time waited so far
+SLEEP_S, SLEEP_SHARE = 1e-3, 0.01
+#: pending requests that are tolerated before the finished ones among them are sought out
+MANY = 256
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised inside a program whose run is being ended; not an `Exception`, so that few programs catch it."""
+
+
+class _Waiting:
+    """What the waiting of this process shares with its signal handler."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        #: requests that nobody waits for any more, with their buffers: MPI may still write into them
+        self.pending: list[Any] = []
+        #: communicators that the program has freed; they go when no message can be under way in them
+        self.freed: list[Any] = []
+
+    def tidy(self) -> None:
+        """Forget the pending requests that have finished meanwhile."""
+        self.pending = [request for request in self.pending if not _is_over(request)]
+
+
+WAITING = _Waiting()
+
+_yield = getattr(os, "sched_yield", lambda: None)
+#: mpi4py's own class: the name `MPI.Request` means another one during a run
+_Native: Any = MPI.Request
+_Test = _Native.Test
+
+
+def until(ready: Callable[[], Any]) -> Any:
+    """Call `ready` until it returns something true, and return that.
+
+    Raises
+    ------
+    Interrupted
+        An interrupt came meanwhile.
+    """
+    for _ in range(SPINS):
+        if found := ready():
+            return found
+    begin = time.monotonic()
+    while not (found := ready()):
+        if WAITING.stop:
+            WAITING.stop = False
+            raise Interrupted("the run is being ended")
+        waited = time.monotonic() - begin
+        if waited > YIELD_S:
+            time.sleep(min(SLEEP_S, SLEEP_SHARE * waited))
+        else:
+            _yield()
+    return found
+
+
+def finish(request: Any, status: Any = None) -> None:
+    """Wait for a request of mpi4py; when that is interrupted, what is pending keeps its buffers.
+
+    Parameters
+    ----------
+    request : MPI.Request
+        Any active or inactive request.
+    status : MPI.Status, optional
+        Is filled in.
+    """
+    for _ in range(3):  # most messages: without the cost of a closure
+        if _Test(request, status):
+            return
+    try:
+        until(lambda: _Test(request, status))
+    except BaseException:
+        keep(request)
+        raise
+
+
+def keep(request: Any) -> None:
+    """Keep a request that nobody will wait for any more."""
+    if len(WAITING.pending) >= MANY:
+        WAITING.tidy()
+    if request != MPI.REQUEST_NULL:
+        WAITING.pending.append(_Native(request))
+
+
+def _is_over(request: Any) -> bool:
+    try:
+        return bool(request == MPI.REQUEST_NULL or _Test(request))
+    except MPI.Exception:
+        return True
+
+
+class Request(MPI.Request):  # type: ignore[misc]
+    """A request whose waits can be interrupted, and which is not lost when the program drops it."""
+
+    def __del__(self) -> None:
+        if self != MPI.REQUEST_NULL:
+            WAITING.pending.append(_Native(self))
+
+    def Wait(self, status: Any = None) -> bool:  # noqa: N802
+        """Wait until it is complete."""
+        for _ in range(SPINS):
+            if _Test(self, status):
+                return True
+        return bool(until(lambda: _Test(self, status)))
+
+    def wait(self, status: Any = None) -> Any:
+        """Wait until it is complete, and return the object received, if any."""
+        return until(lambda: _if_flag(_Native.test(self, status)))[1]
+
+    @classmethod
+    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:  # noqa: N802
+        """Wait until all are complete."""
+        return bool(until(lambda: _Native.Testall(requests, statuses)))
+
+    @classmethod
+    def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:  # noqa: N802
+        """Wait until any is complete, and return its index."""
+        return int(until(lambda: _if_flag(reversed(_Native.Testany(requests, status))))[1])
+
+    @classmethod
+    def Waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> list[int] | None:  # noqa: N802
+        """Wait until some are complete, and return their indices."""
+        return until(lambda: _if_some(_Native.Testsome(requests, statuses)))[0]  # type: ignore[no-any-return]
+
+    @classmethod
+    def waitall(cls, requests: Sequence[Any], statuses: Any = None) -> list[Any]:
+        """Wait until all are complete, and return the objects received."""
+        return until(lambda: _if_flag(_Native.testall(requests, statuses)))[1]  # type: ignore[no-any-return]
+
+    @classmethod
+    def waitany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, Any]:
+        """Wait until any is complete, and return its index and the object received."""
+
+        def ready() -> Any:
+            index, flag, thing = _Native.testany(requests, status)
+            return (index, thing) if flag else None
+
+        return until(ready)  # type: ignore[no-any-return]
+
+    @classmethod
+    def waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> tuple[list[int] | None, Any]:
+        """Wait until some are complete, and return their indices and the objects received."""
+        return until(lambda: _if_some(*_Native.testsome(requests, statuses)))  # type: ignore[no-any-return]
+
+
+class PersistentRequest(Request, MPI.Prequest):  # type: ignore[misc]
+    """A persistent request whose waits can be interrupted."""
+
+
+class Message(MPI.Message):  # type: ignore[misc]
+    """A matched message whose reception can be interrupted."""
+
+    def Recv(self, buf: Any, status: Any = None) -> None:  # noqa: N802
+        """Receive it into a buffer."""
+        finish(MPI.Message.Irecv(self, buf), status)
+
+    def recv(self, status: Any = None) -> Any:
+        """Receive the object."""
+        return Request(MPI.Message.irecv(self)).wait(status)
+
+    def Irecv(self, buf: Any) -> Request:  # noqa: N802
+        """Begin to receive it into a buffer."""
+        return Request(MPI.Message.Irecv(self, buf))
+
+    def irecv(self) -> Request:
+        """Begin to receive the object."""
+        return Request(MPI.Message.irecv(self))
+
+
+def _if_flag(answer: Any) -> tuple[Any, Any] | None:
+    """Turn (flag, value) into something that is true exactly when the flag is."""
+    flag, value = answer
+    return (flag, value) if flag else None
+
+
+def _if_some(indices: list[int] | None, *things: Any) -> tuple[Any, ...] | None:
+    """Turn the answer of a test for some into what is true when there are some, or none is active."""
+    return None if indices is not None and not indices else (indices, *things)
