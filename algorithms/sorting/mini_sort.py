@@ -8,7 +8,7 @@ part of the range go on by themselves, as ranges of ranks: a range is two number
 
 Cost, for p ranks with latency alpha, in O(log p) expected levels::
 
-    agree         log p: one Bcast of 88 bytes, one Allreduce of 16
+    agree         log p: one Bcast of 8 bytes, one Allreduce of 16
     pivot         log p alpha per level: up one tree of medians, down one of copies
     prefix sums   log p alpha per level
     exchange      alpha per level
@@ -240,7 +240,7 @@ def cost(ranks: int, n_bytes: float) -> Cost:
     A level of a range of s ranks has 2 log3(s) messages up the tree at its root, log2(s) down, log2(s) rounds
     of the prefix sums with 24 bytes, and one exchange.
     """
-    rounds, volume, size = 2 * ceil_log2(ranks), ceil_log2(ranks) * (88 + 16), ranks
+    rounds, volume, size = 2 * ceil_log2(ranks), ceil_log2(ranks) * (8 + 16), ranks
     while size > 1:
         up = 2 * next(height for height in range(size) if 3 ** (height + 1) > size)
         rounds += up + 2 * ceil_log2(size) + 1

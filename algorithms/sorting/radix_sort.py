@@ -8,7 +8,7 @@ put in order there. Passes are stable, so b/k of them sort keys of b bits, and n
 
 Cost, for n keys of b bits on p ranks with latency alpha and key time beta; all but `agree` b/k times::
 
-    agree         log p: one Bcast of 88 bytes, one Allreduce of 16
+    agree         log p: one Bcast of 8 bytes, one Allreduce of 16
     count         n/p + 2^k
     prefix sums   (log p)(alpha + 2^k beta): one Exscan and one Allreduce of 2^k counters
     scatter       n/p + 2^k, before the exchange and after it
@@ -56,7 +56,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
-from labkit.algorithms.sorting.sample_sort import exchange as exchange_by_alltoallv
+from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -240,7 +240,7 @@ def cost(ranks: int, n_bytes: float) -> Cost:
     p, passes, counters = ranks, 8, 8 * 2**8
     trees = ceil_log2(p)
     rounds = 2 * trees + passes * (2 * trees + 2 * (p - 1))
-    volume = trees * (88 + 16) + passes * (2 * trees * counters + (p - 1) * 8 + (p - 1) / p * n_bytes)
+    volume = trees * (8 + 16) + passes * (2 * trees * counters + (p - 1) * 8 + (p - 1) / p * n_bytes)
     return Cost(rounds, volume, trees * (16 + passes * 2 * counters))
 
 

@@ -45,10 +45,11 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree
+from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -57,8 +58,6 @@ from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 
-Keys = NDArray[Any]
-Counts = NDArray[np.int64]
 ROOT = 0
 #: samples of a rank, on fewer ranks than that too: there they cost next to nothing, and halve the imbalance
 FEWEST_SAMPLES = 32
@@ -69,8 +68,7 @@ GOLDEN_RATIO = 0x9E3779B9
 class Splitters(NamedTuple):
     """The p - 1 splitters: a key, the rank it was sampled on, and its sample's number there.
 
-    The last two break ties: equal keys are divided by (rank, place), so that they too are spread evenly.
-    Only samples and splitters are compared that way, so no other key carries its origin.
+    The last two break ties, so that equal keys are spread evenly too (`_splitting.cuts_after`).
     """
 
     keys: Keys
@@ -126,7 +124,8 @@ def sample_sort(
         splitters = choose_splitters(comm, mine[samples], given.lengths, block)
 
     with phase("exchange"):
-        cuts = cut(mine, splitters, samples, comm.rank)
+        own = samples[splitters.numbers[splitters.owners == comm.rank]]
+        cuts = cuts_after(mine, splitters.keys, splitters.owners, own, comm.rank)
         pieces, counts = exchange(comm, mine, cuts)
 
     with phase("merge"):
@@ -208,31 +207,12 @@ def pick(samples: Keys, counts: Counts, lengths: Counts, block: int) -> Splitter
     return Splitters(samples[chosen].astype(np.int64), owners[chosen], numbers[chosen])
 
 
-def cut(mine: Keys, splitters: Splitters, samples: Counts, rank: int) -> Counts:
-    """Return, for every splitter, how many of my sorted keys do not come after it."""
-    cuts = local.count_up_to(mine, splitters.keys, including=splitters.owners > rank)
-    own = splitters.owners == rank
-    cuts[own] = samples[splitters.numbers[own]] + 1
-    return cuts
-
-
-def exchange(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
-    """Send the keys between two cuts to each rank; return the pieces received, in rank order, and lengths."""
-    to_send = np.diff(cuts, prepend=0, append=len(mine))
-    to_receive = np.empty_like(to_send)
-    comm.Alltoall(to_send, to_receive)
-    pieces = np.empty(to_receive.sum(), mine.dtype)
-    comm.Alltoallv([mine, to_send], [pieces, to_receive])
-    return pieces, to_receive
-
-
 def _require_valid(oversampling: float, seed: int | None, check: str) -> None:
     if not 0 < oversampling < float("inf"):
         raise DataError(f"oversampling must be a finite number > 0, got {oversampling!r}")
     if seed is not None and seed < 0:
         raise DataError(f"seed must be None or an integer >= 0, got {seed!r}")
-    if check not in ("off", "local", "global"):
-        raise DataError(f'check must be "off", "local" or "global", got {check!r}')
+    require_check(check)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
@@ -244,7 +224,7 @@ def cost(ranks: int, n_bytes: float) -> Cost:
     p = ranks
     samples = p * min(max(p, FEWEST_SAMPLES), n_bytes / 8)
     rounds = 2 * ceil_log2(p) + 3 * (p - 1)
-    volume = (p - 1) * (96 + 24 + 8) + (p - 1) / p * (8 * samples + n_bytes)
+    volume = (p - 1) * (24 + 24 + 8) + (p - 1) / p * (8 * samples + n_bytes)
     return Cost(rounds, volume)
 
 

@@ -1,0 +1,55 @@
+"""What the splitter-based sorters share: cutting by probes whose ties are broken, and the one exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit import local
+from labkit.errors import DataError
+
+__all__ = ["Counts", "Keys", "cuts_after", "exchange", "require_check"]
+
+Keys = NDArray[Any]
+Counts = NDArray[np.int64]
+
+
+def cuts_after(mine: Keys, keys: Keys, owners: Counts, own_places: Counts, rank: int) -> Counts:
+    """Return, for every probe, how many of my sorted keys do not come after it.
+
+    A probe is a key of some rank. All keys are ordered by (key, rank, place in the rank's sorted keys), so
+    that no two are equal and duplicates can be cut as any other keys. Only probes carry their origin: of my
+    keys that are equal to another rank's probe, all or none come before it.
+
+    Parameters
+    ----------
+    mine : ndarray, shape (n_local,)
+        This rank's keys, sorted.
+    keys, owners : ndarray, shape (m,)
+        The probes, and the ranks that hold them.
+    own_places : ndarray, shape (m_own,)
+        The places in `mine` of the probes that this rank holds, in the order of the probes.
+    rank : int
+        This rank.
+    """
+    cuts = local.count_up_to(mine, keys, including=owners > rank)
+    cuts[owners == rank] = own_places + 1
+    return cuts
+
+
+def exchange(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
+    """Send the keys between two cuts to each rank; return the pieces received, in rank order, and lengths."""
+    to_send = np.diff(cuts, prepend=0, append=len(mine))
+    to_receive = np.empty_like(to_send)
+    comm.Alltoall(to_send, to_receive)
+    pieces = np.empty(to_receive.sum(), mine.dtype)
+    comm.Alltoallv([mine, to_send], [pieces, to_receive])
+    return pieces, to_receive
+
+
+def require_check(check: str) -> None:
+    """Refuse an unknown value of the option `check`."""
+    if check not in ("off", "local", "global"):
+        raise DataError(f'check must be "off", "local" or "global", got {check!r}')
