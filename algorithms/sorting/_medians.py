@@ -95,14 +95,15 @@ def tree_medians(
         coins += 1
         chosen, counts = _middle_of_lists(heard, kept, coins)
         width *= arity
-    pivots = _middle_of_lists([(chosen, counts)], 1, coins)[0][0].astype(np.int64)
+    pivots: Keys = _middle_of_lists([(chosen, counts)], 1, coins)[0][0].astype(np.int64)
     comm.Bcast(pivots, root=_ROOT)
     return pivots.astype(mine.dtype)
 
 
 def _middle(counts: Counts, kept: int, coins: Counts) -> Counts:
     """Return where the `kept` middle ones of so many begin."""
-    return np.maximum(counts - kept + (coins & 1), 0) // 2
+    first: Counts = np.maximum(counts - kept + (coins & 1), 0) // 2
+    return first
 
 
 def _middle_of_windows(

@@ -22,8 +22,8 @@ Properties
     Order: NumPy's, made total (`labkit.local.codes`): NaNs last, -0.0 directly before 0.0. Equal keys are
     identical bit patterns; no pattern is lost, NaN payloads included.
     Stable: equal keys keep the order of (rank, place in the rank's sorted keys), across ranks too.
-    Balance: exact. Every rank ends with n/p keys, the first n mod p ranks with one more; or with the sizes
-    asked for. All arithmetic on places is in integers.
+    Balance: exact. Rank r ends with the places r n/p to (r + 1) n/p of the sorted sequence, both rounded
+    down (`block_sizes`), or with the size it asked for. All arithmetic on places is in integers.
     Rounds: with weighted medians each round drops at least a quarter of every splitter's candidates, so
     there are never more than `most_rounds`, about 2.4 log2 n; usual inputs take about log2 n. The trees'
     medians are cheaper and usually as good, but guarantee only that each round drops a key.
@@ -64,7 +64,7 @@ from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 from labkit.testing.checker import check_sorted
 
-__all__ = ["ALGORITHM", "cost", "exact_splitting_sort", "largest_block", "most_rounds"]
+__all__ = ["ALGORITHM", "block_sizes", "cost", "exact_splitting_sort", "largest_block", "most_rounds"]
 
 #: sizes larger than this are as wrong as this
 _LARGEST_SIZE = 1 << 48
@@ -89,7 +89,7 @@ def exact_splitting_sort(
         This rank's keys; not changed. n_local may differ between ranks.
     sizes : int or "same", optional
         How many keys this rank wants: a number, which may differ between ranks; as many as it gave; or, by
-        default, n/p, and one more on the first n mod p ranks.
+        default, n/p, rounded down or up (`block_sizes`).
     median : {"weighted", "binary", "ternary"}
         How local medians become an approximate global one (`_medians`).
     check : {"off", "local", "global"}
@@ -124,8 +124,8 @@ def exact_splitting_sort(
     with phase("splitters"):
         search = Search(mine, given.total, targets=np.cumsum(wanted)[:-1])
         while len(search.open):
-            medians = MEDIANS[median](comm, *search.windows(), search.rounds)
-            search.narrow(comm, medians)
+            pivots = MEDIANS[median](comm, mine, search.begins, search.ends, search.rounds)
+            search.narrow(*search.count(comm, pivots))
         cuts = search.deal(comm)
 
     with phase("exchange"):
@@ -153,7 +153,7 @@ def wanted_sizes(given: Agreement, mode: str) -> Counts:
     if mode == "same":
         return given.lengths
     if mode == "even":
-        return n // p + (np.arange(p) < n % p)
+        return block_sizes(n, p)
     if mode != "given":
         raise DataError(f'sizes must be None, "same" or an integer >= 0, got {mode}')
     if (given.own < 0).any():
@@ -164,8 +164,13 @@ def wanted_sizes(given: Agreement, mode: str) -> Counts:
     return given.own
 
 
+def block_sizes(n: int, p: int) -> Counts:
+    """Return how many keys each rank ends with, unless it asks for a size."""
+    return np.diff(np.arange(p + 1, dtype=np.int64) * n // p)
+
+
 def largest_block(n: int, p: int) -> int:
-    """Return the number of keys of the largest block, unless sizes are asked for."""
+    """Return the largest of the `block_sizes`."""
     return -(-n // p)
 
 
@@ -182,18 +187,19 @@ def most_rounds(n: int) -> int:
 
 
 class Search:
-    """The keys that every splitter may still be, all in windows of places.
+    """The keys that every open splitter may still be: windows of places.
 
     The j-th splitter is the key at its target, the number of keys that ranks 0 to j want: `targets[j]` keys
-    come up to it, of those equal to it the right number included.
+    come up to it, of those equal to it the right number included. Targets 0 and n need no key, and are
+    never open.
 
     Attributes
     ----------
     open : ndarray of int64, shape (m,)
-        The splitters not found yet. Targets 0 and n need no key, and are never open.
-    begins, ends : ndarray of int64, shape (p - 1,)
+        The splitters not found yet; the attributes up to `last` speak of them.
+    begins, ends : ndarray of int64, shape (m,)
         This rank's windows: places in its sorted keys.
-    first, last : ndarray of int64, shape (p - 1,)
+    first, last : ndarray of int64, shape (m,)
         The windows of all ranks together: places in the sorted sequence, first < target <= last.
     lower, equal : ndarray of int64, shape (p - 1,)
         This rank's keys below the splitters found, and equal to them.
@@ -202,50 +208,54 @@ class Search:
     """
 
     def __init__(self, mine: Keys, n: int, targets: Counts) -> None:
-        self.mine, self.targets = mine, targets
-        self.open = np.flatnonzero((targets > 0) & (targets < n))
-        self.begins, self.ends = np.zeros_like(targets), np.full_like(targets, len(mine))
-        self.first, self.last = np.zeros_like(targets), np.full_like(targets, n)
+        self.mine = mine
         self.lower = np.where(targets == n, len(mine), 0)
         self.equal, self.needed = np.zeros_like(targets), np.zeros_like(targets)
-        self.history: list[tuple[int, int]] = []
-        self._look()
-
-    def _look(self) -> None:
-        candidates = (self.last - self.first)[self.open].max(initial=0)
-        self.history.append((len(self.open), int(candidates)))
+        self.open = np.flatnonzero((targets > 0) & (targets < n))
+        self.targets = targets[self.open]
+        self.begins, self.ends = np.zeros_like(self.open), np.full_like(self.open, len(mine))
+        self.first, self.last = np.zeros_like(self.open), np.full_like(self.open, n)
+        self.history = [(len(self.open), n if len(self.open) else 0)]
 
     @property
     def rounds(self) -> int:
         """Rounds done."""
         return len(self.history) - 1
 
-    def windows(self) -> tuple[Keys, Counts, Counts]:
-        """Return this rank's keys and the open splitters' windows in them."""
-        return self.mine, self.begins[self.open], self.ends[self.open]
-
-    def narrow(self, comm: Any, pivots: Keys) -> None:
-        """Count the keys below and up to each pivot, and drop the candidates on the wrong side of it."""
+    def count(self, comm: Any, pivots: Keys) -> tuple[Counts, Counts]:
+        """Count the keys below each pivot and those up to it; return this rank's counts and all ranks'."""
         counts = np.empty((2, len(pivots)), np.int64)
-        below, up_to = counts
-        below[:] = local.count_up_to(self.mine, pivots, np.zeros(len(pivots), bool))
-        up_to[:] = below
-        is_here = np.flatnonzero((up_to < len(self.mine)) & (keys_at(self.mine, below) == pivots))
-        up_to[is_here] = local.count_up_to(self.mine, pivots[is_here], np.ones(len(is_here), bool))
-        all_below, all_up_to = totals = np.empty_like(counts)
+        counts[:] = local.count_up_to(self.mine, pivots, np.zeros(len(pivots), bool))
+        # Where this rank has no key equal to the pivot, that is both.
+        is_here = np.flatnonzero((counts[0] < len(self.mine)) & (keys_at(self.mine, counts[0]) == pivots))
+        if len(is_here):
+            counts[1, is_here] = local.count_up_to(self.mine, pivots[is_here], np.ones(len(is_here), bool))
+        totals = np.empty_like(counts)
         comm.Allreduce(counts, totals)
+        return counts, totals
 
-        targets = self.targets[self.open]
-        is_left, is_right = targets <= all_below, targets > all_up_to
-        left, right = self.open[is_left], self.open[is_right]
-        self.ends[left], self.last[left] = below[is_left], all_below[is_left]
-        self.begins[right], self.first[right] = up_to[is_right], all_up_to[is_right]
-
+    def narrow(self, counts: Counts, totals: Counts) -> None:
+        """Drop the candidates on the wrong side of each pivot, and the pivot's equals with them."""
+        (below, up_to), (all_below, all_up_to) = counts, totals
+        is_left, is_right = self.targets <= all_below, self.targets > all_up_to
         is_found = ~(is_left | is_right)
-        found, self.open = self.open[is_found], self.open[~is_found]
-        self.lower[found], self.equal[found] = below[is_found], (up_to - below)[is_found]
-        self.needed[found] = (targets - all_below)[is_found]
-        self._look()
+        if is_found.any():
+            found = self.open[is_found]
+            self.lower[found], self.equal[found] = below[is_found], (up_to - below)[is_found]
+            self.needed[found] = (self.targets - all_below)[is_found]
+
+        windows = (
+            self.open,
+            self.targets,
+            np.where(is_right, up_to, self.begins),
+            np.where(is_left, below, self.ends),
+            np.where(is_right, all_up_to, self.first),
+            np.where(is_left, all_below, self.last),
+        )
+        if is_found.any():
+            windows = tuple(attribute[~is_found] for attribute in windows)
+        self.open, self.targets, self.begins, self.ends, self.first, self.last = windows
+        self.history.append((len(self.open), int((self.last - self.first).max(initial=0))))
 
     def deal(self, comm: Any) -> Counts:
         """Deal the keys equal to a splitter in rank order; return where to cut this rank's keys."""
@@ -253,7 +263,8 @@ class Search:
         comm.Exscan(self.equal, before)
         if comm.rank == 0:  # MPI leaves it undefined there
             before[:] = 0
-        return self.lower + np.clip(self.needed - before, 0, self.equal)
+        dealt: Counts = np.clip(self.needed - before, 0, self.equal)
+        return self.lower + dealt
 
     def report(self) -> dict[str, Any]:
         """Return what `exact_splitting_sort` tells in its `info`."""

@@ -191,7 +191,8 @@ class Search:
 
     def miss(self) -> Counts:
         """Return how far the better of the two probes is from each target."""
-        return np.minimum(self.targets - self.low, self.high - self.targets)
+        distances: Counts = np.minimum(self.targets - self.low, self.high - self.targets)
+        return distances
 
     def cuts(self) -> Counts:
         """Return, for every splitter, how many of this rank's keys do not come after it."""
