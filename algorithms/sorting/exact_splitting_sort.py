@@ -44,7 +44,7 @@ Examples
 >>> def program(comm):
 ...     return exact_splitting_sort(comm, np.arange(comm.rank, 14, comm.size) // 3)
 >>> [block.tolist() for block in lk.run(program, 3, on="star:3").results]
-[[0, 0, 0, 1, 1], [1, 2, 2, 2, 3], [3, 3, 4, 4]]
+[[0, 0, 0, 1], [1, 1, 2, 2, 2], [3, 3, 3, 4, 4]]
 """
 
 from __future__ import annotations

@@ -10,16 +10,13 @@ import pytest
 from labkit import registry
 
 MODULES = [
-    "labkit.algorithms.sorting.exact_splitting_sort",
-    "labkit.algorithms.sorting.histogram_sort",
-    "labkit.algorithms.sorting.sample_sort",
+    *(f"labkit.algorithms.sorting.{name}" for name in registry.names("sorting")),
     "labkit.datasets.inputs",
+    "labkit.local.digits",
     "labkit.local.buckets",
     "labkit.local.codes",
-    "labkit.local.digits",
     "labkit.testing.checker",
     "labkit.testing.sort_oracle",
-    *(f"labkit.algorithms.sorting.{name}" for name in registry.names("sorting")),
 ]
 
 
