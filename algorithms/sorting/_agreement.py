@@ -113,7 +113,7 @@ def agree_briefly(
     sums = np.empty(2, np.int64)
     comm.Allreduce(np.array([is_odd, mine.size], np.int64), sums)
     if sums[0]:
-        lengths = agree(comm, keys, **options).lengths
+        lengths = agree(comm, keys, own=0, **options).lengths
         wrong = np.flatnonzero(lengths != keys_per_rank)
         raise DataError(
             f"{_listed(wrong)} passed {lengths[wrong[0]]} keys; {keys_per_rank} per rank is what is allowed; "
