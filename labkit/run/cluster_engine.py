@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import runpy
+import signal
 import sys
 import tempfile
 import time
@@ -84,13 +85,22 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
         its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``.
     """
     interrupts = Interrupts()
+    # An interrupt that comes late must not meet another handler before the report is made.
+    previous = signal.signal(signal.SIGINT, interrupts.handle)
+    try:
+        return _execute(header, payload, interrupts)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, Any]:
     job = _Job(header, payload, interrupts)
     threads = count_threads()
     try:
         with tempfile.TemporaryFile() as output:
             try:
                 with (
-                    stage(header, interrupts, output),
+                    stage(header, output),
                     Watchdog(output, header["output_limit_bytes"], header["limit_s"]) as watchdog,
                 ):
                     job.run(output)

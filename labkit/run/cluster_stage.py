@@ -103,38 +103,25 @@ def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
 
 
 @contextlib.contextmanager
-def stage(header: dict[str, Any], interrupts: Interrupts, output: BinaryIO) -> Iterator[None]:
+def stage(header: dict[str, Any], output: BinaryIO) -> Iterator[None]:
     """Set the stage for a run, and clear it.
 
     Parameters
     ----------
     header : dict
         What the run says of itself.
-    interrupts : Interrupts
-        Gets the interrupt signal.
     output : file
         Gets all that is printed, by C code and child processes as well.
     """
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        enter(_handler(interrupts))
+        WAITING.stop = False
         enter(_stack_file(header.get("stack_file")))
         enter(_process_state())
         enter(_modules(header))
         enter(_mpi_names())
         enter(_printing(output))
         yield
-
-
-@contextlib.contextmanager
-def _handler(interrupts: Interrupts) -> Iterator[None]:
-    previous = signal.signal(signal.SIGINT, interrupts.handle)
-    WAITING.stop = False
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-        WAITING.stop = False
 
 
 @contextlib.contextmanager
@@ -153,7 +140,10 @@ def _stack_file(path: str | None) -> Iterator[None]:
 @contextlib.contextmanager
 def _process_state() -> Iterator[None]:
     """Put back the folder, the search path, the environment and NumPy's settings."""
-    folder, path, arguments = os.getcwd(), list(sys.path), list(sys.argv)
+    folder = "/"  # where the engine's own folder is gone
+    with contextlib.suppress(OSError):
+        folder = os.getcwd()
+    path, arguments = list(sys.path), list(sys.argv)
     environment, floats, rng = dict(os.environ), np.geterr(), np.random.default_rng
     try:
         yield

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from labkit.errors import MachineError
+from labkit.run.cluster_target import memory_of
 from labkit.run.cores import available_cores
 from labkit.run.front import check_ranks
 from labkit.run.mpi_endings import telling_line
@@ -34,7 +35,9 @@ INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
 START_S = 120.0
 
 
-def cluster(engines: int, *, mpi: str | None = None, timeout_s: float = START_S) -> LocalCluster:
+def cluster(
+    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
+) -> LocalCluster:
     """Start an ipyparallel cluster of MPI engines on this host.
 
     Parameters
@@ -43,6 +46,8 @@ def cluster(engines: int, *, mpi: str | None = None, timeout_s: float = START_S)
         Number of engines: as many ranks as a run may have at the most.
     mpi : str, optional
         ``"bundled"``, ``"system"`` or the path of an mpiexec, as for ``on="mpi"``.
+    restart : bool
+        Whether a run that finds engines dead, or hanging in an earlier run, starts all of them anew first.
     timeout_s : float
         How long the engines may take to come up, in seconds; some 7 s are usual.
 
@@ -63,7 +68,7 @@ def cluster(engines: int, *, mpi: str | None = None, timeout_s: float = START_S)
     ...     lk.run(lambda comm: comm.rank, ranks=4, on=machine).results
     [0, 1, 2, 3]
     """
-    return LocalCluster(engines, mpi=mpi, timeout_s=timeout_s)
+    return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s)
 
 
 class LocalCluster:
@@ -80,7 +85,9 @@ class LocalCluster:
     #: tells `labkit.run` what this is
     labkit_cluster = True
 
-    def __init__(self, engines: int, *, mpi: str | None = None, timeout_s: float = START_S) -> None:
+    def __init__(
+        self, engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
+    ) -> None:
         check_ranks(engines)
         most = max(32, 4 * available_cores())
         if engines > most:
@@ -91,6 +98,7 @@ class LocalCluster:
             raise MachineError("this process is itself a rank of a run, and cannot start a cluster")
         self.engines = int(engines)
         self._launcher = find_launcher(mpi)
+        self._restarts = restart
         self._timeout_s = timeout_s
         self._parts: _Parts | None = None
         self._start()
@@ -101,6 +109,13 @@ class LocalCluster:
         if self._parts is None:
             raise MachineError("this cluster has been stopped; restart() starts it again")
         return self._parts.client
+
+    def ready_client(self) -> Any:
+        """Return the client, with the engines started anew where that is needed and wished for."""
+        client = self.client
+        if self._restarts and (len(client.ids) < self.engines or memory_of(client).stuck_ranks()):
+            self.restart()
+        return self.client
 
     def stop(self) -> None:
         """End the engines and the controller, whatever they are doing, and remove their files."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import platform
 import threading
 import time
@@ -13,7 +15,7 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import MachineError
 
-__all__ = ["START_HINT", "Memory", "Place", "Target", "choose", "find_target", "is_cluster"]
+__all__ = ["START_HINT", "Memory", "Place", "Target", "choose", "find_target", "is_cluster", "memory_of"]
 
 START_HINT = "start MPI engines with labkit.cluster(4), or with ipyparallel.Cluster(engines='mpi', n=4)"
 
@@ -63,9 +65,14 @@ class Memory:
     #: the ranks that could not be stopped, with what they still owe
     stuck: dict[int, Any] = field(default_factory=dict)
 
+    def stuck_ranks(self) -> list[int]:
+        """List the ranks that hang in an earlier run."""
+        return [rank for rank, reply in sorted(self.stuck.items()) if not reply.ready()]
+
 
 _memories: weakref.WeakKeyDictionary[Any, Memory] = weakref.WeakKeyDictionary()
-_clients: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+#: the client of each cluster, and the launchers whose engines it knows
+_clients: weakref.WeakKeyDictionary[Any, tuple[Any, list[Any]]] = weakref.WeakKeyDictionary()
 _guard = threading.Lock()
 
 
@@ -80,8 +87,7 @@ class Target:
     @property
     def memory(self) -> Memory:
         """Return what is remembered of this client."""
-        with _guard:
-            return _memories.setdefault(self.client, Memory())
+        return memory_of(self.client)
 
     def launcher_files(self) -> list[str]:
         """List the files that hold what the launchers of the engines printed."""
@@ -110,12 +116,20 @@ class Target:
                 f"call that cannot be interrupted; wait for it, or {self.restart_hint}"
             )
         try:
-            return {engine: one.get() for engine, one in asked.items()}
+            found = {engine: one.get() for engine, one in asked.items()}
+            self.client.purge_local_results(list(asked.values()))
+            return found
         except Exception as error:
             raise MachineError(
                 f"an engine of the cluster failed before the run began ({type(error).__name__}: "
                 f"{' '.join(str(error).split())[:300]}); {self.restart_hint}"
             ) from error
+
+
+def memory_of(client: Any) -> Memory:
+    """Return what is remembered of a client."""
+    with _guard:
+        return _memories.setdefault(client, Memory())
 
 
 def is_cluster(on: Any) -> bool:
@@ -136,7 +150,7 @@ def find_target(on: Any) -> Target:
 
     hint = "restart its engines (cluster.restart_engines_sync(), then a new client)"
     if hasattr(type(on), "labkit_cluster"):
-        on, hint = on.client, "call the cluster's restart()"
+        on, hint = on.ready_client(), "call the cluster's restart()"
     if isinstance(on, ipyparallel.Cluster):
         on = _client_of(on)
     if isinstance(on, ipyparallel.DirectView):
@@ -164,15 +178,18 @@ def _client_of(cluster: Any) -> Any:
     if cluster.controller is None or not cluster.engines:
         raise MachineError("this ipyparallel.Cluster is not running; call its start_cluster_sync() first")
     with _guard:
-        client = _clients.get(cluster)
-        # Engines that were started anew answer only to a client that came after them.
-        if client is None or client._closed or not client.ids:
-            if client is not None and not client._closed:
-                client.close()
-            client = _clients[cluster] = cluster.connect_client_sync()
-        wanted = sum(one.n for one in cluster.engines.values() if one.state == "running")
-        if wanted:
-            client.wait_for_engines(wanted, timeout=cluster.engine_timeout, interactive=False)
+        client, launchers = _clients.get(cluster, (None, []))
+        now = list(cluster.engines.values())
+        # Engines that were started anew need a client that came after them.
+        is_same = len(now) == len(launchers) and all(map(operator.is_, now, launchers))
+        if client is not None and not is_same:
+            client.close()
+        if client is None or not is_same or client._closed:
+            client = cluster.connect_client_sync()
+            _clients[cluster] = client, now
+            wanted = sum(one.n for one in now if one.state == "running")
+            with contextlib.suppress(Exception):  # too few of them are refused with a better sentence
+                client.wait_for_engines(wanted, timeout=cluster.engine_timeout, interactive=False)
         return client
 
 

@@ -23,7 +23,7 @@ from labkit.run.cluster_target import Place, Target
 __all__ = ["Outcome", "watch"]
 
 #: how long ranks may take to end once they are interrupted
-STOP_S = 10.0
+STOP_S = 6.0
 #: how often an interrupt is sent again
 AGAIN_S = 0.5
 #: how long the engines of a broken world may take to vanish
@@ -74,12 +74,14 @@ def watch(
         run = _Watch(target, places, folder)
         begin = time.monotonic()
         try:
-            run.submit(header, payload)
+            with _later_interrupt():  # half of the ranks would wait for the others in a call of C
+                run.submit(header, payload)
             run.wait(None if timeout_s is None else begin + timeout_s)
         except BaseException:
             run.stop()
             raise
         finally:
+            run.forget()
             target.memory.stuck = {
                 rank: run.replies[rank] for rank in run.outcome.stuck or run.pending() if rank in run.replies
             }
@@ -99,11 +101,36 @@ def _folder() -> Iterator[str | None]:
         yield folder
 
 
+@contextlib.contextmanager
+def _later_interrupt() -> Iterator[None]:
+    """Keep the user's interrupt back until the block has ended."""
+    came: list[int] = []
+    try:
+        previous = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    except ValueError:  # not in the main thread: no interrupt is raised here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _interrupted(rank: int) -> dict[str, Any]:
+    """Describe a rank that was interrupted just outside its program."""
+    return {"rank": rank, "status": "interrupted", "text": "", "time": time.monotonic(), "place": [],
+            "has_finished": False, "shares": [], "leftover": [], "is_clean": False, "reason": "",
+            "output": b"", "threads": 0}  # fmt: skip
+
+
 class _Watch:
     def __init__(self, target: Target, places: list[Place], folder: str | None) -> None:
         self.target, self.places, self.folder = target, places, folder
         self.replies: dict[int, Any] = {}
         self.outcome = Outcome()
+        self.is_stopping = False
 
     def submit(self, header: Mapping[str, Any], payload: bytes) -> None:
         """Send each rank its part."""
@@ -113,6 +140,14 @@ class _Watch:
             own = {"stack_file": os.path.join(self.folder, f"rank-{place.rank}") if self.folder else None}
             view = self.target.client[place.engine]
             self.replies[place.rank] = view.apply_async(call, {**header, **own}, payload)
+
+    def forget(self) -> None:
+        """Let the client forget the replies: it would keep every result as long as it lives."""
+        client = self.target.client
+        for reply in self.replies.values():
+            if reply.ready():
+                with contextlib.suppress(Exception):
+                    client.purge_local_results(reply)
 
     def pending(self) -> list[int]:
         """List the ranks that have not replied."""
@@ -140,8 +175,11 @@ class _Watch:
                 continue
             try:
                 self.outcome.records[rank] = reply.get()
-            except BaseException as error:  # the engine's own error, whatever it is; Ctrl-C comes elsewhere
-                self.outcome.lost[rank] = error
+            except Exception as error:  # whatever the engine or the way back has raised
+                if self.is_stopping and getattr(error, "ename", "") == "KeyboardInterrupt":
+                    self.outcome.records[rank] = _interrupted(rank)
+                else:
+                    self.outcome.lost[rank] = error
 
     def vanish(self) -> None:
         """Wait a little: the launcher ends all engines of a world when one of them has died."""
@@ -151,6 +189,7 @@ class _Watch:
 
     def stop(self) -> None:
         """Interrupt the ranks that still run, until they have replied or nothing helps."""
+        self.is_stopping = True
         until = time.monotonic() + STOP_S
         while (pending := self.pending()) and time.monotonic() < until:
             self.signal(signal.SIGINT, pending)

@@ -89,3 +89,6 @@ def test_doctor_tries_real_mpi(labkit):
     (mpi,) = [check for check in record["checks"] if check["name"] == "mpi"]
     assert mpi["status"] == "ok"
     assert "2 ranks agree" in mpi["found"]
+    (cluster,) = [check for check in record["checks"] if check["name"] == "cluster"]
+    assert cluster["status"] == "ok"
+    assert "2 ranks agree" in cluster["found"]

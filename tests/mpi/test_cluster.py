@@ -1,4 +1,4 @@
-"""Programs on a running cluster of MPI engines: the shapes of a `Run`, and nothing that leaks between runs."""
+"""Programs on a running cluster of MPI engines: the shapes of a `Run`, and nothing leaks between runs."""
 
 from __future__ import annotations
 
