@@ -234,6 +234,8 @@ def mixes() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    cases = [*point_to_point(), *mixes(), *collectives()]
+    from topology_cases import topology_cases  # it takes its programs from here
+
+    cases = [*point_to_point(), *mixes(), *collectives(), *topology_cases()]
     assert len({case.name for case in cases}) == len(cases)
     return cases

@@ -15,8 +15,15 @@ from labkit.sim.platform import Platform
 from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
-#: SimGrid's algorithms whose messages labkit.sim.message_program repeats.
-ALGORITHMS = ["smpi/allreduce:rdb", "smpi/alltoall:pair", "smpi/bcast:binomial_tree"]
+#: Operation of a message program -> SimGrid's algorithm whose messages labkit.sim.message_program repeats.
+ALGORITHMS = {
+    "allreduce": "smpi/allreduce:rdb",
+    "alltoall": "smpi/alltoall:pair",
+    "alltoall_bruck": "smpi/alltoall:bruck",
+    "alltoall_linear": "smpi/alltoall:basic_linear",
+    "allgather": "smpi/allgather:NTSLR",
+    "bcast": "smpi/bcast:binomial_tree",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,14 @@ def compile_interpreter(folder: Path) -> Path:
     return binary
 
 
+def algorithms(program: str) -> list[str]:
+    """The options that choose the algorithms of a program's collectives; one algorithm a collective."""
+    chosen = [ALGORITHMS[word] for word in sorted(set(re.findall(r"[a-z_]+", program))) if word in ALGORITHMS]
+    if len({option.partition(":")[0] for option in chosen}) < len(chosen):
+        raise ValueError(f"two algorithms for one collective: {chosen}")
+    return chosen
+
+
 def run(
     program: str,
     ranks: int,
@@ -67,7 +82,7 @@ def run(
     largest = max((int(n) for n in re.findall(r"\d+", program)), default=0)
     buffer = str(min(largest, 1 << 25) + 1)
     command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
-               "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *ALGORITHMS, *extra]),
+               "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *algorithms(program), *extra]),
                str(compile_interpreter(folder)), "program.txt", buffer]  # fmt: skip
     begin = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

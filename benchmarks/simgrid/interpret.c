@@ -3,16 +3,17 @@
  * usage: interpret PROGRAM RANKS_BUFFER_BYTES
  *
  * A program is text, one line a rank ("3: send 0 7 1024; mark") or for all ranks ("*: barrier; mark"); the language
- * is labkit's too (labkit/sim/native.py), so that both simulators run the very same text:
+ * is labkit's too (labkit/sim/message_program.py), so that both simulators run the very same text:
  *   sleep NS                      send|ssend DST TAG BYTES        recv SRC TAG BYTES
  *   isend|issend SLOT DST TAG BYTES   irecv SLOT SRC TAG BYTES    wait SLOT
  *   waitall SLOT SLOT ...         waitany SLOT SLOT ...           test SLOT (until it is done)
  *   sendrecv DST TAG BYTES SRC TAG BYTES                          wtime (costs what MPI_Wtime costs)
- *   allreduce BYTES   alltoall BYTES (per block)   bcast BYTES ROOT   mark
+ *   allreduce BYTES   alltoall|alltoall_bruck|alltoall_linear|allgather BYTES (per block)   bcast BYTES ROOT   mark
  * SRC and TAG may be -1: any. Every mark prints "rank index time" with 17 digits; it reads SimGrid's clock for free.
  */
 #include <mpi.h>
 #include <simgrid/engine.h>
+#include <smpi/smpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,17 @@ static void send_or_receive(State *s, const char *op, char **save) {
 
 static void collective(State *s, const char *op, char **save) {
   int bytes = (int)next(save);
+  size_t all = (size_t)bytes * s->size;
   if (!strcmp(op, "allreduce")) MPI_Allreduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
-  else if (!strcmp(op, "alltoall")) {
-    char *all_out = malloc((size_t)bytes * s->size), *all_in = malloc((size_t)bytes * s->size);
+  else if (!strncmp(op, "alltoall", 8)) { /* which one is an option of smpirun; p^2 blocks need memory in common */
+    char *all_out = SMPI_SHARED_MALLOC(all), *all_in = SMPI_SHARED_MALLOC(all);
     MPI_Alltoall(all_out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
-    free(all_out);
-    free(all_in);
+    SMPI_SHARED_FREE(all_out);
+    SMPI_SHARED_FREE(all_in);
+  } else if (!strcmp(op, "allgather")) {
+    char *all_in = SMPI_SHARED_MALLOC(all);
+    MPI_Allgather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    SMPI_SHARED_FREE(all_in);
   } else
     MPI_Bcast(s->out, bytes, MPI_BYTE, (int)next(save), MPI_COMM_WORLD);
 }

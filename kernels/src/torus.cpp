@@ -26,7 +26,9 @@ class TorusRouter final : public Router {
 
   void route(HostId src, HostId dst, Route& out) const override {
     if (src == dst) {
-      out.links.push_back(has_loopback_ ? loopback(src) : hosts_ * per_host_);
+      const bool is_common = !has_loopback_ && !has_limiter_;
+      // The last link of a host is its loopback or, without one, its limiter.
+      out.links.push_back(is_common ? hosts_ * per_host_ : (src + 1) * per_host_ - 1);
       out.latency_s = loopback_latency_s_;
       return;
     }
@@ -95,8 +97,6 @@ class TorusRouter final : public Router {
     out.latency_s += latency_s_;
   }
 
-  [[nodiscard]] LinkId loopback(HostId host) const { return host * per_host_ + limiter_ + (has_limiter_ ? 1 : 0); }
-
   std::vector<std::int32_t> sizes_;
   double latency_s_;
   double loopback_latency_s_;
@@ -129,7 +129,7 @@ std::shared_ptr<const Platform> make_torus(const TorusSpec& spec) {
     if (spec.limiter_bandwidth_bytes_per_s) links.push_back(limiter_link(spec));
     if (spec.loopback) links.push_back(loopback_link(spec));
   }
-  if (!spec.loopback) links.push_back(kCommonLoopback);
+  if (!spec.loopback && !spec.limiter_bandwidth_bytes_per_s) links.push_back(kCommonLoopback);
   std::vector<Host> hosts(static_cast<std::size_t>(count), Host{spec.speed_flops, spec.cores});
   return std::make_shared<const Platform>(
       std::move(hosts), std::move(links),

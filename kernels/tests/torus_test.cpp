@@ -107,6 +107,10 @@ TEST_CASE("without a loopback all hosts have one in common that never fills") {
   CHECK(ring->link(6).bandwidth_bytes_per_s == 10e9);
   CHECK(ring->link(6).policy == Policy::fatpipe);
   CHECK(names(*make_torus(of({1})), 0, 0) == Names{"loopback"});
+  TorusSpec limited = of({3});
+  limited.limiter_bandwidth_bytes_per_s = 1e9;
+  CHECK(names(*make_torus(limited), 1, 1) == Names{"limiter 1"});
+  check_laws(*make_torus(limited));
 }
 
 TEST_CASE("a million hosts, routes without tables") {

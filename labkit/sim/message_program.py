@@ -8,15 +8,17 @@ the very same program. One line a rank, ``3: send 0 7 1024; mark``, or one for a
     isend|issend SLOT DST TAG BYTES       irecv SLOT SRC TAG BYTES           wait SLOT
     waitall SLOT SLOT ...                 waitany SLOT SLOT ...              test SLOT (until it is done)
     sendrecv DST TAG BYTES SRC TAG BYTES  wtime                              mark
-    allreduce BYTES                       alltoall BYTES (per block)         bcast BYTES ROOT
+    allreduce BYTES                       bcast BYTES ROOT                   alltoall BYTES (per block)
+    alltoall_bruck BYTES                  alltoall_linear BYTES              allgather BYTES
 
 SRC and TAG may be -1 (any). A mark notes the rank's clock. The collectives stand for the messages of
-SimGrid's algorithms rdb, pair and binomial_tree.
+SimGrid's algorithms: allreduce rdb, bcast binomial_tree, alltoall pair, bruck and basic_linear, and
+allgather NTSLR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,7 +47,14 @@ _CODES: dict[str, tuple[int, int | None]] = {
     "sendrecv": (12, 6),
 }
 #: Collectives use a tag no program uses, one per kind.
-_TAGS = {"allreduce": 1_000_001, "alltoall": 1_000_002, "bcast": 1_000_003}
+_TAGS = {
+    "allreduce": 1_000_001,
+    "alltoall": 1_000_002,
+    "bcast": 1_000_003,
+    "alltoall_bruck": 1_000_004,
+    "alltoall_linear": 1_000_005,
+    "allgather": 1_000_006,
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,34 @@ def _alltoall(rank: int, p: int, size: int) -> Iterator[str]:
         yield f"sendrecv {peer} {_TAGS['alltoall']} {size} {peer} {_TAGS['alltoall']} {size}"
 
 
+def _alltoall_bruck(rank: int, p: int, size: int) -> Iterator[str]:
+    """With each power of two, the blocks whose distance has that bit go that far (SimGrid's bruck)."""
+    tag = _TAGS["alltoall_bruck"]
+    distance = 1
+    while distance < p:
+        moved = size * sum(1 for block in range(p) if block & distance)
+        yield f"sendrecv {(rank + distance) % p} {tag} {moved} {(rank - distance) % p} {tag} {moved}"
+        distance *= 2
+
+
+def _alltoall_linear(rank: int, p: int, size: int) -> Iterator[str]:
+    """All receives upwards, all sends downwards, one wait; in slots 0 and up (SimGrid's basic_linear)."""
+    tag = _TAGS["alltoall_linear"]
+    for i in range(1, p):
+        yield f"irecv {i - 1} {(rank + i) % p} {tag} {size}"
+    for i in range(1, p):
+        yield f"isend {p + i - 2} {(rank - i) % p} {tag} {size}"
+    if p > 1:
+        yield "waitall " + " ".join(map(str, range(2 * p - 2)))
+
+
+def _allgather(rank: int, p: int, size: int) -> Iterator[str]:
+    """To the right neighbour goes what came last from the left one (SimGrid's NTSLR)."""
+    tag = _TAGS["allgather"]
+    for _ in range(1, p):
+        yield f"sendrecv {(rank + 1) % p} {tag} {size} {(rank - 1) % p} {tag} {size}"
+
+
 def _bcast(rank: int, p: int, size: int, root: int) -> Iterator[str]:
     """Down a binomial tree, the largest subtree first, by blocking sends (SimGrid's binomial_tree)."""
     tag = _TAGS["bcast"]
@@ -116,11 +153,21 @@ def _bcast(rank: int, p: int, size: int, root: int) -> Iterator[str]:
             yield f"send {(rank + mask) % p} {tag} {size}"
 
 
+_COLLECTIVES: dict[str, Callable[..., Iterator[str]]] = {
+    "allreduce": _allreduce,
+    "alltoall": _alltoall,
+    "alltoall_bruck": _alltoall_bruck,
+    "alltoall_linear": _alltoall_linear,
+    "allgather": _allgather,
+    "bcast": _bcast,
+}
+
+
 def _expand(words: list[str], rank: int, p: int) -> Iterator[list[str]]:
     """An operation as operations the engine knows."""
-    collective = {"allreduce": _allreduce, "alltoall": _alltoall, "bcast": _bcast}.get(words[0])
+    collective = _COLLECTIVES.get(words[0])
     if collective is not None:
-        for text in collective(rank, p, *map(int, words[1:])):  # type: ignore[operator]
+        for text in collective(rank, p, *map(int, words[1:])):
             yield text.split()
     elif words[0] == "wait":
         yield ["waitall", *words[1:]]

@@ -1,6 +1,7 @@
 """Native schedules predict what SimGrid 3.32 does for its algorithm of the same idea, at every rank.
 
-The figures are SimGrid's own: its allreduce `rdb`, alltoall `pair` and bcast `binomial_tree`.
+The figures are SimGrid's own: its allreduce `rdb`, alltoall `pair`, `bruck` and `basic_linear`, allgather
+`NTSLR` and bcast `binomial_tree`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from labkit.schedule.native import program_of
 from labkit.sim import models
 
 FOLDER = Path(__file__).parent / "simgrid"
-ALGORITHMS = {"allreduce": "recursive_doubling", "alltoall": "pairwise", "bcast": "binomial"}
+#: operation of the golden's program -> problem and algorithm
+ALGORITHMS = {
+    "allreduce": ("allreduce", "recursive_doubling"),
+    "alltoall": ("alltoall", "pairwise"),
+    "alltoall_bruck": ("alltoall", "bruck"),
+    "alltoall_linear": ("alltoall", "linear"),
+    "allgather": ("allgather", "ring"),
+    "bcast": ("bcast", "binomial"),
+}
 FILES = sorted(path for path in FOLDER.glob("*.json") if path.stem.split("-")[0] in ALGORITHMS)
 
 
@@ -30,17 +39,18 @@ def load(path: Path) -> tuple[dict[str, Any], str, int, int]:
     return golden, words[0], int(words[1]), int(words[2]) if len(words) > 2 else 0
 
 
-def test_all_three_are_there() -> None:
+def test_all_are_there_and_on_every_topology() -> None:
     assert {path.stem.split("-")[0] for path in FILES} == set(ALGORITHMS)
-    assert len(FILES) >= 10
+    shapes = [json.loads(path.read_text())["spec"].partition(":")[0] for path in FILES]
+    assert min(shapes.count(kind) for kind in ("star", "torus", "fattree")) >= 10
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_rank_ends_when_simgrids_does(path: Path) -> None:
-    golden, problem, n_bytes, root = load(path)
-    assert not golden["options"]
-    schedule = registry.get(problem, ALGORITHMS[problem]).build(golden["ranks"], root=root)
-    ours = simulate(schedule, lk.platform(golden["spec"]), golden["model"], n_bytes=n_bytes)
+    golden, operation, n_bytes, root = load(path)
+    schedule = registry.get(*ALGORITHMS[operation]).build(golden["ranks"], root=root)
+    model = models.get(golden["model"], **golden["options"])
+    ours = simulate(schedule, lk.platform(golden["spec"]), model, n_bytes=n_bytes)
     theirs = np.array([marks[0] for marks in golden["marks_s"]])
     np.testing.assert_allclose(ours.end_s, theirs, rtol=1e-6)
     assert ours.makespan_s == pytest.approx(theirs.max(), rel=1e-6)

@@ -9,11 +9,12 @@
 //
 // Limiters: a message crosses the limiter of its source, of every host on its way, and of its
 // destination, each before the next cable. Without a declared loopback, a message within a host
-// crosses one fat pipe of 10 GB/s and 0 s that all hosts have in common.
+// crosses the host's limiter alone; without a limiter either, one fat pipe of 10 GB/s and 0 s that
+// all hosts have in common (SimGrid 3.32 has no route there and stops).
 //
 // Link numbers: host h owns [h * k, (h + 1) * k): for each dimension its cable's upward link, then
 // (split only) the downward one; then its limiter and its loopback, if there are any. The common
-// loopback is the last link of all.
+// loopback, where it is needed, is the last link of all.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ def grown_tree(hosts: int) -> tuple[Counts, Counts, Counts]:
 
     Two levels up to 1024 hosts, three up to 32,768, four up to 2^20, so that no switch needs more than 64
     ports. All levels have the same arity a, the smallest power of two with a ** levels >= hosts; the top
-    level has only as many children as the hosts need. Every switch has as many cables up as down. Powers of two
-    of hosts are met exactly.
+    level has only as many children as the hosts need. Every switch has as many cables up as down. Powers of
+    two are met exactly.
 
     Returns
     -------

@@ -44,8 +44,8 @@ class TorusSpec(ClusterSpec):
 
     Unsized, it is a three-dimensional torus that grows with the ranks (`near_cube`). Messages go through one
     dimension after another, the shorter way round; exact rules stand in ``kernels/include/labkit/torus.hpp``.
-    Without a loopback, messages within a host cross one link of 10 GB/s and 0 s that never fills, as SimGrid
-    has it. The other attributes are those of `ClusterSpec`.
+    Without a loopback, messages within a host cross its limiter; without a limiter either, a link of 10 GB/s
+    and 0 s that never fills (SimGrid 3.32 refuses them). The other attributes are those of `ClusterSpec`.
 
     Attributes
     ----------
