@@ -188,8 +188,8 @@ RequestId Collective::post(std::int32_t rank, const Column& column, std::size_t 
                         " as its partner; there are " + std::to_string(program_->size()));
   }
   const Section section = column.section.at(entry);
-  const std::uint64_t bytes = bytes_of(rank, section);
-  Transfer* transfer = setup_.has_data && bytes > 0 ? new_transfer(rank, section) : nullptr;
+  const auto [bytes, data] = locate(rank, section);
+  Transfer* transfer = setup_.has_data && bytes > 0 ? new_transfer(rank, section, data) : nullptr;
   // Both ends name the client, also where one of them has nothing to move.
   Client* client = setup_.has_data ? this : nullptr;
   if (column.kind == OpKind::send || column.kind == OpKind::isend) {

@@ -102,6 +102,23 @@ Collective::View Collective::view(std::int32_t rank, const Section& section) {
   return {data, blocks, &like};
 }
 
+/// A block, or some one after another, as messages mostly are: found once, when the message is posted.
+Collective::Place Collective::locate(std::int32_t rank, const Section& section) {
+  if (section.buffer < 0 || section.length == 0) return {0, nullptr};
+  const View v = view(rank, section);
+  const Layout layout = program_->layout();
+  const std::int64_t length = section.length < 0 ? v.blocks : section.length;
+  const std::int64_t first = modulo(section.first, v.blocks);
+  const bool is_scattered = section.run > 0 || first + length > v.blocks || (layout == Layout::table && length > 1);
+  if (is_scattered) return {bytes_of(rank, section), nullptr};
+  const auto scale = static_cast<std::int64_t>(v.like->element_bytes);
+  const std::int64_t begin = offset_of(layout, *v.like, first, v.blocks);
+  const std::int64_t elements = layout == Layout::table
+                                    ? count_of(layout, *v.like, first, v.blocks)
+                                    : offset_of(layout, *v.like, first + length, v.blocks) - begin;
+  return {static_cast<std::uint64_t>(elements * scale), v.data == nullptr ? nullptr : v.data + begin * scale};
+}
+
 std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
   if (section.buffer < 0 || section.length == 0) return 0;
   const auto buffer = static_cast<std::size_t>(section.buffer);
@@ -200,7 +217,7 @@ void Collective::combine(std::int32_t rank, const Section& source, const Section
   });
 }
 
-Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section& section) {
+Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section& section, std::byte* data) {
   if (free_transfers_ == nullptr) {
     constexpr std::size_t kChunk = 256;
     transfer_chunks_.push_back(std::make_unique<Transfer[]>(kChunk));
@@ -213,25 +230,36 @@ Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section&
   Transfer* transfer = free_transfers_;
   free_transfers_ = transfer->next_free;
   transfer->section = section;
+  transfer->data = data;
+  transfer->owned = nullptr;
   transfer->rank = rank;
-  transfer->copy = nullptr;
   ++transfers_in_use_;
   return transfer;
 }
 
 void Collective::free_transfer(Transfer* transfer) {
-  delete[] transfer->copy;
+  delete[] transfer->owned;
   transfer->next_free = free_transfers_;
   free_transfers_ = transfer;
   --transfers_in_use_;
 }
 
+void Collective::pieces_of(const Transfer& transfer, std::uint64_t bytes, std::vector<Piece>& out) {
+  if (transfer.data != nullptr) {
+    out.assign(1, {transfer.data, static_cast<std::size_t>(bytes)});
+  } else {
+    pieces_of(transfer.rank, transfer.section, out);
+  }
+}
+
 void Collective::snapshot(Request& send) {
   auto* transfer = static_cast<Transfer*>(send.payload);
   if (transfer == nullptr) return;
-  transfer->copy = new std::byte[send.bytes];
-  pieces_of(transfer->rank, transfer->section, from_);
-  std::byte* to = transfer->copy;
+  pieces_of(*transfer, send.bytes, from_);
+  const bool is_small = send.bytes <= Transfer::kSmall;
+  if (!is_small) transfer->owned = new std::byte[send.bytes];
+  std::byte* to = is_small ? transfer->small : transfer->owned;  // the section is not needed any more
+  transfer->data = to;
   for (const Piece& piece : from_) {
     std::memcpy(to, piece.data, piece.bytes);
     to += piece.bytes;
@@ -242,13 +270,13 @@ void Collective::deliver(Request& send, Request& receive) {
   auto* from = static_cast<Transfer*>(send.payload);
   auto* to = static_cast<Transfer*>(receive.payload);
   if (from != nullptr && to != nullptr) {
-    if (from->copy != nullptr) {
-      from_.assign(1, {from->copy, static_cast<std::size_t>(send.bytes)});
+    if (from->data != nullptr && to->data != nullptr) {
+      move_bytes(from->data, to->data, static_cast<std::size_t>(std::min(send.bytes, receive.bytes)));
     } else {
-      pieces_of(from->rank, from->section, from_);
+      pieces_of(*from, send.bytes, from_);
+      pieces_of(*to, receive.bytes, to_);
+      for_each_stretch(from_, to_, move_bytes);  // stops at the shorter side
     }
-    pieces_of(to->rank, to->section, to_);
-    for_each_stretch(from_, to_, move_bytes);  // stops at the shorter side
   }
   if (from != nullptr) free_transfer(from);
   if (to != nullptr) free_transfer(to);

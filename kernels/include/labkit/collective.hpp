@@ -112,11 +112,23 @@ class Collective final : public Client, public Driver {
     std::shared_ptr<const Step> step;
     std::size_t remaining;
   };
-  struct Transfer {  ///< a message's end: where its bytes are, or a copy of them
-    Section section;
+  struct Transfer {  ///< a message's end: where its bytes are, or a copy of them; a cache line
+    static constexpr std::size_t kSmall = sizeof(Section);
+    union {
+      Section section;         ///< where data is nullptr
+      std::byte small[kSmall]; ///< a short copy
+    };
+    std::byte* data;           ///< all bytes, where they are in one piece
+    union {
+      std::byte* owned;        ///< a long copy, or nullptr
+      Transfer* next_free;
+    };
     std::int32_t rank;
-    std::byte* copy;
-    Transfer* next_free;
+    Transfer() : section(), data(nullptr), owned(nullptr), rank(0) {}
+  };
+  struct Place {  ///< what a section denotes; data is nullptr where it is in several pieces, or sizes only
+    std::uint64_t bytes;
+    std::byte* data;
   };
   struct Piece {
     std::byte* data;
@@ -149,11 +161,13 @@ class Collective final : public Client, public Driver {
   };
   [[nodiscard]] View view(std::int32_t rank, const Section& section);
   [[nodiscard]] std::byte* temporary(std::int32_t rank, std::size_t buffer, const BoundBuffer& like, std::int64_t blocks);
+  [[nodiscard]] Place locate(std::int32_t rank, const Section& section);
   [[nodiscard]] std::uint64_t bytes_of(std::int32_t rank, const Section& section);
   void pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out);
   void copy(std::int32_t rank, const Section& source, const Section& target);
   void combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first);
-  [[nodiscard]] Transfer* new_transfer(std::int32_t rank, const Section& section);
+  [[nodiscard]] Transfer* new_transfer(std::int32_t rank, const Section& section, std::byte* data);
+  void pieces_of(const Transfer& transfer, std::uint64_t bytes, std::vector<Piece>& out);
   void free_transfer(Transfer* transfer);
 
   Engine& engine_;
