@@ -8,21 +8,26 @@ from typing import Any
 import pandas as pd
 
 from labkit import plot
-from labkit.demo.job import Demo, off_by
-from labkit.run.units import format_seconds
+from labkit.demo.plan import title
+from labkit.demo.result import Demo
+from labkit.demo.simulated import SimulatedSort
+from labkit.demo.words import closing, off_by
+from labkit.run.units import format_count, format_seconds
 
 __all__ = ["write_page"]
 
-TITLE = "One parallel sort, two machines"
+TITLE = "Parallel sorts on real and simulated machines"
 
 INTRODUCTION = """
-One program, a parallel **sample sort** written against mpi4py's communicator, was run on two machines: on
-real MPI on this host, and on a simulated cluster that grows. The same source, unchanged, ran on both.
+Every program below is a parallel sort written once, against mpi4py's communicator. It was run on real MPI on
+this host, and on three simulated machines that grow: a star, a torus and a fat tree. The same source, unchanged,
+ran on all of them.
 
-Each rank sorts its keys (`local sort`) and gives rank 0 one key for each block of them. Rank 0 merges
-these samples and picks the splitters that divide all keys evenly (`splitters`). Every key is sent once,
-straight to the rank it belongs to (`exchange`), and each rank merges the sorted pieces that it receives
-(`merge`). Before all that the ranks agree on what they sort (`agree`).
+**Sample sort** lets one root pick splitters from a sample of all keys; **histogram sort** refines splitters in
+rounds, by counting how many keys lie below each candidate; **exact splitting** searches the splitters that give
+every rank exactly its share; **radix sort** deals the keys out digit by digit and compares none of them;
+**mini sort** sorts one key per rank. Each marks its phases, so that each phase gets a model and a verdict of its
+own.
 """
 
 REAL = """
@@ -35,26 +40,32 @@ comparison with `numpy.sort` of all keys.
 """
 
 SIMULATED = """
-## The same sort on a simulated cluster
+## The same sorts on simulated machines
 
-A star of p hosts, each with its own link of 1.25 GB/s, sorts {n_local} uniform keys per rank. Messages, their
-start-ups and the sharing of links are simulated; the work between messages is charged with costs that were
-calibrated once and are shipped with labkit. So these times are the same on every host.
+Each rank holds {n_local} uniform keys (mini sort: one). Messages, their start-ups and the sharing of links are
+simulated; the work between messages is charged with costs that were calibrated once and are shipped with
+labkit. So these times are the same on every host.
 """
 
 GROWTH = """
 ## How each phase grows
 
-The points are simulated times of the slowest rank. The model is the best-fitting power of p times a power of
-its logarithm. The expectation is what the algorithm promises when each rank's share of the keys stays the
-same; the band around it is how far a model may deviate and still match approximately.
+Each cell is the best-fitting power of p times a power of its logarithm, on one machine. The expectation is what
+the algorithm promises when each rank's share of the keys stays the same. ✓ exactly as promised, ≈ within the
+limits of deviation, ✗ beyond them.
 """
 
+PHASES = """
+## Every phase, on the {machine}
+
+The points are simulated times of the slowest rank; the line is the model, the dashed line the expectation, and
+the band around it is how far a model may deviate and still match approximately.
+"""
 
 BEYOND = """
 ## Beyond what was fitted
 
-A model that fits is not yet a model that predicts. So the same sort was simulated once more, on a machine
+A model that fits is not yet a model that predicts. So the same sorts were simulated once more, on a machine
 larger than any that was fitted, and compared with two predictions: by the best model, and by the curve of the
 expectation fitted to the same points.
 """
@@ -73,22 +84,34 @@ def write_page(demo: Demo, path: Path) -> Path:
     -------
     Path
     """
-    simulated = demo.simulated
+    first = demo.simulated[0].machine
     items: list[Any] = [INTRODUCTION, REAL]
     items += [_real_table(demo), _real_remark(demo)] if demo.real else [f"**Not run:** {demo.mpi_trouble}"]
     items += [
-        SIMULATED.format(n_local=f"{simulated.n_local:,}"),
+        SIMULATED.format(n_local=f"{max(one.n_local for one in demo.simulated):,}"),
+        plot.compare(_studies(demo)),
         _simulated_table(demo),
-        plot.shares(simulated.study),
         GROWTH,
-        simulated.table,
-        plot.phases(simulated.study, simulated.table),
+        demo.comparison,
+        PHASES.format(machine=first),
+    ]
+    for one in demo.simulated:
+        if one.machine == first:
+            items += [f"### {title(one.sorter).capitalize()}", plot.phases(one.study, one.table, columns=3)]
+    items += [
         BEYOND,
         _beyond_table(demo),
-        "## What this shows, and what it does not\n\n" + "\n\n".join(demo.closing()),
+        "## What this shows, and what it does not\n\n" + "\n\n".join(closing(demo)),
         "## Made on\n\n" + "\n\n".join(f"**{name}:** {text}" for name, text in demo.header.items()),
     ]
     return plot.page(TITLE, items, path)
+
+
+def _studies(demo: Demo) -> dict[str, dict[str, Any]]:
+    studies: dict[str, dict[str, Any]] = {}
+    for one in demo.simulated:
+        studies.setdefault(one.machine, {})[title(one.sorter)] = one.study
+    return studies
 
 
 def _real_table(demo: Demo) -> pd.DataFrame:
@@ -96,6 +119,7 @@ def _real_table(demo: Demo) -> pd.DataFrame:
         [
             {
                 "ranks": result.ranks,
+                "sorter": title(result.sorter),
                 "keys": result.column,
                 "number": f"{result.keys:,}",
                 "distinct": f"{result.distinct:,}",
@@ -115,7 +139,8 @@ def _beyond_table(demo: Demo) -> pd.DataFrame:
         [
             {
                 "ranks": row.ranks,
-                "phase": row.name,
+                "sorter": title(row.sorter),
+                "machine": row.machine,
                 "simulated": _unbroken(format_seconds(row.simulated_s)),
                 "best model says": _unbroken(off_by(row.model_s, row.simulated_s)),
                 "expectation says": _unbroken(off_by(row.expected_s, row.simulated_s)),
@@ -139,16 +164,18 @@ def _real_remark(demo: Demo) -> str:
 
 
 def _simulated_table(demo: Demo) -> pd.DataFrame:
-    simulated = demo.simulated
-    return pd.DataFrame(
-        [
-            {
-                "ranks": ranks,
-                "keys": f"{ranks * simulated.n_local:,}",
-                "simulated time": format_seconds(makespan),
-                "largest / mean block": f"{simulated.imbalances[ranks]:.3f}",
-                "time to simulate": format_seconds(simulated.host_seconds[ranks]),
-            }
-            for ranks, makespan in demo.makespans().items()
-        ]
-    )
+    return pd.DataFrame([_at_largest(one) for one in demo.simulated])
+
+
+def _at_largest(one: SimulatedSort) -> dict[str, str]:
+    p = one.largest
+    return {
+        "sorter": title(one.sorter),
+        "machine": one.machine,
+        "ranks": str(p),
+        "keys": f"{p * one.n_local:,}",
+        "simulated time": _unbroken(format_seconds(one.makespans()[p])),
+        "messages": format_count(one.messages[p]),
+        "largest / mean block": f"{one.imbalances[p]:.3f}",
+        "time to simulate": _unbroken(format_seconds(one.host_seconds[p])),
+    }

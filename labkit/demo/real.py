@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from labkit.datasets import flights
-from labkit.demo.programs import sort_flights
+from labkit.demo.plan import Plan
+from labkit.demo.programs import FlightSort, flight_keys, sort_flights
 from labkit.run import Run, run
 
-__all__ = ["COLUMNS", "RealSort", "sort_on_real_mpi"]
+__all__ = ["RealSort", "sort_on_real_mpi"]
 
-COLUMNS = ("dep_delay", "arr_delay", "distance")
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
 class RealSort:
-    """One column of the flights, sorted on real MPI.
+    """One column of the flights, sorted by one sorter on real MPI.
 
     Attributes
     ----------
-    column : str
+    sorter, column : str
     ranks : int
     keys, distinct, missing : int
         Number of keys, of different values, and of NaNs.
@@ -41,6 +41,7 @@ class RealSort:
         Whether the time may be used for a verdict (each rank had a core).
     """
 
+    sorter: str
     column: str
     ranks: int
     keys: int
@@ -60,46 +61,49 @@ class RealSort:
 
 
 def sort_on_real_mpi(
-    ranks: Sequence[int],
-    columns: Sequence[str] = COLUMNS,
-    source: flights.Source = "package",
-    done: Callable[[RealSort], None] = lambda result: None,
+    plan: Plan, source: flights.Source = "package", done: Callable[[list[RealSort]], None] = lambda _: None
 ) -> list[RealSort]:
-    """Sort columns of the flights on real MPI with each number of ranks.
+    """Sort the flights on real MPI, every column with every sorter and every number of ranks.
 
     Parameters
     ----------
-    ranks : sequence of int
-    columns : sequence of str
-        Of `labkit.datasets.flights.COLUMNS`.
+    plan : Plan
     source : {"package", "extract"}
         All flights or the extract.
     done : callable
-        Told of each result as soon as it is there.
+        Told of the results of one sorter and one number of ranks as soon as they are there.
 
     Raises
     ------
     MachineError
         If there is no MPI that works.
     """
-    results = []
-    for p in ranks:
-        outcome = run(sort_flights, p, "mpi", args=(tuple(columns), source), timeout_s=TIMEOUT_S)
-        for number, column in enumerate(columns):
-            results.append(_examine(outcome, number, column, source))
-            done(results[-1])
+    results: list[RealSort] = []
+    for p in plan.real:
+        outcome = run(sort_flights, p, "mpi", args=(plan.sorters, plan.columns, source), timeout_s=TIMEOUT_S)
+        for number, sorter in enumerate(plan.sorters):
+            first = number * len(plan.columns)
+            some = [
+                _examine(outcome, first + place, sorter, column, source)
+                for place, column in enumerate(plan.columns)
+            ]
+            results += some
+            done(some)
     return results
 
 
-def _examine(outcome: Run, number: int, column: str, source: flights.Source) -> RealSort:
-    """Compare one column's blocks with NumPy."""
-    keys = flights.column(column, source)
-    blocks = [rank[number] for rank in outcome.results]
-    _, report, is_sorted, imbalance = blocks[0]
-    result = np.concatenate([block[0] for block in blocks])
+def _examine(outcome: Run, number: int, sorter: str, column: str, source: flights.Source) -> RealSort:
+    """Compare the blocks of one sort with NumPy."""
+    p = outcome.ranks
+    keys = np.concatenate([flight_keys(sorter, column, rank, p, source) for rank in range(p)])
+    parts: list[FlightSort] = [rank[number] for rank in outcome.results]
+    _, report, is_sorted, imbalance = parts[0]
+    result = np.concatenate([part[0] for part in parts])
+    times = outcome.phases[outcome.phases["phase"] == f"{sorter} {column}"]
     return RealSort(
+        sorter=sorter,
         column=column,
-        ranks=outcome.ranks,
+        ranks=p,
         keys=len(keys),
         distinct=len(np.unique(keys[~np.isnan(keys)])),
         missing=int(np.isnan(keys).sum()),
@@ -107,16 +111,6 @@ def _examine(outcome: Run, number: int, column: str, source: flights.Source) -> 
         is_sorted=is_sorted,
         equals_numpy=result.dtype == keys.dtype and np.array_equal(result, np.sort(keys), equal_nan=True),
         imbalance=imbalance,
-        sort_s=_sort_s(outcome, number),
+        sort_s=float(times["end_s"].max() - times["begin_s"].min()),
         is_valid=outcome.is_valid,
     )
-
-
-def _sort_s(outcome: Run, number: int) -> float:
-    """Return how long the number-th sort of a run took: its first phase's begin to its last one's end."""
-
-    def entry(phase: str, column: str) -> list[float]:
-        rows = outcome.phases[outcome.phases["phase"] == phase].sort_values("begin_s", kind="stable")
-        return [float(times.iloc[number]) for _, times in rows.groupby("rank")[column]]
-
-    return max(entry("merge", "end_s")) - min(entry("agree", "begin_s"))

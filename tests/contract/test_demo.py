@@ -5,21 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from labkit import registry
 from labkit.demo import simulated as module
+from labkit.demo.plan import FULL, MACHINES, QUICK, Plan, keys_per_rank
 from labkit.errors import CheckError
+
+P = (2, 4, 8, 16, 32)
 
 
 @pytest.fixture(scope="module")
 def small() -> module.SimulatedSort:
-    return module.sort_on_simulated_cluster((2, 4, 8, 16, 32), n_local=100)
+    return module.simulate_one("sample_sort", "star", "star", P)
 
 
-def test_every_phase_is_judged(small: module.SimulatedSort) -> None:
-    assert set(small.table.verdicts) == {
-        "agree", "local sort", "splitters", "exchange", "merge", "whole run"
-    }  # fmt: skip
-    assert small.table.verdicts["local sort"].match == "exact"
-    assert set(small.imbalances) == set(small.host_seconds) == {2, 4, 8, 16, 32}
+def test_plans_take_every_sorter_and_every_machine() -> None:
+    for plan in (FULL, QUICK):
+        assert set(plan.sorters) == set(registry.names("sorting"))
+        assert set(plan.machines) == set(MACHINES) == {"star", "torus", "fat tree"}
+        assert len(plan.simulated) >= 5, "a verdict needs five"
+
+
+def test_every_sorter_promises_something_for_each_of_its_phases() -> None:
+    plan = Plan((), P, 64, (), tuple(registry.names("sorting")), {"star": "star"})
+    for one in module.simulate(plan):
+        assert set(one.table.verdicts) == {*one.study.phases, "whole run"}, one.sorter
+        assert one.n_local == keys_per_rank(one.sorter)
+        assert set(one.imbalances) == set(one.host_seconds) == set(one.messages) == set(P)
 
 
 def test_phases_make_up_the_whole(small: module.SimulatedSort) -> None:
@@ -28,18 +39,24 @@ def test_phases_make_up_the_whole(small: module.SimulatedSort) -> None:
     assert 0.99 < sum(shares.values()) < 1.1  # the slowest rank of each phase may be another one
 
 
+def test_machines_stand_side_by_side(small: module.SimulatedSort) -> None:
+    other = module.simulate_one("sample_sort", "slow star", "star,lat=10us", P)
+    comparison = module.compared([small, other])
+    assert comparison.machines == ["star", "slow star"]
+    assert comparison.tables["sample sort"]["slow star"] is other.table
+
+
 def test_extrapolation_compares_with_a_run(small: module.SimulatedSort) -> None:
-    rows = {row.name: row for row in module.extrapolate(small, 64)}
-    assert set(rows) == set(small.table.verdicts)
-    again = module.sort_on_simulated_cluster((4, 8, 16, 32, 64), n_local=100)
-    measured = again.study.data
-    makespan = measured[(measured["ranks"] == 64) & (measured["metric"] == "makespan_s")]["value"].iloc[0]
-    assert rows["whole run"].simulated_s == makespan
-    assert rows["local sort"].model_s == pytest.approx(rows["local sort"].simulated_s)
+    row = module.extrapolate(small, 64)
+    again = module.simulate_one("sample_sort", "star", "star", (4, 8, 16, 32, 64))
+    assert row.simulated_s == again.makespans()[64]
+    model = small.table.models["whole run"]
+    assert model is not None
+    assert row.model_s == float(model.predict(64))
 
 
 def test_a_wrong_sort_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsorted(comm: object, n_local: int, seed: int = 0) -> np.ndarray:
+    def unsorted(comm: object, sorter: str, n_local: int, seed: int = 0) -> np.ndarray:
         from labkit.context import phase
         from labkit.datasets import inputs
 
@@ -49,5 +66,5 @@ def test_a_wrong_sort_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
         return inputs.keys("uniform", comm.rank, comm.size, n_local)
 
     monkeypatch.setattr(module, "sort_generated", unsorted)
-    with pytest.raises(CheckError, match="differs from NumPy's at ranks 2, 4, 8, 16, 32"):
-        module.sort_on_simulated_cluster((2, 4, 8, 16, 32), n_local=10)
+    with pytest.raises(CheckError, match="sample sort .* differs from NumPy's at ranks 2, 4, 8, 16, 32"):
+        module.simulate_one("sample_sort", "star", "star", P)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ import pandas as pd
 import pytest
 
 from labkit.cli import main
-from labkit.demo import Demo, RealSort, SimulatedSort, job
-from labkit.demo.simulated import Extrapolation
+from labkit.demo import Demo, job
+from labkit.demo.plan import QUICK, Plan
+from labkit.demo.real import RealSort
+from labkit.demo.simulated import Extrapolation, SimulatedSort
+from labkit.demo.words import closing
 from labkit.errors import MachineError
 from labkit.study import Study
 
-PHASES = {
+P = (16, 32, 64, 128, 256)
+PHASES: dict[str, Callable[[float], float]] = {
     "agree": lambda p: 1e-6 * p,
     "local sort": lambda p: 5e-6,
     "splitters": lambda p: 1e-8 * p * p,
@@ -24,75 +29,104 @@ PHASES = {
 }
 
 
-def simulated(*arguments: Any, **options: Any) -> SimulatedSort:
+def swept(sorter: str = "sample_sort", machine: str = "star", scale: float = 1.0) -> SimulatedSort:
     """A sweep whose times are made up."""
     rows = []
-    for p in (16, 32, 64, 128, 256):
-        fixed = {"program": "sort", "on": "star", "model": "lab", "ranks": p, "repetition": 0, "unit": "s"}
-        times = {name: time(p) for name, time in PHASES.items()}
+    for p in P:
+        fixed = {"program": "sort", "on": machine, "model": "lab", "ranks": p, "repetition": 0, "unit": "s"}
+        times = {name: scale * time(p) for name, time in PHASES.items()}
         for name, value in times.items():
             rows.append(fixed | {"metric": "phase_s", "phase": name, "value": value, "is_valid": True})
         total = sum(times.values())
         rows.append(fixed | {"metric": "makespan_s", "phase": "", "value": total, "is_valid": True})
     study = Study(pd.DataFrame(rows))
-    ranks = dict.fromkeys((16, 32, 64, 128, 256), 1.05)
-    return SimulatedSort(study, study.table({"splitters": "p^2"}, "p^2"), 1000, ranks, ranks)
+    per_ranks = dict.fromkeys(P, 1.05)
+    table = study.table({"splitters": "p^2", "agree": "1", "exchange": "p^3"}, "p^2")
+    return SimulatedSort(
+        sorter, machine, study, table, 1000, per_ranks, dict.fromkeys(P, 7), dict.fromkeys(P, 0.1)
+    )
+
+
+def simulated(*arguments: Any) -> list[SimulatedSort]:
+    return [swept(), swept(machine="torus", scale=3), swept("radix_sort"), swept("radix_sort", "torus")]
 
 
 def real(ranks: int = 2, **changes: Any) -> RealSort:
     facts: dict[str, Any] = {
-        "column": "distance", "ranks": ranks, "keys": 10, "distinct": 3, "missing": 0, "report": "sorted",
-        "is_sorted": True, "equals_numpy": True, "imbalance": 1.0, "sort_s": 1e-3, "is_valid": True,
+        "sorter": "sample_sort", "column": "distance", "ranks": ranks, "keys": 10, "distinct": 3, "missing": 0,
+        "report": "sorted", "is_sorted": True, "equals_numpy": True, "imbalance": 1.0, "sort_s": 1e-3,
+        "is_valid": True,
     }  # fmt: skip
     return RealSort(**(facts | changes))
 
 
 def beyond(*arguments: Any, error: float = 0.5) -> list[Extrapolation]:
     return [
-        Extrapolation("splitters", 1024, 2e-3, 2e-3 * (1 + error), 2e-3),
-        Extrapolation("merge", 1024, 1e-3, 1e-3, float("nan")),
+        Extrapolation("sample_sort", "star", 1024, 2e-3, 2e-3 * (1 + error), 2e-3),
+        Extrapolation("radix_sort", "star", 1024, 1e-3, 1e-3, float("nan")),
     ]
 
 
 def demo(results: list[RealSort], trouble: str = "", error: float = 0.5) -> Demo:
-    return Demo({"host": "here"}, "extract", simulated(), beyond(error=error), results, trouble)
+    return Demo(QUICK, {"host": "here"}, "extract", simulated(), beyond(error=error), results, trouble)
+
+
+def said(outcome: Demo) -> str:
+    return "\n".join(closing(outcome))
 
 
 def test_all_well() -> None:
     outcome = demo([real(1), real(2)])
     assert outcome.exit_code == 0
-    assert "2 sorts of real data on real MPI: all correct by both oracles." in outcome.closing()
-    assert not any("cores" in line for line in outcome.closing())
+    assert "2 sorts of real data on real MPI: all correct by both oracles." in closing(outcome)
+    assert "cores" not in said(outcome)
 
 
 @pytest.mark.parametrize("change", [{"is_sorted": False}, {"equals_numpy": False}])
 def test_a_wrong_sort_is_said_and_fails(change: dict[str, bool]) -> None:
     outcome = demo([real(1), real(2, **change)])
     assert outcome.exit_code == 1
-    assert "1 of them WRONG" in outcome.closing()[0]
+    assert "1 of them WRONG" in closing(outcome)[0]
 
 
 def test_times_of_shared_cores_are_not_passed_off() -> None:
-    assert any("shown, never judged" in line for line in demo([real(is_valid=False)]).closing())
+    assert "shown, never judged" in said(demo([real(is_valid=False)]))
+
+
+def test_the_fastest_sorter_is_named_for_each_machine() -> None:
+    assert "sample sort on the star (1.43 ms); radix sort on the torus (1.43 ms)" in said(demo([real()]))
 
 
 def test_the_slowest_phase_is_named() -> None:
-    assert any("'splitters' with 46%" in line for line in demo([real()]).closing())
+    assert "sample sort in 'splitters' (46%), radix sort in 'splitters' (46%)" in said(demo([real()]))
+
+
+def test_verdicts_are_counted_and_misses_named_in_their_direction() -> None:
+    text = said(demo([real()]))
+    assert "16 expectations judged: 4 exact, " in text
+    faster = next(line for line in text.splitlines() if line.startswith("Faster growth"))
+    slower = next(line for line in text.splitlines() if line.startswith("Slower growth"))
+    assert "sample sort: agree (star, torus); radix sort: agree (star, torus)" in faster
+    assert "exchange (star, torus)" in slower
+    assert "splitters" not in faster + slower
 
 
 @pytest.mark.parametrize(
-    ("error", "words"), [(-0.5, "'splitters' is off by -50%"), (0.01, "predict every phase within 1%")]
+    ("error", "words"), [(-0.5, "sample sort is off by -50%"), (0.01, "predict every makespan within 1%")]
 )
 def test_extrapolation_is_owned_up_to(error: float, words: str) -> None:
-    assert any(words in line for line in demo([real()], error=error).closing())
+    assert words in said(demo([real()], error=error))
 
 
 def test_everything_is_plain_data() -> None:
     record = json.loads(json.dumps(demo([real()]).to_dict()))
     assert record["exit"] == 0
     assert record["mpi"]["sorts"][0]["is_correct"] is True
-    assert record["simulated"]["verdicts"]["splitters"]["match"] == "exact"
-    assert set(record["simulated"]["makespan_s"]) == {"16", "32", "64", "128", "256"}
+    first = record["simulated"][0]
+    assert (first["sorter"], first["machine"]) == ("sample_sort", "star")
+    assert first["verdicts"]["splitters"]["match"] == "exact"
+    assert set(first["makespan_s"]) == {"16", "32", "64", "128", "256"}
+    assert sum(record["matches"].values()) == 16
 
 
 @pytest.fixture
@@ -100,9 +134,20 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: Any, **options: Any) -> list[RealSort]:
         raise MachineError("no MPI here;\n install one")
 
+    def simulate(plan: Plan, done: Callable[[SimulatedSort], None]) -> list[SimulatedSort]:
+        assert len(plan.simulated) >= 5, "a verdict needs five"
+        sweeps = simulated()
+        for p in plan.simulated:
+            for one in sweeps:
+                one.messages[p] = 7
+                one.study = swept().study
+        done(sweeps[0])
+        return sweeps
+
+    monkeypatch.setattr(job, "QUICK", Plan((1,), P, 512, ("distance",), ("sample_sort",)))
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
-    monkeypatch.setattr(job, "sort_on_simulated_cluster", simulated)
-    monkeypatch.setattr(job, "extrapolate", beyond)
+    monkeypatch.setattr(job, "simulate", simulate)
+    monkeypatch.setattr(job, "extrapolate", lambda one, ranks: beyond()[0])
 
 
 @pytest.mark.usefixtures("without_mpi")
@@ -127,7 +172,7 @@ def test_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.Capt
     record = json.loads(captured.out)
     assert record["exit"] == 3
     assert record["mpi"] == {"works": False, "trouble": "no MPI here; install one", "sorts": []}
-    assert "Simulated cluster" in captured.err
+    assert "Simulated machines" in captured.err
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(

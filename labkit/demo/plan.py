@@ -1,0 +1,57 @@
+"""What a demo runs: which sorters, on which machines, of which sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from labkit import registry
+
+__all__ = ["FULL", "KEYS_PER_RANK", "MACHINES", "QUICK", "Plan", "keys_per_rank", "title"]
+
+KEYS_PER_RANK = 1000
+COLUMNS = ("dep_delay", "arr_delay", "distance")
+#: what a reader calls it -> a platform that grows with the ranks
+MACHINES = {"star": "star", "torus": "torus", "fat tree": "fattree"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The extent of a demo.
+
+    Attributes
+    ----------
+    real : tuple of int
+        Numbers of ranks on real MPI.
+    simulated : tuple of int
+        Numbers of ranks that are simulated and fitted: at least five, as a verdict needs.
+    larger : int
+        One more number of ranks, predicted from the fits and then simulated.
+    columns : tuple of str
+        Of the flights.
+    sorters : tuple of str
+        Names of registered sorters.
+    machines : mapping of str to str
+        Name -> platform.
+    """
+
+    real: tuple[int, ...]
+    simulated: tuple[int, ...]
+    larger: int
+    columns: tuple[str, ...]
+    sorters: tuple[str, ...] = field(default_factory=lambda: tuple(registry.names("sorting")))
+    machines: Mapping[str, str] = field(default_factory=lambda: dict(MACHINES))
+
+
+FULL = Plan((1, 2, 4), (16, 32, 64, 128, 256), 512, COLUMNS)
+QUICK = Plan((1, 2), (4, 8, 16, 32, 64), 128, COLUMNS[2:])
+
+
+def keys_per_rank(sorter: str) -> int:
+    """Return how many keys a demo gives each rank: 1000, or what the sorter requires."""
+    return registry.get("sorting", sorter).requirements.keys_per_rank or KEYS_PER_RANK
+
+
+def title(sorter: str) -> str:
+    """Return a sorter's name as words."""
+    return sorter.replace("_", " ")
