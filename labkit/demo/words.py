@@ -18,8 +18,8 @@ def closing(demo: Demo) -> list[str]:
     """Say what was shown and what was not."""
     return [
         *_real(demo),
-        "Simulated times are what a model of a cluster predicts, not measurements of one; they are the same to "
-        "the last bit on every host.",
+        "Simulated times are what a model of a cluster predicts, not measurements of one; they are the same "
+        "to the last bit on every host.",
         *_winners(demo),
         *_costly_phases(demo),
         *_matches(demo),
@@ -85,8 +85,8 @@ def _matches(demo: Demo) -> list[str]:
         lines.append(f"Faster growth than promised, so look here first: {faster}.")
     if slower:
         lines.append(
-            f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range of "
-            "p something else, such as start-ups, still hides the term that wins in the end."
+            f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range "
+            "of p something else, such as start-ups, still hides the term that wins in the end."
         )
     if undecided:
         lines.append(f"Undecided: {undecided}.")
@@ -121,6 +121,6 @@ def _extrapolation(demo: Demo) -> list[str]:
     if abs(error) < 0.1:
         return [f"At {worst.ranks} ranks the best models predict every makespan within {abs(error):.0%}."]
     return [
-        f"At {worst.ranks} ranks the best model of {title(worst.sorter)} is off by {error:+.0%}: a model that "
-        f"fits up to {largest} ranks is not a prediction far beyond."
+        f"At {worst.ranks} ranks the best model of {title(worst.sorter)} is off by {error:+.0%}: a model "
+        f"that fits up to {largest} ranks is not a prediction far beyond."
     ]

@@ -66,5 +66,5 @@ def test_a_wrong_sort_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
         return inputs.keys("uniform", comm.rank, comm.size, n_local)
 
     monkeypatch.setattr(module, "sort_generated", unsorted)
-    with pytest.raises(CheckError, match="sample sort .* differs from NumPy's at ranks 2, 4, 8, 16, 32"):
+    with pytest.raises(CheckError, match=r"sample sort .* differs from NumPy's at ranks 2, 4, 8, 16, 32"):
         module.simulate_one("sample_sort", "star", "star", P)
