@@ -9,6 +9,7 @@ import pandas as pd
 
 from labkit import plot
 from labkit.demo.plan import title
+from labkit.demo.real import RealSort
 from labkit.demo.result import Demo
 from labkit.demo.simulated import SimulatedSort
 from labkit.demo.words import closing, off_by
@@ -97,7 +98,8 @@ def write_page(demo: Demo, path: Path) -> Path:
     ]
     for one in demo.simulated:
         if one.machine == first:
-            items += [f"### {title(one.sorter).capitalize()}", plot.phases(one.study, one.table, columns=3)]
+            phases = plot.phases(one.study, one.table, columns=3, width=280, height=235)
+            items += [f"### {title(one.sorter).capitalize()}", phases]
     items += [
         BEYOND,
         _beyond_table(demo),
@@ -108,30 +110,30 @@ def write_page(demo: Demo, path: Path) -> Path:
 
 
 def _studies(demo: Demo) -> dict[str, dict[str, Any]]:
+    """Return machine -> sorter -> study of the sorters that sort the same number of keys."""
+    usual = max(one.n_local for one in demo.simulated)
     studies: dict[str, dict[str, Any]] = {}
     for one in demo.simulated:
-        studies.setdefault(one.machine, {})[title(one.sorter)] = one.study
+        if one.n_local == usual:
+            studies.setdefault(one.machine, {})[title(one.sorter)] = one.study
     return studies
 
 
 def _real_table(demo: Demo) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "ranks": result.ranks,
-                "sorter": title(result.sorter),
-                "keys": result.column,
-                "number": f"{result.keys:,}",
-                "distinct": f"{result.distinct:,}",
-                "missing": f"{result.missing:,}",
-                "largest / mean block": f"{result.imbalance:.3f}",
-                "time": _unbroken(format_seconds(result.sort_s) + ("" if result.is_valid else " *")),
-                "sound check": "passed" if result.is_sorted else result.report,
-                "numpy.sort": "equal" if result.equals_numpy else "DIFFERENT",
-            }
-            for result in demo.real
-        ]
-    )
+    """Return a row per sorter and number of ranks, with the times of all columns."""
+    groups: dict[tuple[int, str], list[RealSort]] = {}
+    for result in demo.real:
+        groups.setdefault((result.ranks, result.sorter), []).append(result)
+    rows = []
+    for (ranks, sorter), some in groups.items():
+        row = {"ranks": str(ranks), "sorter": _unbroken(title(sorter)), "keys": f"{some[0].keys:,}"}
+        for one in some:
+            row[one.column] = _unbroken(format_seconds(one.sort_s) + ("" if one.is_valid else " *"))
+        row["largest / mean block"] = f"{max(one.imbalance for one in some):.3f}"
+        row["sound check"] = "; ".join(dict.fromkeys("passed" if o.is_sorted else o.report for o in some))
+        row["numpy.sort"] = "equal" if all(one.equals_numpy for one in some) else "DIFFERENT"
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _beyond_table(demo: Demo) -> pd.DataFrame:
@@ -139,7 +141,7 @@ def _beyond_table(demo: Demo) -> pd.DataFrame:
         [
             {
                 "ranks": row.ranks,
-                "sorter": title(row.sorter),
+                "sorter": _unbroken(title(row.sorter)),
                 "machine": row.machine,
                 "simulated": _unbroken(format_seconds(row.simulated_s)),
                 "best model says": _unbroken(off_by(row.model_s, row.simulated_s)),
@@ -170,7 +172,7 @@ def _simulated_table(demo: Demo) -> pd.DataFrame:
 def _at_largest(one: SimulatedSort) -> dict[str, str]:
     p = one.largest
     return {
-        "sorter": title(one.sorter),
+        "sorter": _unbroken(title(one.sorter)),
         "machine": one.machine,
         "ranks": str(p),
         "keys": f"{p * one.n_local:,}",

@@ -11,6 +11,8 @@ __all__ = ["FULL", "KEYS_PER_RANK", "MACHINES", "QUICK", "Plan", "keys_per_rank"
 
 KEYS_PER_RANK = 1000
 COLUMNS = ("dep_delay", "arr_delay", "distance")
+#: in the order in which they are told
+SORTERS = ("sample_sort", "histogram_sort", "exact_splitting_sort", "radix_sort", "mini_sort")
 #: what a reader calls it -> a platform that grows with the ranks
 MACHINES = {"star": "star", "torus": "torus", "fat tree": "fattree"}
 
@@ -39,7 +41,7 @@ class Plan:
     simulated: tuple[int, ...]
     larger: int
     columns: tuple[str, ...]
-    sorters: tuple[str, ...] = field(default_factory=lambda: tuple(registry.names("sorting")))
+    sorters: tuple[str, ...] = SORTERS
     machines: Mapping[str, str] = field(default_factory=lambda: dict(MACHINES))
 
 
