@@ -98,7 +98,7 @@ def write_page(demo: Demo, path: Path) -> Path:
     ]
     for one in demo.simulated:
         if one.machine == first:
-            phases = plot.phases(one.study, one.table, columns=3, width=280, height=235)
+            phases = plot.phases(one.study, one.table)
             items += [f"### {title(one.sorter).capitalize()}", phases]
     items += [
         BEYOND,

@@ -36,7 +36,7 @@ def compare(
     metric: str | None = None,
     phase: str | None = None,
     *,
-    width: int = 205,
+    width: int = 190,
     height: int = 270,
 ) -> Figure:
     """Draw one small figure per machine, a line per program, all with the same axes.

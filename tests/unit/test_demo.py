@@ -54,8 +54,8 @@ def simulated(*arguments: Any) -> list[SimulatedSort]:
 def real(ranks: int = 2, **changes: Any) -> RealSort:
     facts: dict[str, Any] = {
         "sorter": "sample_sort", "column": "distance", "ranks": ranks, "keys": 10, "distinct": 3,
-        "missing": 0, "report": "sorted", "is_sorted": True, "equals_numpy": True, "imbalance": 1.0, "sort_s": 1e-3,
-        "is_valid": True,
+        "missing": 0, "report": "sorted", "is_sorted": True, "equals_numpy": True, "imbalance": 1.0,
+        "sort_s": 1e-3, "is_valid": True,
     }  # fmt: skip
     return RealSort(**(facts | changes))
 
