@@ -54,6 +54,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._rank_range import RankRange
+from labkit.algorithms.sorting._splitting import require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost, Requirements
@@ -230,8 +231,7 @@ def _require_valid(median: str, seed: int, check: str) -> None:
         raise DataError(f'median must be "ternary" or "binary", got {median!r}')
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise DataError(f"seed must be an integer >= 0, got {seed!r}")
-    if check not in ("off", "local", "global"):
-        raise DataError(f'check must be "off", "local" or "global", got {check!r}')
+    require_check(check)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -57,6 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
+from labkit.algorithms.sorting._splitting import require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -231,8 +232,7 @@ def _require_valid(bits: int, exchange: str, check: str) -> None:
         raise DataError(f"bits must be an integer from 1 to {MOST_BITS}, got {bits!r}")
     if exchange not in ("alltoallv", "messages"):
         raise DataError(f'exchange must be "alltoallv" or "messages", got {exchange!r}')
-    if check not in ("off", "local", "global"):
-        raise DataError(f'check must be "off", "local" or "global", got {check!r}')
+    require_check(check)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -23,6 +23,15 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "oversampling": st.sampled_from([0.25, 1.0, 3.0]),
         "seed": st.sampled_from([None, 0, 7]),
     },
+    "histogram_sort": {
+        "tolerance": st.sampled_from([0.0, 0.05, 0.5]),
+        "probes": st.integers(1, 20),
+        "seed": st.integers(0, 5),
+    },
+    "exact_splitting_sort": {
+        "sizes": st.sampled_from([None, "same"]),
+        "median": st.sampled_from(["weighted", "binary", "ternary"]),
+    },
     "radix_sort": {
         "bits": st.integers(1, 16),
         "exchange": st.sampled_from(["alltoallv", "messages"]),
@@ -75,7 +84,7 @@ def sort(comm: Any, sorter: str, blocks: list[np.ndarray], options: dict[str, An
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sorter", SORTERS)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(data=st.data())
 def test_it_sorts_as_numpy_does(sorter: str, dtype: str, data: st.DataObject) -> None:
     needed = registry.get("sorting", sorter).requirements.keys_per_rank
