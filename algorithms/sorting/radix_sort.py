@@ -16,8 +16,8 @@ Cost, for n keys of b bits on p ranks with latency alpha and key time beta; all 
 
 In all O(b/k (n/p + 2^k + log p + p)). The literature's O(b/k (n/p + 2^k + log p)) leaves out the p start-ups
 of the exchange. There are fewer if only ranks with keys for each other exchange messages
-(``exchange="messages"``): the keys of one digit on one rank have consecutive positions, so a rank with n/p
-keys sends to no more than 2^k + 1 others, however large p is.
+(``exchange="messages"``): the keys of one digit on one rank have consecutive positions, in at most two
+blocks, so a rank with n/p keys sends to no more than 2^(k+1) others, however large p is.
 
 Requires: nothing. Any p >= 1; any number of keys per rank, none included; bool, integers, and floats of at
 most 64 bits, the same dtype on all ranks.
