@@ -37,6 +37,11 @@ class CollectiveCalls:
     def __init__(self, hub: Any, coll: dict[str, str]) -> None:
         self.hub = hub
         self.coll = coll
+        #: what communicators carry besides their ranks: by context; by context and rank
+        self.topologies: dict[int, Any] = {}
+        self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
+        #: communicators made by their members alone: by parent, members, tag and number of the call
+        self.private: dict[tuple[Any, ...], Any] = {}
         self._open: dict[tuple[int, int, int], _Call] = {}
         self._of_rank: dict[int, _Call] = {}
 

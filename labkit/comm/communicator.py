@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.comm import names
-from labkit.comm.constants import TAG_UB
+from labkit.comm.attributes import Attributes
 from labkit.comm.handles import MODULE_NAME, Handle
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(Handle, _kernels.CommBase):
+class Comm(Attributes, Handle, _kernels.CommBase):
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes
@@ -40,12 +40,6 @@ class Comm(Handle, _kernels.CommBase):
         original = getattr(sys.modules[__name__], constant)
         return constant if self is original else (type(self), (original,))
 
-    def Get_name(self) -> str:
-        """Name of the communicator."""
-        return f"MPI_{constant_of(self) or 'COMM'}"
-
-    name = property(Get_name, doc="Name of the communicator.")
-
     def Is_inter(self) -> bool:
         """Whether it joins two groups: never, so far."""
         return False
@@ -56,11 +50,6 @@ class Comm(Handle, _kernels.CommBase):
 
     is_inter = property(Is_inter, doc="Whether it joins two groups.")
     is_intra = property(Is_intra, doc="Whether it is one group.")
-    is_topo = property(lambda self: False, doc="Whether it has a topology.")
-
-    def Get_attr(self, keyval: int) -> Any:
-        """Value of a predefined attribute: TAG_UB; None for any other."""
-        return TAG_UB if keyval == 0 else None
 
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """End the whole run."""

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["CONSTANTS", "ERROR_CLASSES", "ERROR_TEXTS"]
+from labkit.comm.handles import MODULE_NAME
+
+__all__ = ["CONSTANTS", "ERROR_CLASSES", "ERROR_TEXTS", "Constant", "attribute_values"]
+
+
+class Constant(int):
+    """A number of the module that pickles by its name, so that on real MPI it is that library's number.
+
+    Without that a function that caught ``MPI.ANY_SOURCE`` in a variable would take this module's -1 to
+    MPICH, where it means PROC_NULL. What the program computes from it is a plain int.
+    """
+
+    __module__ = MODULE_NAME
+    _name: str
+
+    def __new__(cls, value: int, name: str) -> Constant:
+        """Make the constant `name` of the module."""
+        self = super().__new__(cls, value)
+        self._name = name
+        return self
+
+    def __reduce__(self) -> Any:
+        return self._name
+
 
 ANY_SOURCE: Final = -1
 ANY_TAG: Final = -1
@@ -35,6 +58,13 @@ ERROR_TEXTS: dict[int, str] = {
     17: "MPI_ERR_INTERN: internal error",
     18: "MPI_ERR_IN_STATUS: error code in status",
     19: "MPI_ERR_PENDING: pending request",
+    31: "MPI_ERR_INFO_KEY: invalid info key",
+    32: "MPI_ERR_INFO_NOKEY: no such info key",
+    33: "MPI_ERR_INFO_VALUE: invalid info value",
+    34: "MPI_ERR_INFO: invalid info object",
+    36: "MPI_ERR_KEYVAL: invalid attribute key",
+    39: "MPI_ERR_NO_MEM: no memory left",
+    52: "MPI_ERR_UNSUPPORTED_OPERATION: unsupported operation",
 }
 
 #: name -> error class
@@ -44,14 +74,27 @@ ERROR_CLASSES: dict[str, int] = {
     "ERR_LASTCODE": 92,
 }
 
-#: every integer constant of the simulated module
-CONSTANTS: dict[str, int] = {
+_NUMBERS: dict[str, int] = {
     "ANY_SOURCE": ANY_SOURCE,
     "ANY_TAG": ANY_TAG,
     "PROC_NULL": PROC_NULL,
     "ROOT": ROOT,
     "UNDEFINED": UNDEFINED,
-    "TAG_UB": 0,  # the attribute's key; Comm.Get_attr gives its value
+    # keys of attributes; Comm.Get_attr gives their values
+    "TAG_UB": 0,
+    "IO": 2,
+    "WTIME_IS_GLOBAL": 3,
+    "APPNUM": 4,
+    "LASTUSEDCODE": 5,
+    "UNIVERSE_SIZE": 6,
+    "KEYVAL_INVALID": -1,
+    "CART": 1,
+    "GRAPH": 2,
+    "DIST_GRAPH": 3,
+    "COMM_TYPE_SHARED": 0,
+    "COMM_TYPE_HW_UNGUIDED": 12,
+    "COMM_TYPE_HW_GUIDED": 13,
+    "COMM_TYPE_RESOURCE_GUIDED": 14,
     "BSEND_OVERHEAD": 128,
     "IDENT": 0,
     "CONGRUENT": 1,
@@ -68,5 +111,25 @@ CONSTANTS: dict[str, int] = {
     "MAX_ERROR_STRING": 256,
     "MAX_OBJECT_NAME": 64,
     "MAX_LIBRARY_VERSION_STRING": 256,
+    "MAX_INFO_KEY": 36,
+    "MAX_INFO_VAL": 256,
+    "MAX_PORT_NAME": 1024,
+    "MAX_DATAREP_STRING": 128,
     **ERROR_CLASSES,
 }
+
+#: every integer constant of the simulated module; the numbers are Open MPI's
+CONSTANTS: dict[str, int] = {name: Constant(number, name) for name, number in _NUMBERS.items()}
+
+
+def attribute_values(ranks: int) -> dict[int, int]:
+    """Return the predefined attributes of a communicator in a run of so many ranks, by key."""
+    values = {
+        "TAG_UB": TAG_UB,
+        "IO": ANY_SOURCE,  # every rank can read and write files
+        "WTIME_IS_GLOBAL": 1,  # there is one simulated clock
+        "APPNUM": 0,
+        "LASTUSEDCODE": ERROR_CLASSES["ERR_LASTCODE"],
+        "UNIVERSE_SIZE": ranks,
+    }
+    return {_NUMBERS[name]: value for name, value in values.items()}

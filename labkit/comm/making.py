@@ -1,17 +1,20 @@
-"""New communicators from old ones: Dup, Split, Create... and their end."""
+"""New communicators from old ones: Dup, Split, Create, Create_cart... and their end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from labkit.comm.constants import UNDEFINED
+from labkit.comm.constants import CONSTANTS, UNDEFINED
 from labkit.comm.exceptions import Exception as MPIException
-from labkit.comm.native import arrive_shared, leave
+from labkit.comm.grid import Grid
+from labkit.comm.groups import Group
+from labkit.comm.native import arrive_shared, leave, shared_calls
 
 __all__ = ["CommunicatorMaking"]
 
-_IDENT, _CONGRUENT, _SIMILAR, _UNEQUAL = 0, 1, 2, 3
+_ERR_COMM, _ERR_GROUP, _ERR_DIMS, _ERR_ARG = 5, 9, 12, 13
 
 
 class CommunicatorMaking:
@@ -21,16 +24,25 @@ class CommunicatorMaking:
     size: int
     allgather: Callable[[Any], list[Any]]
     Barrier: Callable[[], None]
+    _context: int
     _world_ranks: Callable[[], list[int]]
     _become: Callable[..., None]
 
     def Dup(self, info: Any = None) -> Any:
-        """Return a communicator of the same ranks, with messages of its own."""
-        return self._derive("Dup", 0, self._world_ranks)
+        """Return a communicator of the same ranks and topology, with messages of its own."""
+        return self._duplicate("Dup")
 
     def Clone(self) -> Any:
         """Return a duplicate."""
-        return self._derive("Clone", 0, self._world_ranks)
+        return self._duplicate("Clone")
+
+    def Dup_with_info(self, info: Any) -> Any:
+        """Return a duplicate; hints are not kept."""
+        return self._duplicate("Dup_with_info")
+
+    def _duplicate(self, name: str) -> Any:
+        topology = shared_calls(name).topologies.get(self._context)
+        return self._derive(name, 0, self._world_ranks, type(self), topology)
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """Return a communicator of the ranks with the same color, ordered by key, then by rank.
@@ -38,26 +50,121 @@ class CommunicatorMaking:
         With color UNDEFINED the result is COMM_NULL.
         """
         if color < 0 and color != UNDEFINED:
-            raise MPIException(13, f"color={color} is not allowed: colors are 0 or more, or UNDEFINED")
-        rows = self.allgather((int(color), int(key)))
+            raise MPIException(_ERR_ARG, f"color={color} is not allowed: colors are 0 or more, or UNDEFINED")
+        return self._split("Split", int(color), int(key))
+
+    def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Any:
+        """Return a communicator of the ranks that share a host (COMM_TYPE_SHARED), ordered by key.
+
+        With UNDEFINED, or a hardware type that the simulated machine does not know, it is COMM_NULL.
+        """
+        known = [CONSTANTS[f"COMM_TYPE_{name}"] for name in ("HW_GUIDED", "HW_UNGUIDED", "RESOURCE_GUIDED")]
+        if split_type not in (CONSTANTS["COMM_TYPE_SHARED"], UNDEFINED, *known):
+            raise MPIException(_ERR_ARG, f"split_type={split_type} is not one of MPI's: use COMM_TYPE_SHARED")
+        hub = shared_calls("Split_type").hub
+        is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"]
+        return self._split("Split_type", hub.host(hub.rank) if is_shared else UNDEFINED, int(key))
+
+    def _split(self, name: str, color: int, key: int) -> Any:
+        rows = self.allgather((color, key))
         same = sorted((row[1], rank) for rank, row in enumerate(rows) if row[0] == color)
         world = self._world_ranks()
-        return self._derive("Split", color, lambda: [world[rank] for _, rank in same])
+        # the colors have been exchanged: nobody need wait for the others again
+        return self._derive(name, color, lambda: [world[rank] for _, rank in same], waits=False)
 
-    def _derive(self, name: str, color: int, members: Callable[[], list[int]]) -> Any:
+    def Create(self, group: Group) -> Any:
+        """Return a communicator of a group's ranks; COMM_NULL for the others.
+
+        All ranks call it; those of one group give the same group.
+        """
+        members = self._members_of(group)
+        is_member = self._world_ranks()[self.rank] in members
+        return self._derive("Create", members if is_member else UNDEFINED, lambda: list(members))
+
+    def Create_group(self, group: Group, tag: int = 0) -> Any:
+        """Return a communicator of a group's ranks; only these call it."""
+        members = self._members_of(group)
+        calls = shared_calls("Create_group")
+        me = calls.hub.rank
+        if me not in members:
+            raise MPIException(_ERR_GROUP, f"rank {self.rank} calls Create_group, but is not in the group")
+        numbers = calls.attributes.setdefault((self._context, me), {})
+        number = numbers[members, tag] = numbers.get((members, tag), 0) + 1
+        key = (self._context, members, tag, number)
+        if key not in calls.private:
+            calls.private[key] = _new(calls, list(members), _class("Intracomm"))
+        made = _class("Intracomm")(calls.private[key])
+        made.Barrier()
+        return made
+
+    def _members_of(self, group: Group) -> tuple[int, ...]:
+        if not isinstance(group, Group):
+            raise TypeError(f"group: expected a Group, got {type(group).__name__}")
+        members = group._members()
+        strangers = set(members) - set(self._world_ranks())
+        if strangers:
+            raise MPIException(
+                _ERR_GROUP, f"the group has {len(strangers)} ranks that this communicator lacks"
+            )
+        return members
+
+    # --- grids ------------------------------------------------------------------------------------
+
+    def Create_cart(
+        self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None, reorder: bool = False
+    ) -> Any:
+        """Return a communicator of ranks on a grid, in row-major order; COMM_NULL for ranks left over.
+
+        Parameters
+        ----------
+        dims : sequence of int
+            Ranks in each dimension (see `Compute_dims`).
+        periods : bool or sequence of bool, optional
+            Which dimensions are rings; default: none.
+        reorder : bool
+            Whether ranks may be renumbered; they are not.
+
+        Raises
+        ------
+        MPI.Exception
+            ERR_ARG or ERR_DIMS if there are too few ranks, or a dimension is below 1.
+        """
+        grid = _grid(dims, periods)
+        if grid.size > self.size:
+            raise MPIException(
+                _ERR_ARG,
+                f"a grid {list(grid.dims)} needs {grid.size} ranks, this communicator has {self.size}",
+            )
+        color = 0 if self.rank < grid.size else UNDEFINED
+        facts = {"dims": grid.dims, "periods": grid.periods}
+        members = lambda: self._world_ranks()[: grid.size]  # noqa: E731
+        return self._derive("Create_cart", color, members, _class("Cartcomm"), grid, facts)
+
+    def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
+        """Return the rank that this one would have on a grid; UNDEFINED if it would be left over."""
+        return self.rank if self.rank < _grid(dims, periods).size else UNDEFINED
+
+    # --- how all of them are made -----------------------------------------------------------------
+
+    def _derive(
+        self,
+        name: str,
+        color: Any,
+        members: Callable[[], list[int]],
+        cls: Any = None,
+        topology: Any = None,
+        facts: dict[str, Any] | None = None,
+        waits: bool = True,
+    ) -> Any:
         """Agree on a communicator: all ranks of one color share one, made by the first that comes."""
-        from labkit.comm.communicator import COMM_NULL, Intracomm
-
-        calls, shared = arrive_shared(self, name, {})
-        made: dict[int, Any] = shared.made
-        if color not in made:
-            comm = Intracomm()
-            comm._become("group", calls.hub.new_context(), members())
-            made[color] = comm
+        cls = cls or _class("Intracomm")
+        calls, shared = arrive_shared(self, name, facts or {})
+        if color != UNDEFINED and color not in shared.made:
+            shared.made[color] = _new(calls, members(), cls, topology)
         leave(name)
-        if name != "Split":  # the ranks agree on a context; in Split the colors have done so
+        if waits:  # the ranks agree on a context
             self.Barrier()
-        return Intracomm(COMM_NULL if color == UNDEFINED else made[color])  # type: ignore[call-arg]
+        return cls(_class("COMM_NULL") if color == UNDEFINED else shared.made[color])
 
     def Free(self) -> None:
         """Give a communicator back; the handle becomes COMM_NULL."""
@@ -65,19 +172,54 @@ class CommunicatorMaking:
 
         name = constant_of(self)
         if name is not None:
-            raise MPIException(5, f"{name} cannot be freed")
+            raise MPIException(_ERR_COMM, f"{name} cannot be freed")
         self.Barrier()
         self._become("null", 0)
 
-    free = Free
     Disconnect = Free
 
-    @classmethod
-    def Compare(cls, comm1: Any, comm2: Any) -> int:
-        """Compare two communicators: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
-        if comm1 == comm2:
-            return _IDENT
-        first, second = comm1._world_ranks(), comm2._world_ranks()
-        if first == second:
-            return _CONGRUENT
-        return _SIMILAR if sorted(first) == sorted(second) else _UNEQUAL
+    def free(self) -> None:
+        """Give it back, unless it is one of MPI's own."""
+        from labkit.comm.communicator import constant_of
+
+        if constant_of(self) is None:
+            self.Free()
+
+
+def _class(name: str) -> Any:
+    from labkit.comm import communicator, topologies
+
+    return getattr(topologies if name == "Cartcomm" else communicator, name)
+
+
+def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
+    """Return a communicator with messages of its own."""
+    context = calls.hub.new_context()
+    if topology is not None:
+        calls.topologies[context] = topology
+    comm = _class("Intracomm")()
+    comm._become("group", context, members)
+    return comm
+
+
+def _grid(dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
+    """Read the shape of a grid.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many periods as dimensions.
+    MPI.Exception
+        ERR_DIMS for a dimension below 1.
+    """
+    sizes = tuple(operator.index(dim) for dim in dims)
+    rings = (
+        (bool(periods),) * len(sizes)
+        if periods is None or isinstance(periods, bool)
+        else tuple(bool(ring) for ring in periods)
+    )
+    if len(rings) != len(sizes):
+        raise ValueError(f"expecting {len(sizes)} items, got {len(rings)}")
+    if sizes and min(sizes) < 1:
+        raise MPIException(_ERR_DIMS, f"dims={list(sizes)}: a dimension has at least 1 rank")
+    return Grid(sizes, rings)

@@ -12,15 +12,29 @@ from labkit.comm import buffers, datatypes, exceptions, names, status
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.constants import CONSTANTS
 from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.grid import Compute_dims
+from labkit.comm.groups import GROUP_EMPTY, GROUP_NULL, Group
 from labkit.comm.handles import MODULE_NAME, refuse
 from labkit.comm.operators import OPERATORS, Op
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.special import SPECIAL
+from labkit.comm.topologies import Cartcomm, Topocomm
 
 __all__ = ["simulated_module"]
 
 _CLASSES = (
-    *(Comm, Intracomm, datatypes.Datatype, Op, status.Request, status.Status, status.Message),
+    *(
+        Comm,
+        Intracomm,
+        Topocomm,
+        Cartcomm,
+        Group,
+        datatypes.Datatype,
+        Op,
+        status.Request,
+        status.Status,
+        status.Message,
+    ),
     *(exceptions.Exception, Pickle),
 )
 
@@ -50,13 +64,16 @@ def _build() -> SimulatedModule:
         COMM_WORLD=COMM_WORLD,
         COMM_SELF=COMM_SELF,
         COMM_NULL=COMM_NULL,
+        GROUP_EMPTY=GROUP_EMPTY,
+        GROUP_NULL=GROUP_NULL,
+        Compute_dims=Compute_dims,
         REQUEST_NULL=status.REQUEST_NULL,
         MESSAGE_NULL=status.MESSAGE_NULL,
         MESSAGE_NO_PROC=status.MESSAGE_NO_PROC,
         pickle=pickle,
         __file__=__file__,
     )
-    for function in ENVIRONMENT.values():
+    for function in (*ENVIRONMENT.values(), Compute_dims):
         function.__module__ = MODULE_NAME
     return module
 

@@ -13,7 +13,17 @@ from labkit.comm.exceptions import make_outside
 from labkit.errors import ScheduleError
 from labkit.schedule.native import program
 
-__all__ = ["ANYTHING", "Bound", "Call", "arrive", "arrive_shared", "check_choice", "leave", "perform"]
+__all__ = [
+    "ANYTHING",
+    "Bound",
+    "Call",
+    "arrive",
+    "arrive_shared",
+    "check_choice",
+    "leave",
+    "perform",
+    "shared_calls",
+]
 
 
 class Bound(NamedTuple):
@@ -86,7 +96,14 @@ def _chosen(coll: dict[str, str], call: Call, size: int) -> str:
     return registry.default(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable).name
 
 
-def _calls(name: str) -> Any:
+def shared_calls(name: str) -> Any:
+    """Return what the ranks of the run under way share about communicators and collective calls.
+
+    Raises
+    ------
+    UnsupportedError
+        Outside any run; `name` is the call to blame.
+    """
     from labkit.sim.simulation import running
 
     simulation = running()
@@ -103,19 +120,19 @@ def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
     MismatchError
         If the ranks do not agree.
     """
-    number: int = _calls(name).arrive(comm, name, facts)[0]
+    number: int = shared_calls(name).arrive(comm, name, facts)[0]
     return number
 
 
 def arrive_shared(comm: Any, name: str, facts: dict[str, Any]) -> tuple[Any, Any]:
     """Do as `arrive`, and return the run's calls and what the ranks share about this one."""
-    calls = _calls(name)
+    calls = shared_calls(name)
     return calls, calls.arrive(comm, name, facts)[1]
 
 
 def leave(name: str) -> None:
     """Note that the running rank is through such a collective."""
-    _calls(name).leave()
+    shared_calls(name).leave()
 
 
 def perform(comm: Any, call: Call) -> None:
@@ -126,7 +143,7 @@ def perform(comm: Any, call: Call) -> None:
     MismatchError
         If the ranks do not agree.
     """
-    calls = _calls(call.name)
+    calls = shared_calls(call.name)
     number, shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         size = comm.size

@@ -30,7 +30,7 @@ def test_every_name_is_there_or_refused_with_a_sentence() -> None:
     ("owner", "name"),
     [
         (MPI.COMM_WORLD, "Ibcast"),
-        (MPI.Comm, "Create_group"),
+        (MPI.Comm, "Create_graph"),
         (MPI.INT, "Create_vector"),
         (MPI.Status(), "tomemory"),
     ],

@@ -1,0 +1,90 @@
+"""What a communicator tells of itself: its group, its name, its topology, MPI's own attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from labkit.comm.constants import CONSTANTS, UNDEFINED, attribute_values
+from labkit.comm.exceptions import Exception as MPIException
+from labkit.comm.groups import Group
+
+__all__ = ["Attributes"]
+
+_ERR_KEYVAL = 36
+_IDENT, _CONGRUENT, _SIMILAR, _UNEQUAL = 0, 1, 2, 3
+
+
+class Attributes:
+    """Group, name and attributes of a communicator, as each rank sees them."""
+
+    _context: int
+    _world_ranks: Callable[[], list[int]]
+
+    def _own(self) -> dict[Any, Any]:
+        """Return what this rank has noted on the communicator."""
+        from labkit.sim.simulation import running
+
+        simulation = running()
+        if simulation is None:
+            return {}
+        calls = simulation.calls
+        own: dict[Any, Any] = calls.attributes.setdefault((self._context, calls.hub.rank), {})
+        return own
+
+    def Get_name(self) -> str:
+        """Name of the communicator: MPI's own have one, others until given have an empty one."""
+        from labkit.comm.communicator import constant_of
+
+        constant = constant_of(self)
+        name: str = self._own().get("name", f"MPI_{constant}" if constant else "")
+        return name
+
+    def Set_name(self, name: str) -> None:
+        """Give it a name; every rank names for itself."""
+        self._own()["name"] = str(name)
+
+    name = property(Get_name, Set_name, doc="Name of the communicator.")
+
+    def Get_topology(self) -> int:
+        """Kind of its topology: CART, or UNDEFINED for none."""
+        from labkit.sim.simulation import running
+
+        simulation = running()
+        has_one = simulation is not None and self._context in simulation.calls.topologies
+        return CONSTANTS["CART"] if has_one else UNDEFINED
+
+    topology = property(Get_topology, doc="Kind of its topology: CART, or UNDEFINED for none.")
+    is_topo = property(lambda self: self.Get_topology() != UNDEFINED, doc="Whether it has a topology.")
+
+    def Get_attr(self, keyval: int) -> Any:
+        """Value of a predefined attribute: TAG_UB, IO, WTIME_IS_GLOBAL, UNIVERSE_SIZE, APPNUM, LASTUSEDCODE.
+
+        Raises
+        ------
+        MPI.Exception
+            ERR_KEYVAL for any other key.
+        """
+        from labkit.sim.simulation import running
+
+        simulation = running()
+        values = attribute_values(1 if simulation is None else simulation.ranks)
+        if keyval not in values:
+            raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is not a predefined attribute's key")
+        return values[keyval]
+
+    def Get_group(self) -> Group:
+        """Return the group of its ranks."""
+        return Group._of(tuple(self._world_ranks()))
+
+    group = property(Get_group, doc="The group of its ranks.")
+
+    @classmethod
+    def Compare(cls, comm1: Any, comm2: Any) -> int:
+        """Compare two communicators: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
+        if comm1 == comm2:
+            return _IDENT
+        first, second = comm1._world_ranks(), comm2._world_ranks()
+        if first == second:
+            return _CONGRUENT
+        return _SIMILAR if sorted(first) == sorted(second) else _UNEQUAL
