@@ -9,13 +9,12 @@ from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.calibration import Calibration, Cost, calibration, use_calibration
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
 from labkit.local.digits import MOST_DIGIT_BITS, digit_counts, partition, scatter
-from labkit.local.work import KERNELS, MOST_RUNS, count_up_to, merge, merge_order, predicted_s, sort
+from labkit.local.work import KERNELS, count_up_to, merge, merge_order, most_runs, predicted_s, sort
 
 __all__ = [
     "KERNELS",
     "KEY_KINDS",
     "MOST_DIGIT_BITS",
-    "MOST_RUNS",
     "Calibration",
     "Cost",
     "calibration",
@@ -28,6 +27,7 @@ __all__ = [
     "is_sortable",
     "merge",
     "merge_order",
+    "most_runs",
     "partition",
     "predicted_s",
     "scatter",

@@ -4,9 +4,10 @@ Run it on an idle machine::
 
     python -m labkit.local.calibrate --out datasets/calibrations/NAME.toml
 
-Every kernel is timed on random codes over a grid of sizes; a cell is the lower quartile of its samples, each
-sample long enough for the clock. The coefficients are a non-negative least-squares fit of relative errors,
-and the largest relative error over the grid is written beside them: it says how far to trust the formula.
+Every kernel is timed on random codes over a grid of sizes. A cell is the least of its samples, each long
+enough for the clock and taken in several rounds over the grid, so that other work on the machine, which only
+ever adds time, disturbs little. The coefficients are a non-negative least-squares fit of relative errors, and
+the largest relative error over the grid is written beside them: it says how far to trust the formula.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Cell = tuple[int, int, int, float]
 
 
 def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) -> float:
-    """Return the lower quartile of the time of one call, in seconds."""
+    """Return the least time of one call among the samples, in seconds."""
     job()
     begin = time.perf_counter()
     job()
@@ -46,7 +47,7 @@ def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) 
         for _ in range(calls):
             job()
         times.append((time.perf_counter() - begin) / calls)
-    return float(np.quantile(times, 0.25))
+    return min(times)
 
 
 def fit_cost(cells: list[Cell]) -> Cost:
@@ -72,23 +73,25 @@ def fit_cost(cells: list[Cell]) -> Cost:
     return Cost(call, item, item_log, entry, error)
 
 
-def measure(samples: int = 7, sample_s: float = 2e-3) -> dict[tuple[str, int], Cost]:
+def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[tuple[str, int], Cost]:
     """Measure every kernel for every item size on this machine.
 
     Parameters
     ----------
     samples : int
-        Samples per cell, of which the lower quartile is kept.
+        Samples per cell and round, of which the least is kept.
+    rounds : int
+        How often the cells of a kernel are gone through.
     sample_s : float
         Least length of a sample, in seconds.
     """
     costs = {}
     for kernel in work.KERNELS:
         for itemsize in (2, 4, 8) if kernel == "code" else (1, 2, 4, 8):
-            cells = [
-                (job.items, job.log_of, job.entries, _seconds_per_call(job.call, samples, sample_s))
-                for job in jobs(kernel, itemsize)
-            ]
+            grid = list(jobs(kernel, itemsize))
+            times = [[_seconds_per_call(job.call, samples, sample_s) for job in grid] for _ in range(rounds)]
+            least = map(min, zip(*times, strict=True))
+            cells = [(job.items, job.log_of, job.entries, s) for job, s in zip(grid, least, strict=True)]
             costs[kernel, itemsize] = fit_cost(cells)
     return costs
 
@@ -142,11 +145,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m labkit.local.calibrate", description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
-    parser.add_argument("--samples", type=int, default=7, help="samples per cell (default 7)")
+    parser.add_argument("--samples", type=int, default=3, help="samples per cell and round (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds over the grid (default 3)")
     options = parser.parse_args(arguments)
-    if options.samples < 1:
-        parser.error(f"--samples must be at least 1, got {options.samples}")
-    text = to_toml(Calibration("measured", describe_machine(), 1e9, measure(options.samples)))
+    if options.samples < 1 or options.rounds < 1:
+        parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")
+    text = to_toml(Calibration("measured", describe_machine(), 1e9, measure(options.samples, options.rounds)))
     if options.out is None:
         sys.stdout.write(text)
     else:

@@ -84,8 +84,28 @@ class Calibration:
     costs: dict[tuple[str, int], Cost]
 
     def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
-        """Return what one call of `kernel` costs on the calibrated machine, in seconds."""
-        return self.costs[kernel, itemsize].seconds(items, log_of, entries)
+        """Return what one call of `kernel` costs on the calibrated machine, in seconds.
+
+        Raises
+        ------
+        DataError
+            If this calibration has no such kernel, or none for items of this size.
+        """
+        cost = self.costs.get((kernel, itemsize))
+        if cost is None:
+            raise DataError(self._has_no(kernel, itemsize))
+        return cost.seconds(items, log_of, entries)
+
+    def _has_no(self, kernel: str, itemsize: int) -> str:
+        sizes = sorted(size for name, size in self.costs if name == kernel)
+        if sizes:
+            allowed = f"it has {kernel} for items of {', '.join(map(str, sizes))} bytes"
+        else:
+            allowed = f"its kernels are {', '.join(sorted({name for name, _ in self.costs})) or 'none'}"
+        return (
+            f"calibration {self.name} has no kernel {kernel!r} for items of {itemsize} bytes; {allowed}; "
+            "measure again with: python -m labkit.local.calibrate --out FILE.toml"
+        )
 
     @classmethod
     def read(cls, text: str, name: str) -> Calibration:

@@ -12,6 +12,7 @@ So sorted output is unique to the last bit, and stability is not a question: equ
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,7 @@ def _require_sortable(dtype: np.dtype[Any]) -> None:
         )
 
 
+@lru_cache
 def _float_constants(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Return the sign bit, and the number of NaNs with that bit set, as scalars of the codes' dtype."""
     unsigned = np.dtype(f"u{dtype.itemsize}").type

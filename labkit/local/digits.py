@@ -22,6 +22,11 @@ __all__ = ["MOST_DIGIT_BITS", "digit_counts", "partition", "scatter"]
 #: widest digit, in bits: its counts fill a second-level cache
 MOST_DIGIT_BITS = 16
 
+#: a table of 2**bits digits is worth no pass over it when there are at least so many digits per key ...
+_DIGITS_PER_KEY = 64
+#: ... and at least so many digits: smaller tables cost less than two scatters (benchmarks/local_kernels.py)
+_LARGE_TABLE = 1 << 16
+
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
 
@@ -77,16 +82,69 @@ def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
     ------
     DataError
         As for `digit_counts`, and if the counts are not those of these keys.
+
+    Notes
+    -----
+    Places come from the running sum of the counts. That is a pass over all digits: when they are far more
+    than the keys, they are scattered by each half of the digit instead, and ``scatter_few`` is charged.
     """
     _require_digit(keys, shift, bits)
-    charge("scatter", keys.itemsize, len(keys), 1 << bits, 1 << bits)
-    out = np.empty(len(keys), keys.dtype)
     counts = np.ascontiguousarray(counts, np.int64)
-    if len(counts) != 1 << bits or not _kernels.scatter_by_digit(
-        np.ascontiguousarray(keys), shift, bits, counts, out
-    ):
+    keys = np.ascontiguousarray(keys)
+    out: Keys | None
+    if is_few(len(keys), bits):
+        charge("scatter_few", keys.itemsize, len(keys))
+        out = _scattered_in_halves(keys, counts, shift, bits)
+    else:
+        charge("scatter", keys.itemsize, len(keys), 1 << bits, 1 << bits)
+        out = _scattered_by_table(keys, counts, shift, bits)
+    if out is None:
         raise DataError("the counts are not those of these keys; pass what digit_counts gave for them")
     return out
+
+
+def is_few(n: int, bits: int) -> bool:
+    """Whether n keys are so few that `scatter` orders them by halves of a digit of `bits` bits."""
+    return 1 << bits >= max(_LARGE_TABLE, _DIGITS_PER_KEY * n)
+
+
+def _scattered_by_table(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys | None:
+    """Return the keys in the order of their digits; None if the counts are not theirs."""
+    out = np.empty(len(keys), keys.dtype)
+    fits = len(counts) == 1 << bits and _kernels.scatter_by_digit(keys, shift, bits, counts, out)
+    return out if fits else None
+
+
+def _scattered_in_halves(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys | None:
+    """Do what `_scattered_by_table` does, by a scatter for each half of the digit: small tables."""
+    half = bits // 2
+    out = keys
+    for low, width in ((shift, half), (shift + half, bits - half)):
+        if low < 8 * keys.itemsize:  # above the key's top a digit's bits are 0
+            small = np.empty(1 << width, np.int64)
+            _kernels.count_digits(out, low, width, small)
+            source, out = out, np.empty(len(keys), keys.dtype)
+            _kernels.scatter_by_digit(source, low, width, small, out)
+    return out if _are_counts_of(out, counts, shift, bits) else None
+
+
+def _are_counts_of(ordered: Keys, counts: Counts, shift: int, bits: int) -> bool:
+    """Whether these are the counts of the digits of keys in their order: so many of each, and no others."""
+    unsigned = np.dtype(f"u{ordered.itemsize}").type
+    words = ordered.view(unsigned)
+    if ordered.dtype.kind == "i":
+        words = words ^ unsigned(1 << (8 * ordered.itemsize - 1))
+    mask = unsigned(min((1 << bits) - 1, np.iinfo(unsigned).max))
+    digits = (words >> unsigned(shift)) & mask
+    last = np.append(np.flatnonzero(digits[1:] != digits[:-1]), np.arange(len(ordered))[-1:])
+    sizes = last.copy()
+    sizes[1:] -= last[:-1]
+    sizes[:1] += 1
+    return (
+        len(counts) == 1 << bits
+        and np.count_nonzero(counts) == len(sizes)
+        and bool((counts[digits[last]] == sizes).all())
+    )
 
 
 def partition(keys: Keys, shift: int, bits: int) -> tuple[Keys, Counts]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from labkit.local.codes import to_codes
 __all__ = ["Job", "jobs"]
 
 SIZES = (16, 64, 256, 1000, 4096, 16384, 65536, 262144)
-RUNS = (2, 3, 4, 8, 16)
+RUNS = (2, 3, 4, 8, 16, 32)
 MANY_RUNS = (64, 256, 1024)
 LIMITS = (4, 16, 64, 256, 1024)
 DIGIT_BITS = (1, 4, 8, 12, 16)
@@ -58,6 +59,12 @@ class _Source:
         shift = np.uint64(64 - 8 * self.itemsize)
         return (self._bits.random_raw(n) >> shift).astype(f"u{self.itemsize}")
 
+    def only_codes(self, n: int) -> tuple[Codes]:
+        return (self.codes(n),)
+
+    def floats(self, n: int) -> tuple[Codes]:
+        return (self.codes(n).view(f"f{self.itemsize}"),)
+
     def runs(self, n: int, k: int) -> tuple[Codes, Codes]:
         parts = [np.sort(part) for part in np.array_split(self.codes(n), k)]
         return np.concatenate(parts), np.array([len(part) for part in parts])
@@ -76,30 +83,30 @@ def _cycled(
 
 def _code(source: _Source) -> Iterator[Job]:
     for n in SIZES:
-        yield Job(n, 1, 0, _cycled(to_codes, n, lambda n=n: (source.codes(n).view(f"f{source.itemsize}"),)))
+        yield Job(n, 1, 0, _cycled(to_codes, n, partial(source.floats, n)))
 
 
 def _sort(source: _Source) -> Iterator[Job]:
     for n in SIZES:
-        yield Job(n, n, 0, _cycled(work.sort, n, lambda n=n: (source.codes(n),)))
+        yield Job(n, n, 0, _cycled(work.sort, n, partial(source.only_codes, n)))
 
 
 def _merge(source: _Source) -> Iterator[Job]:
     for n, k in itertools.product(SIZES, RUNS):
-        if k <= min(n // 4, work.MOST_RUNS[source.itemsize]):
-            yield Job(n, k, 0, _cycled(work.merge, n, lambda n=n, k=k: source.runs(n, k)))
+        if k <= min(n // 4, work.most_runs(source.itemsize, n)):
+            yield Job(n, k, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
 
 
 def _merge_many(source: _Source) -> Iterator[Job]:
-    for n, k in itertools.product(SIZES, MANY_RUNS):
-        if k <= n // 4:
-            yield Job(n, n, 0, _cycled(work.merge, n, lambda n=n, k=k: source.runs(n, k)))
+    for n, k in itertools.product(SIZES, (16, *MANY_RUNS)):
+        if work.most_runs(source.itemsize, n) < k <= n // 4:
+            yield Job(n, n, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
 
 
 def _merge_order(source: _Source) -> Iterator[Job]:
     for n, k in itertools.product(SIZES, RUNS + MANY_RUNS):
         if k <= n // 4:
-            yield Job(n, k, 0, _cycled(work.merge_order, n, lambda n=n, k=k: source.runs(n, k)))
+            yield Job(n, k, 0, _cycled(work.merge_order, n, partial(source.runs, n, k)))
 
 
 def _count_up_to(source: _Source) -> Iterator[Job]:
@@ -107,7 +114,7 @@ def _count_up_to(source: _Source) -> Iterator[Job]:
         return np.sort(source.codes(n)), np.sort(source.codes(m)), np.arange(m) % 2 == 0
 
     for n, m in itertools.product(SIZES[2:-1], LIMITS):
-        yield Job(m, n, 0, _cycled(work.count_up_to, n, lambda n=n, m=m: make(n, m)))
+        yield Job(m, n, 0, _cycled(work.count_up_to, n, partial(make, n, m)))
 
 
 def _digit_counts(source: _Source) -> Iterator[Job]:
@@ -117,12 +124,25 @@ def _digit_counts(source: _Source) -> Iterator[Job]:
 
 
 def _scatter(source: _Source) -> Iterator[Job]:
-    def make(n: int, bits: int) -> tuple[Any, ...]:
+    for n, bits in _digit_sizes(source):
+        if not digits.is_few(n, bits):
+            yield Job(n, 1 << bits, 1 << bits, _scatter_call(source, n, bits))
+
+
+def _scatter_few(source: _Source) -> Iterator[Job]:
+    bits = digits.MOST_DIGIT_BITS
+    for n in SIZES:
+        if digits.is_few(n, bits):
+            yield Job(n, 1, 0, _scatter_call(source, n, bits))
+
+
+def _scatter_call(source: _Source, n: int, bits: int) -> Callable[[], object]:
+    def make() -> tuple[Any, ...]:
         keys = source.codes(n)
         return keys, digits.digit_counts(keys, 0, bits), 0, bits
 
-    for n, bits in _digit_sizes(source):
-        yield Job(n, 1 << bits, 1 << bits, _cycled(digits.scatter, n, lambda n=n, bits=bits: make(n, bits)))
+    # Many tables of counts would be measured as misses of the cache, which a rank's one table is not.
+    return _cycled(digits.scatter, max(n, 1 << bits), make)
 
 
 def _digit_sizes(source: _Source) -> Iterator[tuple[int, int]]:
@@ -147,6 +167,7 @@ GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {
     "count_up_to": _count_up_to,
     "digit_counts": _digit_counts,
     "scatter": _scatter,
+    "scatter_few": _scatter_few,
     "classify": _splits(buckets.classify),
     "histogram": _splits(buckets.histogram),
     "distribute": _splits(buckets.distribute),

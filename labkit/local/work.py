@@ -17,10 +17,10 @@ from labkit.local.calibration import calibration, charge
 
 __all__ = [
     "KERNELS",
-    "MOST_RUNS",
     "count_up_to",
     "merge",
     "merge_order",
+    "most_runs",
     "predicted_s",
     "require_integers",
     "sort",
@@ -30,23 +30,43 @@ __all__ = [
 KERNELS = {
     "code": "n float keys turned into codes or back",
     "sort": "n keys, log2 n",
-    "merge": "n keys, log2 of the runs, up to MOST_RUNS",
+    "merge": "n keys, log2 of the runs, up to most_runs",
     "merge_many": "n keys in more runs, log2 n",
     "merge_order": "n keys, log2 of the runs",
     "count_up_to": "m limits, log2 of the keys",
     "digit_counts": "n keys, log2 of the 2**bits digits, an entry per digit",
     "scatter": "n keys, log2 of the 2**bits digits, an entry per digit",
+    "scatter_few": "n keys, far fewer than the 2**16 digits",
     "classify": "n keys, log2 of the m + 1 buckets, an entry per splitter",
     "histogram": "n keys, log2 of the m + 1 buckets, an entry per splitter",
     "distribute": "n keys, log2 of the m + 1 buckets, an entry per splitter",
 }
 
-#: bytes of a key -> the most runs that a tree of merges takes: with more, NumPy's SIMD sort of all keys takes
-#: less time (benchmarks/local_kernels.py)
-MOST_RUNS = {1: 4, 2: 4, 4: 4, 8: 16}
+#: bytes of a key -> (from so many keys on, the most runs that a tree of merges takes): with more runs NumPy's
+#: SIMD sort of all keys takes less time. The crossovers are measured by benchmarks/local_kernels.py: the
+#: tree's time grows with n log k, the sort's with n log n, so the longer the input the more runs pay.
+_MOST_RUNS = {1: ((0, 4),), 2: ((0, 4),), 4: ((0, 4),), 8: ((0, 8), (4096, 16), (16384, 32))}
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
+
+
+def most_runs(itemsize: int, n: int) -> int:
+    """Return the most runs that `merge` merges by a tree; it sorts anew what comes in more.
+
+    Parameters
+    ----------
+    itemsize : int
+        Size of a key in bytes: 1, 2, 4 or 8.
+    n : int
+        The number of keys.
+
+    Examples
+    --------
+    >>> most_runs(8, 1000), most_runs(8, 100_000)
+    (8, 32)
+    """
+    return max(runs for keys, runs in _MOST_RUNS[itemsize] if n >= keys)
 
 
 def predicted_s(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
@@ -101,7 +121,7 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
 
     Notes
     -----
-    Up to `MOST_RUNS` runs are merged by a tree of two-way merges: about n log2(k) steps. More runs are
+    Up to `most_runs` runs are merged by a tree of two-way merges: about n log2(k) steps. More runs are
     sorted anew, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
     charged as the kernel ``merge_many``.
     """
@@ -109,9 +129,10 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
     if keys.dtype.kind in "iu" and keys.dtype.isnative:
         keys = np.ascontiguousarray(keys)
         out = np.empty(len(keys), keys.dtype)
-        runs = _kernels.merge_runs(keys, lengths, out, MOST_RUNS[keys.itemsize])
+        most = most_runs(keys.itemsize, len(keys))
+        runs = _kernels.merge_runs(keys, lengths, out, most)
         _require_runs(runs, keys, lengths)
-        if runs <= MOST_RUNS[keys.itemsize]:
+        if runs <= most:
             charge("merge", keys.itemsize, len(keys), max(runs, 1))
             return out
     else:  # floats have NaNs, which no comparison of two keys puts in order

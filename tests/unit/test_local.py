@@ -111,6 +111,38 @@ def test_every_kernel_charges_what_it_did(ledger: Ledger) -> None:
     assert ledger.flops == [speed * local.predicted_s(kernel, 8, *numbers) for kernel, *numbers in expected]
 
 
+def test_few_keys_of_a_wide_digit_are_charged_as_few(ledger: Ledger) -> None:
+    for n in (1024, 1025):
+        keys = np.arange(n, dtype=np.uint64)
+        local.scatter(keys, local.digit_counts(keys, 0, 16), 0, 16)
+    few = local.predicted_s("scatter_few", 8, 1024)
+    many = local.predicted_s("scatter", 8, 1025, 1 << 16, 1 << 16)
+    speed = local.calibration().reference_flops_per_s
+    assert ledger.flops[1::2] == [few * speed, many * speed]
+    assert few < many
+
+
+def test_merging_a_thousand_keys_has_no_jump_where_it_sorts_anew(ledger: Ledger) -> None:
+    keys = np.arange(1000, dtype=np.uint64)
+    for runs in (8, 16, 32, 64, 128, 256):
+        local.merge(keys, np.bincount(np.arange(1000) % runs))
+    tree, *anew = ledger.flops
+    assert len(set(anew)) == 1
+    assert tree < anew[0] < 2 * tree
+
+
+@pytest.mark.parametrize(
+    ("kernel", "itemsize", "message"),
+    [
+        ("quicksort", 8, "no kernel 'quicksort' for items of 8 bytes; its kernels are classify, code, "),
+        ("code", 1, "no kernel 'code' for items of 1 bytes; it has code for items of 2, 4, 8 bytes"),
+    ],
+)
+def test_an_unknown_kernel_is_refused(kernel: str, itemsize: int, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        local.predicted_s(kernel, itemsize, 10)
+
+
 def test_nothing_is_charged_outside_a_run() -> None:
     assert context.current() is None
     assert local.sort(np.array([2, 1])).tolist() == [1, 2]

@@ -199,3 +199,22 @@ def test_counts_of_other_keys_are_refused(counts: list[int], n: int) -> None:
         return
     with pytest.raises(DataError, match="not those of these keys"):
         local.scatter(keys, np.array(counts), 0, 2)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("n", [0, 1, 2, 100, 1024])
+def test_few_keys_are_scattered_as_many_are(dtype: str, n: int) -> None:
+    bits = 8 * np.dtype(dtype).itemsize
+    keys = np.random.default_rng(n).integers(0, 1 << min(bits, 62), n).astype(f"u{bits // 8}").view(dtype)
+    keys[n // 2 :] = keys[: n - n // 2].copy()
+    for shift in (0, 3, bits - 1):
+        turned = keys.astype(object) + (1 << (bits - 1) if dtype[0] == "i" else 0)
+        digit = np.array([(int(key) >> shift) % (1 << 16) for key in turned], np.int64)
+        counts = local.digit_counts(keys, shift, 16)
+        np.testing.assert_array_equal(
+            local.scatter(keys, counts, shift, 16), keys[np.argsort(digit, kind="stable")]
+        )
+        for wrong in (counts + (np.arange(1 << 16) == 7), np.roll(counts, 1), counts[:-1]):
+            if not np.array_equal(wrong, counts):
+                with pytest.raises(DataError, match="counts are not those"):
+                    local.scatter(keys, wrong, shift, 16)
