@@ -1,8 +1,8 @@
 """mpi4py's communicators with calls that an interrupt can end: what a program gets on a cluster of engines.
 
 They are mpi4py's classes, so that buffers, datatypes, operators and ``isinstance`` are as ever; only what
-blocks is made of nonblocking calls and tests. What has no nonblocking twin (making communicators) comes after
-a nonblocking barrier: once all ranks have arrived, the call itself does not wait for anybody.
+blocks is made of nonblocking calls and tests. What has no good nonblocking twin (making communicators) comes
+after a nonblocking barrier: once all ranks have arrived, the call itself does not wait for anybody.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COLLECTIVE = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "
                "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter_block",
                "Reduce_scatter"]  # fmt: skip
 _PREFIX = ["Scan", "Exscan"]
-_NEIGHBOR = ["Neighbor_" + name for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")]
+_NEIGHBOR = ["allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"]
 _STARTED = ["Isend", "Issend", "Irsend", "Ibsend", "Irecv", "Isendrecv", "Isendrecv_replace"]
 _STARTED_OBJECTS = ["isend", "issend", "ibsend", "irecv"]
 _MAKERS = ["Dup", "Dup_with_info", "Clone", "Create", "Split", "Split_type"]
@@ -195,7 +195,7 @@ def _calls(owner: Any) -> dict[str, Any]:
     """Build the calls that replace those which mpi4py's class `owner` itself defines."""
     own = vars(owner)
     calls: dict[str, Any] = {}
-    twins = _P2P | {name: "I" + name[0].lower() + name[1:] for name in _COLLECTIVE + _PREFIX + _NEIGHBOR}
+    twins = _P2P | {name: "I" + name[0].lower() + name[1:] for name in _COLLECTIVE + _PREFIX}
     for name, twin in twins.items():
         if name in own and twin in own:
             calls[name] = _blocking(owner, name, twin)
@@ -207,6 +207,12 @@ def _calls(owner: Any) -> dict[str, Any]:
     for name in _STARTED + _STARTED_OBJECTS:
         if name in own:
             calls[name] = _started(owner, name, Request)
+    # Open MPI's nonblocking neighbour exchanges swap the two messages of a pair that is a neighbour twice.
+    for name in [prefix + kind for prefix in ("Neighbor_", "neighbor_") for kind in _NEIGHBOR]:
+        if name in own:
+            calls[name] = _after_barrier(owner, name)
+        if f"I{name.lower()}" in own:
+            calls[f"I{name.lower()}"] = _started(owner, f"I{name.lower()}", Request)
     for name in [*_MAKERS, *_INTRA_MAKERS, "Sub", "Merge"]:
         if name in own:
             calls[name] = _after_barrier(owner, name)

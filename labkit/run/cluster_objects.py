@@ -21,7 +21,7 @@ __all__ = ["ObjectCollectives"]
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
 
-_Comm, _Topo = MPI.Comm, MPI.Topocomm
+_Comm = MPI.Comm
 
 
 class ObjectCollectives:
@@ -29,7 +29,6 @@ class ObjectCollectives:
 
     rank: int
     size: int
-    degrees: tuple[int, int]
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -108,22 +107,6 @@ class ObjectCollectives:
         before = None if things is None else [None, *itertools.accumulate(things[:-1], op)]
         return self.scatter(before)
 
-    # -- neighbours ---------------------------------------------------------------------------------------
-
-    def neighbor_allgather(self, sendobj: Any) -> list[Any]:
-        """Return the objects of the neighbours this rank hears from."""
-        return self.neighbor_alltoall([sendobj] * self.degrees[1])
-
-    def neighbor_alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        """Send an object to each neighbour, and return what the neighbours have sent."""
-        come, go = self.degrees
-        send = _Parts.of(_checked(sendobj, go))
-        receive = _Parts(np.zeros(come, dtype=np.int64), fill=False)
-        finish(_Topo.Ineighbor_alltoall(self, send.sizes, receive.sizes))
-        receive.fill()
-        finish(_Topo.Ineighbor_alltoallv(self, send.spec(), receive.spec()))
-        return receive.objects()
-
 
 class _Parts:
     """Pickles one behind the other in one buffer."""
@@ -154,10 +137,10 @@ class _Parts:
         return [self.data, (self.sizes.tolist(), self.begins.tolist()), MPI.BYTE]
 
     def objects(self) -> list[Any]:
-        """Unpickle; a part of no bytes (no neighbour) is None."""
+        """Unpickle."""
         view = memoryview(self.data)
         pairs = zip(self.begins.tolist(), self.sizes.tolist(), strict=True)
-        return [_loads(view[begin : begin + size]) if size else None for begin, size in pairs]
+        return [_loads(view[begin : begin + size]) for begin, size in pairs]
 
 
 def _dumps(thing: Any) -> bytes:
