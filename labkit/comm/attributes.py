@@ -79,12 +79,11 @@ class Attributes:
 
     group = property(Get_group, doc="The group of its ranks.")
 
-    @classmethod
-    def Compare(cls, comm1: Any, comm2: Any) -> int:
-        """Compare two communicators: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
-        if comm1 == comm2:
+    def Compare(self, comm: Any) -> int:
+        """Compare with another: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
+        if self == comm:
             return _IDENT
-        first, second = comm1._world_ranks(), comm2._world_ranks()
+        first, second = self._world_ranks(), comm._world_ranks()
         if first == second:
             return _CONGRUENT
         return _SIMILAR if sorted(first) == sorted(second) else _UNEQUAL

@@ -72,6 +72,8 @@ class BufferCollectives:
             sent = own_block(received, self.rank)
         else:
             sent = parse_simple(sendbuf, False)
+        if received is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+            received.counts[self.rank] = min(int(received.counts[self.rank]), sent.count)
         call = Call("gatherv", "Gatherv", root, {"root": root}, sent.bytes)
         call.buffers = (single(sent), _NONE if received is None else table(received))
         perform(self, call)
@@ -97,6 +99,8 @@ class BufferCollectives:
             received = own_block(sent, self.rank)
         else:
             received = parse_simple(recvbuf, True)
+            if sent is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+                received.count = min(received.count, int(sent.counts[self.rank]))
         call = Call("scatterv", "Scatterv", root, {"root": root}, received.bytes)
         call.buffers = (_NONE if sent is None else table(sent), single(received))
         perform(self, call)

@@ -191,6 +191,24 @@ def vector_forms(comm):
 
 
 @case
+def more_room_than_needed(comm):
+    p, me = comm.size, comm.rank
+    mine, everything = np.arange(2.0) + 10 * me, np.arange(2.0 * p)
+    for root in range(p):
+        send = [everything, [2] * p] if me == root else None
+        yield (
+            f"Scatterv {root}",
+            lambda send=send, root=root: (b := np.full(3, -1.0), comm.Scatterv(send, b, root))[0],
+        )
+        out = np.full(3 * p, -1.0)
+        receive = [out, [3] * p] if me == root else None
+        yield (
+            f"Gatherv {root}",
+            lambda receive=receive, root=root, out=out: (comm.Gatherv(mine, receive, root), out),
+        )
+
+
+@case
 def object_collectives(comm):
     p, me = comm.size, comm.rank
     yield (

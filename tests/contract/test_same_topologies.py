@@ -247,6 +247,7 @@ def communicators_from_groups(comm):
     yield "bad type", lambda: comm.Split_type(99)
     yield "bad color", lambda: comm.Split(-3)
     yield "compare", lambda: [MPI.Comm.Compare(comm, c) for c in (comm, comm.Dup(), comm.Split(0, -me))]
+    yield "compare method", lambda: comm.Compare(comm.Dup())
     yield "self", lambda: MPI.Comm.Compare(comm, MPI.COMM_SELF) == MPI.UNEQUAL or p == 1
     yield "free the world", lambda: (comm.free(), comm == MPI.COMM_WORLD)
     yield "free", lambda: (c := comm.Dup(), c.Free(), c == MPI.COMM_NULL, bool(c))[1:]

@@ -100,3 +100,14 @@ def test_the_error_of_mpi() -> None:
     assert str(error) == "MPI_ERR_TRUNCATE: message truncated"
     assert isinstance(error, RuntimeError)
     assert pickle.loads(pickle.dumps(error)) == MPI.ERR_TRUNCATE
+
+
+@pytest.mark.parametrize(
+    "name", ["ANY_SOURCE", "ANY_TAG", "PROC_NULL", "UNDEFINED", "TAG_UB", "ERR_TRUNCATE"]
+)
+def test_numbers_travel_by_name(name: str) -> None:
+    """Another MPI library has other numbers: what a closure caught must become the one of that name."""
+    constant = getattr(MPI, name)
+    assert pickle.loads(pickle.dumps(constant)) is constant
+    assert name.encode() in cloudpickle.dumps(lambda: constant)
+    assert type(constant + 0) is int
