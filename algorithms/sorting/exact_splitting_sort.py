@@ -124,7 +124,7 @@ def exact_splitting_sort(
     with phase("splitters"):
         search = Search(mine, given.total, targets=np.cumsum(wanted)[:-1])
         while len(search.open):
-            pivots = MEDIANS[median](comm, mine, search.begins, search.ends, search.rounds)
+            pivots = MEDIANS[median](comm, mine, *search.windows(), search.rounds)
             search.narrow(*search.count(comm, pivots))
         cuts = search.deal(comm)
 
@@ -201,6 +201,8 @@ class Search:
         This rank's windows: places in its sorted keys.
     first, last : ndarray of int64, shape (m,)
         The windows of all ranks together: places in the sorted sequence, first < target <= last.
+    window_of : ndarray of int64, shape (m,)
+        The number of the splitter's window among the different ones.
     lower, equal : ndarray of int64, shape (p - 1,)
         This rank's keys below the splitters found, and equal to them.
     needed : ndarray of int64, shape (p - 1,)
@@ -215,12 +217,22 @@ class Search:
         self.targets = targets[self.open]
         self.begins, self.ends = np.zeros_like(self.open), np.full_like(self.open, len(mine))
         self.first, self.last = np.zeros_like(self.open), np.full_like(self.open, n)
+        self.window_of = np.zeros_like(self.open)
         self.history = [(len(self.open), n if len(self.open) else 0)]
 
     @property
     def rounds(self) -> int:
         """Rounds done."""
         return len(self.history) - 1
+
+    def windows(self) -> tuple[Counts, Counts]:
+        """Return this rank's windows, each once: splitters that were never told apart share one, and its pivot.
+
+        In the first round all do, in the next there are two windows, then four, and so on.
+        """
+        is_own = np.diff(self.first, prepend=-1) > 0
+        self.window_of = np.cumsum(is_own) - 1
+        return self.begins[is_own], self.ends[is_own]
 
     def count(self, comm: Any, pivots: Keys) -> tuple[Counts, Counts]:
         """Count the keys below each pivot and those up to it; return this rank's counts and all ranks'."""
@@ -236,7 +248,7 @@ class Search:
 
     def narrow(self, counts: Counts, totals: Counts) -> None:
         """Drop the candidates on the wrong side of each pivot, and the pivot's equals with them."""
-        (below, up_to), (all_below, all_up_to) = counts, totals
+        below, up_to, all_below, all_up_to = np.vstack([counts, totals])[:, self.window_of]
         is_left, is_right = self.targets <= all_below, self.targets > all_up_to
         is_found = ~(is_left | is_right)
         if is_found.any():
