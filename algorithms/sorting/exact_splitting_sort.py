@@ -226,7 +226,7 @@ class Search:
         return len(self.history) - 1
 
     def windows(self) -> tuple[Counts, Counts]:
-        """Return this rank's windows, each once: splitters that were never told apart share one, and its pivot.
+        """Return this rank's windows, each once: splitters never told apart share one, and its pivot.
 
         In the first round all do, in the next there are two windows, then four, and so on.
         """
