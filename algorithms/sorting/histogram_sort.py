@@ -280,12 +280,16 @@ def nearest(positions: Counts, n: int, p: int) -> tuple[Counts, Counts]:
 def _require_valid(tolerance: float, rounds: int | None, probes: int, seed: int) -> None:
     if not 0 <= tolerance < float("inf"):
         raise DataError(f"tolerance must be a finite number >= 0, got {tolerance!r}")
-    if rounds is not None and rounds < 1:
+    if rounds is not None and not _is_integer(rounds, 1):
         raise DataError(f"rounds must be None or an integer >= 1, got {rounds!r}")
-    if probes < 1:
+    if not _is_integer(probes, 1):
         raise DataError(f"probes must be an integer >= 1, got {probes!r}")
-    if seed < 0:
+    if not _is_integer(seed, 0):
         raise DataError(f"seed must be an integer >= 0, got {seed!r}")
+
+
+def _is_integer(value: object, least: int) -> bool:
+    return isinstance(value, int | np.integer) and value >= least
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

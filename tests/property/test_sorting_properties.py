@@ -25,6 +25,7 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "histogram_sort": {
         "tolerance": st.sampled_from([0.0, 0.05, 0.5]),
+        "rounds": st.sampled_from([None, 1, 2]),
         "probes": st.integers(1, 20),
         "seed": st.integers(0, 5),
     },
