@@ -5,5 +5,6 @@ from labkit.plot.figure import Figure
 from labkit.plot.page import page, render_page
 from labkit.plot.phase_figure import phases, shares
 from labkit.plot.scaling_figure import scaling
+from labkit.plot.topology_figure import topology
 
-__all__ = ["Figure", "compare", "page", "phases", "render_page", "scaling", "shares"]
+__all__ = ["Figure", "compare", "page", "phases", "render_page", "scaling", "shares", "topology"]

@@ -1,0 +1,208 @@
+"""A picture of a simulated machine: hosts, switches, cables, and the way of one message."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.plotting import figure
+
+from labkit.errors import PlatformError
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, FONT, style_axes
+from labkit.plot.topology_layout import Layout, lay_out, smaller
+from labkit.sim.platform import Platform, platform
+
+__all__ = ["topology"]
+
+_LABELLED = 64
+#: a cable's name: host or switch, direction, host or switch
+_CABLE = re.compile(r"(\d+|host \d+|switch [\d.]+) (?:->|-) (\d+|host \d+|switch [\d.]+)")
+
+
+def topology(
+    machine: str | os.PathLike[str] | Platform,
+    *,
+    ranks: int | None = None,
+    route: tuple[int, int] | None = None,
+    width: int = 760,
+    height: int = 520,
+) -> Figure:
+    """Draw a machine.
+
+    Parameters
+    ----------
+    machine : Platform or what `labkit.platform` reads
+        A star, a torus (a ring, a grid, a box; larger ones as slices) or a fat tree.
+    ranks : int, optional
+        The size of a machine that grows; default 16.
+    route : (int, int), optional
+        Two hosts: the way of a message from the first to the second is drawn thick.
+    width, height : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+        Above 600 hosts or 3000 cables a smaller sibling is drawn, and the reading says so.
+
+    Raises
+    ------
+    PlatformError
+        Not a machine; a route between hosts that are not there, or on a machine too large to be drawn.
+
+    Examples
+    --------
+    >>> topology("torus:4x4", route=(0, 10)).reading
+    'torus of 4x4 hosts. Stubs continue at the opposite end. From host 0 to host 10: 4 links, 4us.'
+    """
+    whole = platform(machine)
+    whole = whole.sized(ranks or (16 if whole.hosts is None else 1))
+    drawn = Platform(smaller(whole.description))
+    built = whole.build(1)
+    layout = lay_out(drawn.description)
+    reading = f"{built!r}. {layout.said}"
+    is_whole = drawn.description == whole.description
+    if not is_whole:
+        reading = f"{built!r}; drawn is a smaller sibling, {drawn.description.size}. {layout.said}"
+    hops: list[tuple[str, str]] = []
+    if route is not None:
+        if not is_whole:
+            raise PlatformError(
+                f"{whole.name} is too large to draw a route; draw a smaller one, such as {drawn.spec}"
+            )
+        hops, text = _way(whole, built, route)
+        reading += f" {text}"
+    fig = _draw(layout, hops, width, height)
+    kinds = f"{len(layout.hosts)} hosts, {len(layout.switches)} switches" if layout.switches else ""
+    alt = f"Picture of a machine: {reading} {kinds or f'{len(layout.hosts)} hosts'} are drawn."
+    return Figure(fig, reading, alt)
+
+
+def _way(machine: Platform, built: Any, route: tuple[int, int]) -> tuple[list[tuple[str, str]], str]:
+    """The hops of a route, by the names of the drawing, and what they cost."""
+    from labkit.sim import units
+
+    src, dst = route
+    hosts = built.host_count
+    if not all(isinstance(host, int) and 0 <= host < hosts for host in route):
+        raise PlatformError(f"{machine.name} has hosts 0 to {hosts - 1}; got a route from {src!r} to {dst!r}")
+    names, latency = built.route(src, dst)
+    hops: list[tuple[str, str]] = []
+    here = f"host {src}"
+    for name in names:
+        if found := _CABLE.match(name):
+            ends = [end if " " in end else f"host {end}" for end in found.groups()]
+            there = ends[1] if ends[0] == here else ends[0]
+        elif name.startswith(("up ", "link ")) and here != "switch":
+            there = "switch"
+        elif name.startswith(("down ", "link ")):
+            there = f"host {name.split()[1]}"
+        else:
+            continue
+        hops.append((here, there))
+        here = there
+    what = f"From host {src} to host {dst}: {len(names)} link{'s' if len(names) > 1 else ''}"
+    return hops, f"{what}, {units.format_time(float(f'{latency:.6g}'))}."
+
+
+def _draw(layout: Layout, hops: list[tuple[str, str]], width: int, height: int) -> Any:
+    fig = figure(width=width, height=height, tools="pan,wheel_zoom,reset,save", match_aspect=False)
+    lines = [line for several in layout.cables.values() for line in several]
+    _multi(fig, lines, color="#9a9a9a", width=0.6 if len(lines) > 800 else 1.0, alpha=0.75)
+    _multi(fig, [line for hop in hops for line in layout.lines(*hop)], color=COLORS[1], width=4.0, alpha=0.95)
+    busy = {name for hop in hops for name in hop}
+    ends = {hops[0][0], hops[-1][1]} if hops else set()
+    total = len(layout.hosts)
+    size = 16 if total <= 16 else 11 if total <= 64 else 7 if total <= 200 else 5
+    if len(layout.switches) > 1:  # the hosts of a tree stand in one row
+        size = max(2, min(size, int(0.45 * width / total)))
+    _nodes(fig, layout.switches, busy, ends, "square", COLORS[4], size + 2)
+    _nodes(fig, layout.hosts, busy, ends, "circle", COLORS[0], size)
+    _write(fig, layout, ends, 11 if total <= 32 else 9)
+    fig.axis.visible = False
+    fig.grid.visible = False
+    _frame(fig, layout, width, height)
+    style_axes([fig])
+    fig.outline_line_color = None
+    return fig
+
+
+def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float) -> None:
+    if lines:
+        fig.multi_line(
+            xs=[[x for x, _ in line] for line in lines],
+            ys=[[y for _, y in line] for line in lines],
+            line_color=color, line_width=width, line_alpha=alpha, line_cap="round",
+        )  # fmt: skip
+
+
+def _nodes(
+    fig: Any, nodes: dict[str, tuple[float, float]], busy: set[str], ends: set[str],
+    marker: str, color: str, size: int,
+) -> None:  # fmt: skip
+    if not nodes:
+        return
+    source = ColumnDataSource({
+        "x": [x for x, _ in nodes.values()],
+        "y": [y for _, y in nodes.values()],
+        "name": list(nodes),
+        "line": [COLORS[1] if name in busy else "white" for name in nodes],
+        "wide": [3.0 if name in ends else 2.0 if name in busy else 1.0 for name in nodes],
+        "size": [size + 5 if name in ends else size for name in nodes],
+    })  # fmt: skip
+    drawn = fig.scatter(
+        x="x", y="y", size="size", marker=marker, source=source, fill_color=color, line_color="line",
+        line_width="wide",
+    )  # fmt: skip
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name")]))
+
+
+def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
+    """Label hosts (the ends of a route only, where it is crowded), and the notes."""
+    is_tree = len(layout.switches) > 1
+    crowded = len(layout.hosts) > (_LABELLED // 2 if is_tree else _LABELLED)
+    chosen = {n: p for n, p in layout.hosts.items() if not crowded or n in ends}
+    radii = [x * x + y * y for x, y in layout.hosts.values()]
+    is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2
+    fig.text(
+        x=[x * 1.1 if is_round else x for x, _ in chosen.values()],
+        y=[y * 1.1 if is_round else y for _, y in chosen.values()],
+        text=[name.split()[1] for name in chosen],
+        text_font=value(FONT), text_font_size=f"{points}px", text_color="#222222",
+        text_align="center" if is_round or is_tree else "left",
+        text_baseline="middle" if is_round else "top",
+        x_offset=0 if is_round or is_tree else 6, y_offset=0 if is_round else 12 if is_tree else 5,
+    )  # fmt: skip
+    if layout.notes:
+        fig.text(
+            x=[x for x, _, _ in layout.notes], y=[y for _, y, _ in layout.notes],
+            text=[text for _, _, text in layout.notes],
+            text_font=value(FONT), text_font_size="12px", text_color="#444444",
+            text_align="right" if is_tree else "left", text_baseline="middle",
+            x_offset=-12 if is_tree else 0,
+        )  # fmt: skip
+
+
+def _frame(fig: Any, layout: Layout, width: int, height: int) -> None:
+    """Room around the drawing; trees may be stretched, all others keep their proportions."""
+    points = [*layout.hosts.values(), *layout.switches.values()]
+    points += [point for several in layout.cables.values() for line in several for point in line]
+    left, right = min(x for x, _ in points), max(x for x, _ in points)
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    spare = 0.08 * max(right - left, high - low, 1.0)
+    if layout.notes and layout.switches:
+        longest = max(len(text) for _, _, text in layout.notes)
+        left -= (right - left) * (longest * 6.6 + 20) / max(width - longest * 6.6 - 60, 100)
+    elif layout.notes:
+        low -= 0.8
+    left, right, low, high = left - spare, right + spare, low - spare, high + spare
+    if not (layout.notes and layout.switches):
+        scale = max((right - left) / width, (high - low) / height)
+        x, y = (left + right) / 2, (low + high) / 2
+        left, right = x - scale * width / 2, x + scale * width / 2
+        low, high = y - scale * height / 2, y + scale * height / 2
+    fig.x_range, fig.y_range = Range1d(left, right), Range1d(low, high)
