@@ -47,15 +47,19 @@ void for_each_range(const Section& section, std::int64_t blocks, F&& f) {
   const std::int64_t length = section.length < 0 ? blocks : section.length;
   const bool is_contiguous = section.run <= 0;
   const std::int64_t stride = is_contiguous ? length : std::max<std::int64_t>(section.stride, 1);
+  const std::int64_t step = modulo(stride, blocks);
+  std::int64_t begin = modulo(section.first, blocks);
   for (std::int64_t start = 0; start < length; start += stride) {
     std::int64_t run = is_contiguous ? length : std::min(section.run, length - start);
-    std::int64_t block = modulo(section.first + start, blocks);
+    std::int64_t block = begin;
     while (run > 0) {
       const std::int64_t here = std::min(run, blocks - block);
       f(block, here);
       run -= here;
       block = 0;
     }
+    begin += step;  // the modulo without its division: Bruck's alltoall has as many runs as ranks
+    if (begin >= blocks) begin -= blocks;
   }
 }
 
@@ -159,6 +163,10 @@ void Collective::pieces_of(std::int32_t rank, const Section& section, std::vecto
       }
       return;
     }
+    if (layout == Layout::uniform) {
+      add(block * v.like->count, length * v.like->count);
+      return;
+    }
     const std::int64_t begin = offset_of(layout, *v.like, block, v.blocks);
     add(begin, offset_of(layout, *v.like, block + length, v.blocks) - begin);
   });
@@ -180,8 +188,17 @@ void for_each_stretch(const Pieces& from, const Pieces& to, F&& f) {
   }
 }
 
+/// A key or two at a time, where blocks are scattered: a call of memmove costs more than the copy.
 void move_bytes(const std::byte* source, std::byte* target, std::size_t bytes) {
-  if (source != target) std::memmove(target, source, bytes);
+  if (bytes == 8 || bytes == 16) {
+    std::uint64_t words[2];
+    std::memcpy(words, source, 8);
+    std::memcpy(words + 1, source + bytes - 8, 8);  // both read before either is written
+    std::memcpy(target, words, 8);
+    std::memcpy(target + bytes - 8, words + 1, 8);
+  } else if (source != target) {
+    std::memmove(target, source, bytes);
+  }
 }
 
 }  // namespace
@@ -261,7 +278,7 @@ void Collective::snapshot(Request& send) {
   std::byte* to = is_small ? transfer->small : transfer->owned;  // the section is not needed any more
   transfer->data = to;
   for (const Piece& piece : from_) {
-    std::memcpy(to, piece.data, piece.bytes);
+    move_bytes(piece.data, to, piece.bytes);
     to += piece.bytes;
   }
 }
