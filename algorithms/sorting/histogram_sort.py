@@ -289,7 +289,7 @@ def _require_valid(tolerance: float, rounds: int | None, probes: int, seed: int)
 
 
 def _is_integer(value: object, least: int) -> bool:
-    return isinstance(value, int | np.integer) and value >= least
+    return isinstance(value, int | np.integer) and bool(value >= least)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
