@@ -27,7 +27,7 @@ def test_processes_are_found_by_token_by_session_and_by_descent():
         "import subprocess, sys\n"
         f"a = subprocess.Popen([sys.executable, '-c', {SLEEPER!r}])\n"
         f"b = subprocess.Popen([sys.executable, '-c', {SLEEPER!r}], start_new_session=True)\n"
-        "a.wait()\n"
+        f"{SLEEPER}\n"  # not a.wait(): it could end by itself between its child's death and its own
     )
     by_token = subprocess.Popen(
         [sys.executable, "-c", SLEEPER], env={**clean, JOB_VARIABLE: token}, start_new_session=True
