@@ -212,16 +212,26 @@ Hub::Outcome Hub::run(PyObject* main) {
   return is_stopped_ ? Outcome::stopped : Outcome::finished;
 }
 
+// A rank may let an error through while it unwinds: the time limit knocks again where nothing catches it.
+// The other ranks must not start with that error set, and would lose it.
 bool Hub::unwind() {
   Activation activation(this);
-  bool is_good = true;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   for (Rank rank = 0; rank < engine_.rank_count(); ++rank) {
     RankState& state = at(rank);
     if (state.state != State::suspended) continue;
-    is_good = start_or_resume(rank) && is_good;
+    if (!start_or_resume(rank)) {
+      if (type == nullptr) {
+        PyErr_Fetch(&type, &value, &trace);
+      } else {
+        PyErr_Clear();
+      }
+    }
     if (state.state == State::suspended) state.state = State::abandoned;
   }
-  return is_good;
+  if (type == nullptr) return true;
+  PyErr_Restore(type, value, trace);
+  return false;
 }
 
 void Hub::drop(RequestId id, Payload* payload) {

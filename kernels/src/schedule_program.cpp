@@ -39,8 +39,11 @@ std::shared_ptr<const Step> StepCursor::next() {
   if (program_->is_complete_) {
     return position_ < program_->steps_.size() ? program_->steps_[position_++] : nullptr;
   }
+  if (has_failed_) throw ScheduleFault(program_->name() + ": the generator of its steps has failed");
+  has_failed_ = true;  // unless it comes back: a generator that raised says "no more" when asked again
   if (!source_) source_ = program_->open_();
   std::shared_ptr<const Step> step = source_->next();
+  has_failed_ = false;
   ++position_;
   keep(step);
   return step;

@@ -193,6 +193,36 @@ TEST_CASE("a program's steps are generated once if they are few") {
   }
 }
 
+TEST_CASE("a generator that fails does not leave half a program to the runs after it") {
+  // Like a Python generator: once it has raised, it says that there are no more steps.
+  class Failing final : public StepSource {
+   public:
+    explicit Failing(bool fails) : fails_(fails) {}
+    std::shared_ptr<const Step> next() override {
+      ++calls_;
+      if (fails_ && calls_ == 2) throw std::runtime_error("interrupted");
+      return calls_ <= (fails_ ? 1 : 3) ? std::make_shared<Step>() : nullptr;
+    }
+
+   private:
+    bool fails_;
+    int calls_ = 0;
+  };
+  bool fails = true;
+  auto open = [&fails]() -> std::unique_ptr<StepSource> { return std::make_unique<Failing>(fails); };
+  const auto program =
+      std::make_shared<Program>("test", 2, Layout::uniform, std::vector<BufferSpec>{}, open, std::size_t{1000});
+  StepCursor interrupted(program);
+  CHECK(interrupted.next() != nullptr);
+  CHECK_THROWS_AS((void)interrupted.next(), std::runtime_error);
+  CHECK_THROWS_AS((void)interrupted.next(), ScheduleFault);
+  fails = false;
+  StepCursor whole(program);
+  int steps = 0;
+  while (whole.next()) ++steps;
+  CHECK(steps == 3);
+}
+
 TEST_CASE("ranks of a sub-communicator, entering late, end when their messages say so") {
   const std::vector<Step> steps{{{column(OpKind::send, {0}, 1, section(0, 0, 1)), column(OpKind::recv, {1}, 0, section(0, 0, 1))}}};
   auto program = program_of(2, Layout::uniform, {{"data", 0, false, {1}}}, steps);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -13,7 +14,7 @@ from labkit.comm.environment import AbortError
 from labkit.comm.exceptions import RunEnded
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.sim import deadlock
-from labkit.sim.limit import TimeLimit
+from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.output import RankOutput
 from labkit.sim.where import lines_of, place_of, trimmed_traceback
 
@@ -139,7 +140,8 @@ class Simulation:
             self._failure = DeadlockError(report)
             self.hub.set_ending(lambda: DeadlockError(report))
         if outcome != "finished":
-            self.hub.unwind()
+            with contextlib.suppress(TimeUp):  # its limit is noted; it knocks until the run is over
+                self.hub.unwind()
 
     def _rank_main(self, rank: int) -> None:
         assert self._main is not None

@@ -139,6 +139,7 @@ class StepCursor {
   std::size_t position_ = 0;
   std::size_t kept_entries_ = 0;
   bool is_keeping_ = true;
+  bool has_failed_ = false;
 };
 
 }  // namespace labkit
