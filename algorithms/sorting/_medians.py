@@ -13,8 +13,10 @@ ternary
 binary
     A tree that passes on the two middle keys of the (up to) four that meet (Axtmann and Sanders).
 
-The trees count ranks, not keys. Ranks with an empty window abstain. Where an even number has two middles,
-a coin decides; the coin alternates from window to window, level to level and round to round.
+The trees count ranks, not keys, and are lopsided where p is no power of their arity: of two groups that meet
+at the root, the smaller one counts as much as the larger. Ranks with an empty window abstain. Where an even
+number has two middles, a coin decides; it alternates from window to window, level to level and round to
+round.
 """
 
 from __future__ import annotations
