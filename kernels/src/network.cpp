@@ -6,12 +6,12 @@
 namespace labkit {
 
 Network::Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
-                 EventKinds kinds)
+                 EventKinds kinds, SharingOptions options)
     : platform_(std::move(platform)),
       model_(model),
       queue_(queue),
       kinds_(kinds),
-      sharing_(platform_->links()) {}
+      sharing_(platform_->links(), options) {}
 
 /// Fills loads_ for a message from src to dst; returns the smallest bandwidth of the route.
 double Network::collect_loads(HostId src, HostId dst) {
@@ -71,12 +71,82 @@ void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::ui
 }
 
 void Network::activate(FlowId id) {
-  flows_[id].updated_s = queue_.now();
-  sharing_.activate(id);
+  Flow& flow = flows_[id];
+  flow.updated_s = queue_.now();
+  sharing_.activate(id, sharing_.is_incremental() ? flow.remaining_bytes / flow.factor : 0.0);
 }
 
 void Network::settle() {
+  if (sharing_.is_incremental()) {
+    if (!sharing_.wants_filling()) {
+      sharing_.repair(queue_.now());
+      queue_next_end();
+      return;
+    }
+    take_back();
+    return;
+  }
   for (const FlowId flow : sharing_.solve()) reschedule(flow);
+  if (sharing_.wants_incremental()) hand_over();
+}
+
+/// The sharing times the flows from now on: it gets what each has left.
+void Network::hand_over() {
+  const Time now = queue_.now();
+  sharing_.begin_incremental();
+  for (FlowId id = 0; id < sharing_.flow_slots(); ++id) {
+    if (!sharing_.is_active(id)) continue;
+    Flow& flow = flows_[id];
+    const double moved = flow.rate * (now - flow.updated_s);
+    flow.remaining_bytes = std::max(0.0, flow.remaining_bytes - moved);
+    flow.updated_s = now;
+    ++flow.stamp;
+    sharing_.adopt(id, flow.remaining_bytes / flow.factor, now);
+  }
+  sharing_.finish_incremental(now);
+  sharing_.repair(now);
+  queue_next_end();
+}
+
+/// The flows are timed here again, by their rates.
+void Network::take_back() {
+  const Time now = queue_.now();
+  for (FlowId id = 0; id < sharing_.flow_slots(); ++id) {
+    if (!sharing_.is_active(id)) continue;
+    Flow& flow = flows_[id];
+    if (!sharing_.is_waiting(id)) flow.remaining_bytes = sharing_.work_left(id, now) * flow.factor;
+    flow.updated_s = now;
+    flow.rate = 0.0;
+    flow.end_s = flow.queued_s = kNever;
+  }
+  sharing_.leave_incremental();
+  sharing_.solve_all();
+  for (FlowId id = 0; id < sharing_.flow_slots(); ++id) {
+    if (sharing_.is_active(id)) reschedule(id);
+  }
+  ++next_end_stamp_;
+  next_end_s_ = kNever;
+}
+
+/// One event stands for the first end of all. One that comes too early stays, as in reschedule.
+void Network::queue_next_end() {
+  const Time at = sharing_.next_end();
+  if (at >= next_end_s_) return;
+  next_end_s_ = at;
+  queue_.push(at, {kinds_.flow_end, kNone, ++next_end_stamp_});
+}
+
+bool Network::on_next_end(const Event& event, std::uint32_t& cookie) {
+  if (event.stamp != next_end_stamp_) return false;
+  next_end_s_ = kNever;
+  const bool is_due = sharing_.next_end() <= queue_.now();
+  if (is_due) {
+    const FlowId id = sharing_.first_to_end();
+    cookie = flows_[id].cookie;
+    sharing_.remove(id, queue_.now());
+  }
+  queue_next_end();
+  return is_due;
 }
 
 /// The rate has changed. An event that now comes too early stays and is pushed again when it
@@ -97,6 +167,7 @@ void Network::reschedule(FlowId id) {
 }
 
 bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
+  if (event.id == kNone) return on_next_end(event, cookie);
   Flow& flow = flows_[event.id];
   if (event.stamp != flow.stamp) return false;
   if (flow.end_s > queue_.now()) {

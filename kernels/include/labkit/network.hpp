@@ -20,7 +20,7 @@ class Network {
     std::uint32_t flow_end;
   };
   Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
-          EventKinds kinds);
+          EventKinds kinds, SharingOptions options = {});
 
   /// A message starts now; the cookie comes back when its last byte has arrived.
   void start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
@@ -48,6 +48,10 @@ class Network {
   double collect_loads(HostId src, HostId dst);
   void activate(FlowId flow);
   void reschedule(FlowId flow);
+  void hand_over();
+  void take_back();
+  void queue_next_end();
+  bool on_next_end(const Event& event, std::uint32_t& cookie);
 
   std::shared_ptr<const Platform> platform_;
   const Model& model_;
@@ -55,6 +59,8 @@ class Network {
   EventKinds kinds_;
   Sharing sharing_;
   std::vector<Flow> flows_;  // by FlowId
+  Time next_end_s_ = kNever;  // while the sharing times the flows: when its event comes
+  std::uint32_t next_end_stamp_ = 0;
   Route route_;
   Route reverse_;
   std::vector<LinkLoad> loads_;

@@ -5,154 +5,126 @@
 //     fat pipe:      max_f a_fl x_f <= C_l
 //     x_f <= b_f
 // The solution is the one where every flow runs at its bound, or crosses a saturated link on which
-// no other flow has a higher weighted rate w x. It is found by progressive filling: raise one
-// common level w_f x_f, stop the flows of the first link that fills, and so on.
+// no other flow has a higher weighted rate w x.
 //
-// A saturated fat pipe stops ALL its flows at its level, so one with a larger weight may stay below
-// the capacity (SimGrid 3.32 does the same, checked by running it). A fat pipe that none of its
-// flows can fill alone (a b < C for all) is idle: it limits nobody and connects nobody.
-//
-// A change touches only what is connected to it through links in common: solve() fills again the
-// connected components of the links touched since the last solve, and says whose rate changed.
+// Two solvers keep it. Filling (filling.hpp) solves touched components as a whole: synchronised
+// loads, where many flows change at once, are cheapest so, and whoever calls it times the flows by
+// their rates. Incremental (incremental.hpp) repairs what a single change touches, and times the
+// flows itself: for giant components of flows that all end at different times. This class chooses:
+// it counts how much filling does for how few changes, and goes over when that has cost more than
+// going over does; a batch that changes a large part of the active flows brings it back, and so does
+// a fat pipe that couples flows. All counts are deterministic.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "labkit/filling.hpp"
+#include "labkit/flow_table.hpp"
+#include "labkit/incremental.hpp"
 #include "labkit/platform.hpp"
-#include "labkit/small_list.hpp"
 #include "labkit/types.hpp"
 
 namespace labkit {
 
-using FlowId = std::uint32_t;
+enum class Solver : std::uint8_t {
+  automatic,    ///< whichever is cheaper
+  filling,      ///< filling only (the oracle)
+  incremental,  ///< repairs wherever they are possible (for tests)
+};
 
-/// A flow's use of a link: it takes coefficient * rate of the capacity.
-struct LinkLoad {
-  LinkId link;
-  double coefficient;
+struct SharingOptions {
+  /// Relative error of the capacities that is allowed on links with many flows; 0: none.
+  double tolerance = 0.0;
+  Solver solver = Solver::automatic;
 };
 
 class Sharing {
  public:
-  explicit Sharing(const std::vector<Link>& links);
+  explicit Sharing(const std::vector<Link>& links, SharingOptions options = {});
 
   /// A new flow, not active yet. Loads name distinct links; weight > 0; bound > 0, maybe infinite.
-  FlowId create(std::span<const LinkLoad> loads, double weight, double bound);
-  /// From now on it takes bandwidth (from the next solve).
-  void activate(FlowId flow);
+  FlowId create(std::span<const LinkLoad> loads, double weight, double bound) {
+    return table_.create(loads, weight, bound);
+  }
+  /// From now on it takes bandwidth (from the next solve). The work (rate * seconds until its end)
+  /// is needed only while is_incremental().
+  void activate(FlowId flow, double work = kNever);
   /// Ends an active or inactive flow; its number will be used again.
-  void remove(FlowId flow);
+  void remove(FlowId flow, Time now = 0.0);
+  [[nodiscard]] bool is_settled() const { return changes_ == 0 && filling_.is_settled(); }
 
-  [[nodiscard]] bool is_settled() const { return dirty_links_.empty() && dirty_flows_.empty(); }
+  // --- filling: whoever calls keeps the time ----------------------------------------------------
   /// Makes the rates right again. The flows whose rate differs from before, in a fixed order;
   /// valid until the next call.
   const std::vector<FlowId>& solve();
   /// The same, from scratch, over everything active (the oracle of the tests).
   const std::vector<FlowId>& solve_all();
+  /// Filling has cost more than going over to repairs would (right after a solve only).
+  [[nodiscard]] bool wants_incremental() const { return wants_incremental_; }
 
-  [[nodiscard]] double rate(FlowId flow) const { return flows_[flow].rate; }
-  [[nodiscard]] double weight(FlowId flow) const { return 1.0 / flows_[flow].inverse_weight; }
-  [[nodiscard]] double bound(FlowId flow) const { return flows_[flow].bound; }
-  [[nodiscard]] std::size_t active_count() const { return active_; }
-  [[nodiscard]] std::vector<LinkLoad> loads(FlowId flow) const;
-  /// Work done so far, for tests and benchmarks: flows filled again.
-  [[nodiscard]] std::uint64_t flows_filled() const { return filled_; }
+  // --- repairs: the flows are timed here ---------------------------------------------------------
+  [[nodiscard]] bool is_incremental() const { return is_incremental_; }
+  /// Goes over: begin, adopt every active flow with the work it has left, end with finish.
+  void begin_incremental();
+  void adopt(FlowId flow, double work, Time now) { incremental_->adopt(flow, work, now); }
+  void finish_incremental(Time now) { incremental_->finish(now); }
+  /// These changes are not for repairs: leave_incremental (having asked for every flow's
+  /// work_left), then solve_all.
+  [[nodiscard]] bool wants_filling() const;
+  void leave_incremental() { is_incremental_ = false; }
+  [[nodiscard]] double work_left(FlowId flow, Time now) const { return incremental_->work_left(flow, now); }
+  /// Makes the rates right again; then next_end is right, too.
+  void repair(Time now);
+  /// When the first flow ends if nothing else happens, and which one.
+  [[nodiscard]] Time next_end() const { return incremental_->next_end(); }
+  [[nodiscard]] FlowId first_to_end() const { return incremental_->first(); }
+
+  // --- reports ----------------------------------------------------------------------------------
+  [[nodiscard]] double rate(FlowId flow) const {
+    return is_incremental_ ? incremental_->rate(flow) : table_.flow(flow).rate;
+  }
+  [[nodiscard]] double weight(FlowId flow) const { return 1.0 / table_.flow(flow).inverse_weight; }
+  [[nodiscard]] double bound(FlowId flow) const { return table_.flow(flow).bound; }
+  /// Has come since the last repair: its work has not been touched.
+  [[nodiscard]] bool is_waiting(FlowId flow) const { return is_incremental_ && table_.flow(flow).is_dirty; }
+  [[nodiscard]] bool is_active(FlowId flow) const { return table_.flow(flow).is_active; }
+  [[nodiscard]] std::size_t active_count() const { return table_.active_count(); }
+  [[nodiscard]] std::size_t flow_slots() const { return table_.size(); }
+  [[nodiscard]] std::vector<LinkLoad> loads(FlowId flow) const { return table_.loads(flow); }
+  [[nodiscard]] const FlowTable& table() const { return table_; }
+  [[nodiscard]] const SharingOptions& options() const { return options_; }
+  /// Work done so far, for tests and benchmarks.
+  [[nodiscard]] std::uint64_t flows_filled() const { return filling_.flows_filled(); }
+  [[nodiscard]] std::uint64_t repairs() const { return incremental_ ? incremental_->repairs() : 0; }
+  [[nodiscard]] std::uint64_t flows_visited() const { return incremental_ ? incremental_->visits() : 0; }
+  [[nodiscard]] std::uint64_t rebuilds() const { return rebuilds_; }
+  /// Repairs in one solve before everything is filled instead; for tests.
+  void set_repair_limit(std::uint64_t limit) { repair_limit_ = limit; }
 
  private:
-  struct Use {
-    std::uint32_t link;
-    std::uint32_t place;  // in the link's list, while active
-    double coefficient;
-  };
-  struct Flow {
-    double inverse_weight;
-    double bound;
-    double rate;
-    std::uint32_t first_use;
-    std::uint16_t uses;
-    bool is_active;
-    bool is_dirty;
-    std::uint32_t seen;  // epoch of the last component search that met it
-    std::uint32_t next_free;
-  };
-  struct Member {
+  struct Start {
     FlowId flow;
-    std::uint32_t use;
+    double work;
   };
-  struct LinkState {
-    double capacity = 0.0;
-    SmallList<Member> members;   // active flows
-    double remaining = 0.0;
-    double usage = 0.0;          // sum (fat pipe: maximum) of a / w over the flows not fixed yet
-    double counted_usage = 0.0;  // usage when it was last summed up afresh
-    std::uint32_t unfixed = 0;
-    std::uint32_t fillers = 0;   // fat pipe: flows that could fill it alone
-    std::uint32_t seen = 0;
-    bool is_dirty = false;
-    bool is_fatpipe = false;
-  };
-  // Levels closer than this are one level. It matters only where a fat pipe fills together with
-  // something else: then the pipe counts first, so that rounding cannot decide who it stops.
-  static constexpr double kBelowTie = 1.0 - 1e-12;
-  struct HeapEntry {
-    double level;
-    std::uint32_t link;
-  };
+  void weigh(std::uint64_t filled);
+  void rebuild(Time now);
 
-  void mark(std::uint32_t link) {
-    if (links_[link].is_dirty) return;
-    links_[link].is_dirty = true;
-    dirty_links_.push_back(link);
-  }
-  void mark_flow(FlowId id) {
-    if (flows_[id].is_dirty) return;
-    flows_[id].is_dirty = true;
-    dirty_flows_.push_back(id);
-  }
-  [[nodiscard]] static bool is_idle(const LinkState& link) {
-    return link.is_fatpipe && link.fillers == 0;
-  }
-  [[nodiscard]] bool can_fill(const Flow& flow, const Use& use) const {
-    return use.coefficient * flow.bound >= links_[use.link].capacity * kBelowTie;
-  }
-  std::uint32_t take_uses(std::size_t count);
-  void give_uses(std::uint32_t first, std::size_t count);
-  void begin_solve();
-  void solve_around(FlowId seed);
-  void visit(FlowId flow);
-  void visit_links(const Flow& flow);
-  void fill();
-  void fill_alone(FlowId flow);
-  void fill_by_scanning();
-  void fill_by_heap();
-  void prepare(std::uint32_t link);
-  void recount(LinkState& link);
-  double level_of(LinkState& link);
-  double rank_of(LinkState& link) { return link.is_fatpipe ? level_of(link) * kBelowTie : level_of(link); }
-  void find_tied(std::uint32_t link, double level);
-  bool fix_members(std::uint32_t link);
-  void fix(FlowId flow, double rate);
-  void set_rate(FlowId flow, double rate);
-
-  std::vector<Flow> flows_;
-  std::vector<LinkState> links_;
-  std::vector<Use> uses_;
-  std::vector<std::vector<std::uint32_t>> free_uses_;  // blocks of uses_ by length
-  std::uint32_t free_flow_ = kNone;
-  std::size_t active_ = 0;
-  std::uint64_t filled_ = 0;
-  std::uint32_t epoch_ = 0;
-  double floor_level_ = 0.0;  // levels only rise within one filling
-  std::vector<std::uint32_t> dirty_links_;
-  std::vector<FlowId> dirty_flows_;  // active flows that no dirty link will find
-  std::vector<FlowId> changed_;
-  std::vector<FlowId> component_flows_;
-  std::vector<std::uint32_t> component_links_;
-  std::vector<HeapEntry> heap_;
-  std::vector<std::uint32_t> tied_;
+  SharingOptions options_;
+  FlowTable table_;
+  Filling filling_;
+  std::unique_ptr<Incremental> incremental_;  // made when first needed: most loads never do
+  std::vector<Start> starts_;   // incremental: flows that have come since the last repair
+  std::vector<double> works_;
+  std::uint64_t changes_ = 0;   // flows that came or went since the last solve
+  std::uint64_t wasted_ = 0;    // flows filled beyond what the changes are worth
+  std::uint64_t rebuilds_ = 0;
+  std::uint64_t repair_limit_;
+  bool is_incremental_ = false;
+  bool wants_incremental_ = false;
 };
 
 }  // namespace labkit

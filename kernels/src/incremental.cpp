@@ -1,0 +1,431 @@
+// Loads, limits and the repairs.
+#include "labkit/incremental.hpp"
+
+#include <algorithm>
+
+namespace labkit {
+namespace {
+
+constexpr double kBelowTie = FlowTable::kBelowTie;
+constexpr double kAboveTie = 1.0 + 1e-12;
+constexpr double kLeastLimit = 1e-12;       // of the capacity
+constexpr std::uint32_t kRecountAfter = 64;  // repairs of a link: rounding adds up in its load
+
+}  // namespace
+
+Incremental::Incremental(const FlowTable& table, double tolerance)
+    : table_(table),
+      tolerance_(std::max(tolerance, kExact)),
+      self_(static_cast<std::uint32_t>(table.link_count())),
+      levels_(self_, kNever),
+      loads_(self_),
+      links_(self_ + 1),
+      keys_(self_ + 1, kNever),
+      ends_(self_ + 1),
+      end_places_(self_ + 1),
+      repair_limit_(20 * (std::uint64_t{self_} + 16)) {
+  for (std::uint32_t i = 0; i <= self_; ++i) ends_[i] = end_places_[i] = i;
+  for (std::uint32_t i = 0; i < self_; ++i) {
+    links_[i].capacity = table.link(i).capacity;
+    links_[i].is_fatpipe = table.link(i).is_fatpipe;
+    set_limits(i);
+  }
+}
+
+// --- taking over --------------------------------------------------------------------------------
+
+void Incremental::begin() {
+  dirty_.clear();
+  old_keys_.clear();
+  for (std::uint32_t id = 0; id <= self_; ++id) {
+    LinkState& state = links_[id];
+    state.flows.clear();
+    state.usage = 0.0;
+    state.repairs = 0;
+    state.is_dirty = state.has_old_key = false;
+    if (id == self_) break;
+    levels_[id] = kNever;
+    loads_[id].load = loads_[id].highest = 0.0;
+  }
+}
+
+void Incremental::place(FlowId id) {
+  if (placed_.size() < table_.size()) placed_.resize(table_.size());
+  const FlowTable::Flow& flow = table_.flow(id);
+  Placed& placed = placed_[id];
+  double bound = flow.bound;
+  for (const FlowTable::Use& use : table_.uses(flow)) {
+    bound = std::min(bound, links_[use.link].capacity / table_.coefficient(use));
+  }
+  placed.inverse_weight = flow.inverse_weight;
+  placed.bound_level = bound / flow.inverse_weight;
+  placed.first_use = flow.first_use;
+  placed.uses = flow.uses;
+}
+
+void Incremental::adopt(FlowId id, double work, Time now) {
+  place(id);
+  Placed& placed = placed_[id];
+  const std::uint32_t bottleneck = table_.flow(id).bottleneck;
+  placed.bottleneck = bottleneck == kNone ? self_ : bottleneck;
+  const double left = work / placed.inverse_weight;
+  LinkState& state = links_[placed.bottleneck];
+  if (bottleneck == kNone) {
+    state.flows.push_back({now + left / placed.bound_level, 0.0, id});
+    return;
+  }
+  double usage = 0.0;
+  for (const FlowTable::Use& use : table_.uses(table_.flow(id))) {
+    if (use.link == bottleneck) usage = table_.coefficient(use) * placed.inverse_weight;
+  }
+  const double level = table_.flow(id).rate / placed.inverse_weight;
+  levels_[bottleneck] = state.flows.empty() ? level : std::max(levels_[bottleneck], level);
+  state.usage += usage;
+  state.flows.push_back({left, usage, id});
+}
+
+void Incremental::finish(Time now) {
+  for (std::uint32_t id = 0; id <= self_; ++id) {
+    links_[id].date = now;
+    make_heap(links_[id].flows);
+    update_key(id, now);
+  }
+  for (std::uint32_t id = 0; id < self_; ++id) {
+    if (links_[id].is_fatpipe) continue;
+    recount(id);
+    set_limits(id);
+    check(id);
+  }
+}
+
+// --- loads and limits ---------------------------------------------------------------------------
+
+void Incremental::set_limits(std::uint32_t id) {
+  const LinkState& state = links_[id];
+  Load& load = loads_[id];
+  if (state.is_fatpipe) {
+    load.high = kNever;
+    load.low = -kNever;
+    return;
+  }
+  const bool has_many = table_.link(id).members.size() >= kManyFlows;
+  const double eps = has_many ? tolerance_ : kExact;
+  const double capacity = state.capacity;
+  if (state.flows.empty()) {
+    load.high = capacity + eps * capacity;
+    load.low = -kNever;
+    return;
+  }
+  const double own = std::min(capacity, state.usage * levels_[id]);
+  const double slack = std::max(eps * own, kLeastLimit * capacity);
+  load.high = capacity + slack;
+  load.low = capacity - slack;
+}
+
+/// Sums up the load afresh, and the highest level of the flows that are stopped elsewhere.
+void Incremental::recount(std::uint32_t id) {
+  double sum = 0.0;
+  double highest = 0.0;
+  for (const FlowTable::Member& member : table_.link(id).members) {
+    const Placed& placed = placed_[member.flow];
+    const double level = level_of(placed);
+    sum += table_.coefficient(table_.use(member.use)) * placed.inverse_weight * level;
+    if (placed.bottleneck != id) highest = std::max(highest, level);
+  }
+  visits_ += table_.link(id).members.size();
+  loads_[id].load = sum;
+  loads_[id].highest = highest;
+  links_[id].repairs = 0;
+}
+
+/// The level at which the link will settle, roughly: the lowest are repaired first, as filling does.
+double Incremental::urgency(std::uint32_t id) const {
+  const LinkState& state = links_[id];
+  if (state.flows.empty()) return kNever;
+  const double slack = state.capacity - loads_[id].load;
+  return slack >= 0.0 ? levels_[id] : levels_[id] + slack / state.usage;
+}
+
+namespace {
+
+template <class Dirty>
+bool is_later(const Dirty& a, const Dirty& b) {
+  return a.level > b.level || (a.level == b.level && a.link > b.link);
+}
+
+}  // namespace
+
+void Incremental::mark(std::uint32_t id) {
+  if (links_[id].is_dirty) return;
+  links_[id].is_dirty = true;
+  dirty_.push_back({urgency(id), id});
+  std::push_heap(dirty_.begin(), dirty_.end(), is_later<Dirty>);
+}
+
+/// A flow's level has changed by level_change, and is now `level`: so do the loads of its links.
+void Incremental::add_load(const Placed& placed, double level_change, double level) {
+  const double change = level_change * placed.inverse_weight;
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+    const FlowTable::Use& use = table_.use(u);
+    Load& load = loads_[use.link];
+    load.load += table_.coefficient(use) * change;
+    if (level > load.highest) load.highest = level;
+    if (load.load > load.high || load.load < load.low) mark(use.link);
+  }
+}
+
+std::uint32_t Incremental::lowest_link(const Placed& placed, double& level) const {
+  std::uint32_t lowest = self_;
+  level = placed.bound_level;
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+    const std::uint32_t link = table_.use(u).link;
+    if (levels_[link] >= level) continue;
+    level = levels_[link];
+    lowest = link;
+  }
+  return lowest;
+}
+
+// --- starts and ends ----------------------------------------------------------------------------
+
+void Incremental::start(FlowId id, double work, Time now) {
+  place(id);
+  const Placed& placed = placed_[id];
+  double level = 0.0;
+  const std::uint32_t lowest = lowest_link(placed, level);
+  join(id, lowest, work / placed.inverse_weight, now);
+  if (placed.uses == 0) return;
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) set_limits(table_.use(u).link);
+  come_to(id, lowest, level, level);
+}
+
+/// A flow has joined a link's list (or its bound's) at this level, which is a change for its loads.
+void Incremental::come_to(FlowId id, std::uint32_t link, double level_change, double level) {
+  const double highest = link == self_ ? 0.0 : loads_[link].highest;
+  add_load(placed_[id], level_change, level);
+  if (link != self_) loads_[link].highest = highest;  // it does not count there
+}
+
+void Incremental::end(FlowId id, Time now) {
+  const Placed& placed = placed_[id];
+  const double change = -level_of(placed) * placed.inverse_weight;
+  const std::uint32_t bottleneck = placed.bottleneck;
+  (void)leave(id, now);
+  update_key(bottleneck, now);
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+    const FlowTable::Use& use = table_.use(u);
+    Load& load = loads_[use.link];
+    const bool is_last = table_.link(use.link).members.size() == 1;
+    load.load = is_last ? 0.0 : load.load + table_.coefficient(use) * change;
+    if (is_last) load.highest = 0.0;
+    set_limits(use.link);
+    check(use.link);
+  }
+}
+
+// --- repairs ------------------------------------------------------------------------------------
+
+bool Incremental::solve(Time now) {
+  const std::uint64_t last = repairs_ + repair_limit_;
+  while (!dirty_.empty()) {
+    const Dirty top = dirty_.front();
+    std::pop_heap(dirty_.begin(), dirty_.end(), is_later<Dirty>);
+    dirty_.pop_back();
+    const Load& load = loads_[top.link];
+    links_[top.link].is_dirty = false;
+    if (load.load <= load.high && load.load >= load.low) continue;
+    const double level = urgency(top.link);
+    if (level > top.level && !dirty_.empty() && level > dirty_.front().level) {
+      mark(top.link);  // others come first by now
+      continue;
+    }
+    if (repairs_ == last) return false;
+    repair(top.link, now);
+  }
+  for (const std::uint32_t link : old_keys_) {
+    if (links_[link].has_old_key) update_key(link, now);
+  }
+  old_keys_.clear();
+  return true;
+}
+
+void Incremental::repair(std::uint32_t id, Time now) {
+  ++repairs_;
+  if (++links_[id].repairs > kRecountAfter) recount(id);
+  advance(id, now);
+  if (loads_[id].load < links_[id].capacity) {
+    if (!links_[id].flows.empty()) raise(id, now);
+  } else {
+    lower(id, now);
+  }
+  set_limits(id);
+  note_key(id);
+}
+
+/// All flows of the link rise together; those that meet a lower level elsewhere move there.
+void Incremental::raise(std::uint32_t id, Time now) {
+  LinkState& state = links_[id];
+  const double old_level = levels_[id];
+  levels_[id] = kNever;  // so that it does not count among the others
+  double usage = 0.0;
+  double lowest = kNever;
+  others_.clear();
+  for (const Entry& entry : state.flows) {
+    const Placed& placed = placed_[entry.flow];
+    double other = placed.bound_level;
+    for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+      other = std::min(other, levels_[table_.use(u).link]);
+    }
+    others_.push_back(other);
+    lowest = std::min(lowest, other);
+    usage += entry.usage;
+  }
+  visits_ += state.flows.size();
+  state.usage = usage;
+  const double room = state.capacity - (loads_[id].load - usage * old_level);
+  double level = room / usage;
+  const bool has_leavers = lowest < level * kBelowTie;
+  if (has_leavers) level = raised_level(id, room, level);
+
+  Load& load = loads_[id];
+  const double highest = load.highest;
+  load.high = kNever;
+  load.low = -kNever;
+  if (has_leavers) move_away(id, level, old_level, now);
+  for (const Entry& entry : state.flows) add_load(placed_[entry.flow], level - old_level, level);
+  levels_[id] = state.flows.empty() ? kNever : level;
+  load.load = state.capacity;
+  load.highest = highest;
+  for (const Mover& mover : movers_) load.highest = std::max(load.highest, mover.level);
+  if (state.flows.empty()) recount(id);
+  movers_.clear();
+}
+
+/// The level when flows with a lower one elsewhere stop there. Their sum min(level, other) is
+/// concave in the level, so repeating with those found lower comes up to it from below.
+double Incremental::raised_level(std::uint32_t id, double room, double level) {
+  const std::vector<Entry>& flows = links_[id].flows;
+  for (std::size_t leavers = 0;;) {
+    double usage = 0.0;
+    double left = room;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      if (others_[i] < level * kBelowTie) {
+        left -= flows[i].usage * others_[i];
+        ++count;
+      } else {
+        usage += flows[i].usage;
+      }
+    }
+    if (count == flows.size()) return kNever;
+    if (count == leavers) return level;
+    leavers = count;
+    level = std::max(level, left / usage);
+  }
+}
+
+void Incremental::move_away(std::uint32_t id, double level, double old_level, Time now) {
+  LinkState& state = links_[id];
+  std::size_t kept = 0;
+  state.usage = 0.0;
+  for (std::size_t i = 0; i < state.flows.size(); ++i) {
+    if (others_[i] < level * kBelowTie) {
+      movers_.push_back({state.flows[i].flow, others_[i], state.flows[i].left});
+    } else {
+      state.usage += state.flows[i].usage;
+      state.flows[kept++] = state.flows[i];
+    }
+  }
+  state.flows.resize(kept);
+  make_heap(state.flows);
+  for (const Mover& mover : movers_) {
+    double target_level = 0.0;
+    const std::uint32_t target = lowest_link(placed_[mover.flow], target_level);
+    join(mover.flow, target, mover.amount, now);
+    if (target != self_) set_limits(target);
+    come_to(mover.flow, target, mover.level - old_level, mover.level);
+  }
+}
+
+/// All flows of the link fall together, with those that stand higher than where they come to.
+void Incremental::lower(std::uint32_t id, Time now) {
+  LinkState& state = links_[id];
+  const double old_level = levels_[id];
+  double usage = 0.0;
+  for (const Entry& entry : state.flows) usage += entry.usage;
+  state.usage = usage;
+  visits_ += state.flows.size();
+  double level = 0.0;
+  if (usage > 0.0) level = (state.capacity - (loads_[id].load - usage * old_level)) / usage;
+  double highest = loads_[id].highest;
+  if (usage == 0.0 || level <= 0.0 || highest > level * kAboveTie) {
+    level = take_higher(id, std::max(level, 0.0), usage);
+    highest = loads_[id].highest;
+    if (state.flows.empty() && movers_.empty()) return;  // nobody stands too high after all
+  }
+  Load& load = loads_[id];
+  load.high = kNever;
+  load.low = -kNever;
+  levels_[id] = level;
+  for (const Entry& entry : state.flows) add_load(placed_[entry.flow], level - old_level, 0.0);
+  for (const Mover& mover : movers_) {
+    const std::uint32_t from = placed_[mover.flow].bottleneck;
+    const double left = leave(mover.flow, now);
+    if (from != self_) {
+      set_limits(from);
+      loads_[from].highest = std::max(loads_[from].highest, level);
+    }
+    join(mover.flow, id, left, now);
+    add_load(placed_[mover.flow], level - mover.level, 0.0);
+    if (from != self_) check(from);
+  }
+  movers_.clear();
+  load.load = state.capacity;
+  load.highest = highest;
+}
+
+/// Finds who of the flows stopped elsewhere stands higher than the level they would all come to
+/// (into movers_), and that level. From below, as raised_level.
+double Incremental::take_higher(std::uint32_t id, double floor, double usage) {
+  double room = links_[id].capacity;  // for the link's own flows and the movers
+  double highest = 0.0;
+  double all = usage;
+  movers_.clear();
+  for (const FlowTable::Member& member : table_.link(id).members) {
+    const Placed& placed = placed_[member.flow];
+    if (placed.bottleneck == id) continue;
+    const double level = level_of(placed);
+    const double amount = table_.coefficient(table_.use(member.use)) * placed.inverse_weight;
+    if (level > floor * kAboveTie) {
+      movers_.push_back({member.flow, level, amount});
+      all += amount;
+    } else {
+      room -= amount * level;
+      highest = std::max(highest, level);
+    }
+  }
+  visits_ += table_.link(id).members.size();
+  for (;;) {
+    const double level = all > 0.0 ? std::max(floor, room / all) : kNever;
+    std::size_t kept = 0;
+    all = usage;
+    for (const Mover& mover : movers_) {
+      if (mover.level > level * kAboveTie) {
+        all += mover.amount;
+        movers_[kept++] = mover;
+      } else {
+        room -= mover.amount * mover.level;
+        highest = std::max(highest, mover.level);
+      }
+    }
+    if (kept == movers_.size()) {
+      loads_[id].highest = highest;
+      links_[id].repairs = 0;
+      if (movers_.empty() && usage == 0.0) loads_[id].load = links_[id].capacity - room;
+      return level;
+    }
+    movers_.resize(kept);
+  }
+}
+
+}  // namespace labkit
