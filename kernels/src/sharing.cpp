@@ -14,7 +14,7 @@ constexpr std::uint64_t kBatchShare = 4;        // a batch is large when it chan
 }  // namespace
 
 Sharing::Sharing(const std::vector<Link>& links, SharingOptions options)
-    : options_(options), table_(links), filling_(table_), repair_limit_(20 * (links.size() + 16)) {}
+    : options_(options), table_(links), filling_(table_) {}
 
 void Sharing::activate(FlowId id, double work) {
   table_.activate(id);
@@ -78,7 +78,7 @@ void Sharing::begin_incremental() {
   wants_incremental_ = false;
   wasted_ = 0;
   if (!incremental_) incremental_ = std::make_unique<Incremental>(table_, options_.tolerance);
-  incremental_->set_repair_limit(repair_limit_);
+  if (options_.repair_limit > 0) incremental_->set_repair_limit(options_.repair_limit);
   incremental_->begin();
 }
 

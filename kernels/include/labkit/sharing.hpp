@@ -40,6 +40,8 @@ struct SharingOptions {
   /// Relative error of the capacities that is allowed on links with many flows; 0: none.
   double tolerance = 0.0;
   Solver solver = Solver::automatic;
+  /// Repairs after which one solve gives up and fills everything; 0: 20 * (links + 16).
+  std::uint64_t repair_limit = 0;
 };
 
 class Sharing {
@@ -102,8 +104,6 @@ class Sharing {
   [[nodiscard]] std::uint64_t repairs() const { return incremental_ ? incremental_->repairs() : 0; }
   [[nodiscard]] std::uint64_t flows_visited() const { return incremental_ ? incremental_->visits() : 0; }
   [[nodiscard]] std::uint64_t rebuilds() const { return rebuilds_; }
-  /// Repairs in one solve before everything is filled instead; for tests.
-  void set_repair_limit(std::uint64_t limit) { repair_limit_ = limit; }
 
  private:
   struct Start {
@@ -122,7 +122,6 @@ class Sharing {
   std::uint64_t changes_ = 0;   // flows that came or went since the last solve
   std::uint64_t wasted_ = 0;    // flows filled beyond what the changes are worth
   std::uint64_t rebuilds_ = 0;
-  std::uint64_t repair_limit_;
   bool is_incremental_ = false;
   bool wants_incremental_ = false;
 };
