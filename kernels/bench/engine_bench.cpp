@@ -1,6 +1,6 @@
 // Cost of one message from C++, end to end: post, match, flow, completion.
 //
-//     engine_bench [ranks] [repetitions]
+//     engine_bench [ranks] [unsynchronised]
 //
 // Prints one line per workload: messages, CPU nanoseconds per message, live bytes per rank.
 #include <sys/resource.h>
@@ -150,12 +150,13 @@ class Linear final : public Driver {
 };
 
 template <class MakeDriver>
-void run_driver(const char* name, Rank ranks, Model model, double stagger_s, MakeDriver make) {
+void run_driver(const char* name, Rank ranks, Model model, double stagger_s, MakeDriver make,
+                SharingOptions options = {}) {
   StarSpec spec;
   spec.hosts = ranks;
   std::vector<HostId> hosts;
   for (Rank r = 0; r < ranks; ++r) hosts.push_back(r);
-  Engine engine(make_star(spec), std::move(model), hosts);
+  Engine engine(make_star(spec), std::move(model), hosts, options);
   auto driver = make(engine);
   std::uint64_t state = 1;
   for (Rank r = 0; r < ranks; ++r) {
@@ -180,14 +181,34 @@ void run(const char* name, Rank ranks, int rounds, bool is_xor, std::uint64_t by
 }
 
 void run_linear(const char* name, Rank ranks, std::uint64_t bytes, Model model, double stagger_s,
-                bool is_unequal = false) {
-  run_driver(name, ranks, std::move(model), stagger_s,
-             [&](Engine& engine) { return Linear(engine, bytes, is_unequal); });
+                bool is_unequal = false, SharingOptions options = {}) {
+  run_driver(
+      name, ranks, std::move(model), stagger_s,
+      [&](Engine& engine) { return Linear(engine, bytes, is_unequal); }, options);
+}
+
+/// One giant component of flows that all end at different times.
+void run_unsynchronised(Rank ranks) {
+  for (const bool cross_traffic : {false, true}) {
+    for (const double tolerance : {0.0, 1e-3, 1e-2}) {
+      char name[80];
+      std::snprintf(name, sizeof name, "linear 0-128 KiB, random starts,%s tolerance %g",
+                    cross_traffic ? " cross-traffic," : "", tolerance);
+      run_linear(name, ranks, 65536, lv08(cross_traffic), 1e-4, true, {tolerance, Solver::automatic});
+    }
+    if (ranks <= 64) {
+      run_linear("the same, filling only", ranks, 65536, lv08(cross_traffic), 1e-4, true, {0.0, Solver::filling});
+    }
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[2], "unsynchronised") == 0) {
+    run_unsynchronised(std::atoi(argv[1]));
+    return 0;
+  }
   const Rank p = argc > 1 ? std::atoi(argv[1]) : 4096;
   run("recursive doubling 8 B, raw", p, 96, true, 8, Model{}, 0);
   run("recursive doubling 8 B, lv08", p, 96, true, 8, lv08(true), 0);

@@ -22,10 +22,10 @@ std::shared_ptr<const Platform> require(std::shared_ptr<const Platform> platform
 }  // namespace
 
 Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
-                     std::vector<HostId> hosts)
+                     std::vector<HostId> hosts, SharingOptions options)
     : platform(require(std::move(platform_))),
       model(std::move(model_)),
-      network(platform, model, queue, kNetworkKinds),
+      network(platform, model, queue, kNetworkKinds, options),
       matching(slab, hosts.size()),
       ranks(hosts.size()) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
@@ -47,9 +47,9 @@ Request& Engine::Parts::live(RequestId id) {
 }
 
 Engine::Engine(std::shared_ptr<const Platform> platform, Model model,
-               std::vector<HostId> rank_hosts)
+               std::vector<HostId> rank_hosts, SharingOptions options)
     : parts_(std::make_unique<Parts>(std::move(platform), std::move(model),
-                                     std::move(rank_hosts))) {}
+                                     std::move(rank_hosts), options)) {}
 
 Engine::~Engine() {
   RequestSlab& slab = parts_->slab;

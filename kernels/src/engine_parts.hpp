@@ -54,7 +54,8 @@ struct Engine::Parts {
     Context context = 0;
   };
 
-  Parts(std::shared_ptr<const Platform> platform_, Model model_, std::vector<HostId> hosts);
+  Parts(std::shared_ptr<const Platform> platform_, Model model_, std::vector<HostId> hosts,
+        SharingOptions options);
 
   std::shared_ptr<const Platform> platform;
   Model model;

@@ -31,6 +31,7 @@
 #include "labkit/platform.hpp"
 #include "labkit/recorder.hpp"
 #include "labkit/request.hpp"
+#include "labkit/sharing.hpp"
 #include "labkit/types.hpp"
 
 namespace labkit {
@@ -110,7 +111,8 @@ class Engine {
  public:
   /// One rank per entry of rank_hosts (several ranks may share a host). Throws
   /// std::invalid_argument for an impossible model or host.
-  Engine(std::shared_ptr<const Platform> platform, Model model, std::vector<HostId> rank_hosts);
+  Engine(std::shared_ptr<const Platform> platform, Model model, std::vector<HostId> rank_hosts,
+         SharingOptions options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
