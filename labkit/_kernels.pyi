@@ -92,7 +92,7 @@ class Model:
 
     def __repr__(self) -> str: ...
 
-def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False) -> dict[str, Any]:
+def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
     Run one program per rank (int64 codes, offsets of size p + 1); see labkit.sim.message_program.
     """
@@ -265,7 +265,7 @@ def current_rank() -> int:
 class Hub:
     """One simulated run: ranks as greenlets over the engine."""
 
-    def __init__(self, platform: Platform, model: Model, trace: bool = False) -> None: ...
+    def __init__(self, platform: Platform, model: Model, trace: bool = False, tolerance: float = 0.0) -> None: ...
 
     def run(self, main: Any) -> str:
         """Run main(rank) on every rank: finished, deadlock or stopped."""
@@ -316,6 +316,11 @@ class Hub:
 
     @property
     def makespan(self) -> float: ...
+
+    def tolerance_use(self) -> tuple[Any, ...]:
+        """
+        Loads repaired, certificates taken, the largest perturbation, flows without a bottleneck.
+        """
 
     def clock(self, rank: int) -> float: ...
 

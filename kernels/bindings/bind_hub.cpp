@@ -147,10 +147,11 @@ void bind_types(nb::module_& module) {
 void bind_hub_class(nb::module_& module) {
   nb::class_<Hub>(module, "Hub", "One simulated run: ranks as greenlets over the engine.")
       .def("__init__",
-           [](Hub* self, const BoundPlatform& platform, const Model& model, bool trace) {
-             new (self) Hub(platform.platform, model, platform.rank_hosts, trace);
+           [](Hub* self, const BoundPlatform& platform, const Model& model, bool trace,
+              double tolerance) {
+             new (self) Hub(platform.platform, model, platform.rank_hosts, trace, {tolerance});
            },
-           nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false)
+           nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false, nb::arg("tolerance") = 0.0)
       .def("run", &run_hub, nb::arg("main"), "Run main(rank) on every rank: finished, deadlock or stopped.")
       .def("close", &Hub::close, "Let go of the callables it was given.")
       .def("stop", &Hub::stop, "Leave run() as soon as control is back at the hub.")
@@ -172,6 +173,10 @@ void bind_hub_class(nb::module_& module) {
       .def_prop_ro("hosts", [](Hub& hub) { return hub.engine().platform().host_count(); })
       .def_prop_ro("switches", &Hub::switches)
       .def_prop_ro("makespan", [](Hub& hub) { return hub.engine().makespan(); })
+      .def("tolerance_use", [](Hub& hub) {
+             const Engine::ToleranceUse use = hub.engine().tolerance_use();
+             return nb::make_tuple(use.repairs, use.certified_instants, use.perturbation, use.without_bottleneck);
+           }, "Loads repaired, certificates taken, the largest perturbation, flows without a bottleneck.")
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
       .def("now", [](Hub& hub) { return hub.engine().clock(hub.current()); }, "The running rank's clock, free of cost.")
       .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")

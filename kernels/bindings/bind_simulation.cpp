@@ -32,14 +32,15 @@ nb::list rows_of(const std::vector<MessageRecord>& records) {
 }
 
 nb::dict run(const BoundPlatform& bound, const Model& model, const Integers& code, const Integers& offsets,
-             bool keeps_messages) {
+             bool keeps_messages, double tolerance, bool fills_only) {
   MessageProgram program;
   program.code.assign(code.data(), code.data() + code.size());
   program.offsets.assign(offsets.data(), offsets.data() + offsets.size());
   MessageProgramResult result;
   {
     nb::gil_scoped_release released;
-    result = run_message_program(bound.platform, model, bound.rank_hosts, program, keeps_messages);
+    result = run_message_program(bound.platform, model, bound.rank_hosts, program, keeps_messages,
+                                 {tolerance, fills_only ? Solver::filling : Solver::automatic});
   }
   nb::dict out;
   out["finish_s"] = result.finish_s;
@@ -48,13 +49,16 @@ nb::dict run(const BoundPlatform& bound, const Model& model, const Integers& cod
   out["messages"] = result.messages;
   out["bytes"] = result.bytes;
   out["events"] = result.events;
+  out["repairs"] = result.tolerance_use.repairs;
+  out["perturbation"] = result.tolerance_use.perturbation;
+  out["certified_instants"] = result.tolerance_use.certified_instants;
   out["records"] = rows_of(result.records);
   return out;
 }
 
 const Registration registration(20, [](nb::module_& module) {
   module.def("run_message_program", &run, "platform"_a, "model"_a, "code"_a, "offsets"_a,
-             "keeps_messages"_a = false,
+             "keeps_messages"_a = false, "tolerance"_a = 0.0, "fills_only"_a = false,
              "Run one program per rank (int64 codes, offsets of size p + 1); see labkit.sim.message_program.");
 });
 

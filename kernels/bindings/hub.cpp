@@ -48,8 +48,8 @@ bool has_greenlet_api() {
 Hub* Hub::active() { return active_hub; }
 
 Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
-         bool keeps_messages)
-    : engine_(std::move(platform), model, std::move(rank_hosts)),
+         bool keeps_messages, SharingOptions options)
+    : engine_(std::move(platform), model, std::move(rank_hosts), options),
       ranks_(static_cast<std::size_t>(engine_.rank_count())),
       serial_(++last_serial) {
   engine_.recorder().keep_messages(keeps_messages);

@@ -33,7 +33,7 @@ struct Call {
 class Hub final : public Client {
  public:
   Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
-      bool keeps_messages);
+      bool keeps_messages, SharingOptions options = {});
   ~Hub() override;
 
   /// The hub whose ranks run on this thread; nullptr outside any run.

@@ -83,6 +83,12 @@ Time Engine::wtime(Rank rank) {
   return state.clock;
 }
 
+Engine::ToleranceUse Engine::tolerance_use() const {
+  const Network::Certified& certified = parts_->network.certified();
+  return {parts_->network.sharing().repairs(), certified.instants, certified.worst.perturbation,
+          certified.worst.without_bottleneck};
+}
+
 Time Engine::makespan() const {
   Time latest = 0.0;
   for (const Parts::RankState& state : parts_->ranks) latest = std::max(latest, state.clock);

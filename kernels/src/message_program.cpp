@@ -243,8 +243,8 @@ class Interpreter {
 
 MessageProgramResult run_message_program(std::shared_ptr<const Platform> platform, const Model& model,
                                          const std::vector<HostId>& rank_hosts, const MessageProgram& program,
-                                         bool keeps_messages) {
-  Engine engine(std::move(platform), model, rank_hosts);
+                                         bool keeps_messages, SharingOptions options) {
+  Engine engine(std::move(platform), model, rank_hosts, options);
   engine.recorder().keep_messages(keeps_messages);
   Interpreter interpreter(engine, program);
   for (Rank r = 0; r < engine.rank_count(); ++r) engine.start(r);
@@ -262,6 +262,7 @@ MessageProgramResult run_message_program(std::shared_ptr<const Platform> platfor
   result.messages = engine.recorder().messages();
   result.bytes = engine.recorder().bytes();
   result.events = engine.events();
+  result.tolerance_use = engine.tolerance_use();
   result.records = engine.recorder().rows();
   return result;
 }

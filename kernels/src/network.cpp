@@ -81,6 +81,7 @@ void Network::settle() {
     if (!sharing_.wants_filling()) {
       sharing_.repair(queue_.now());
       queue_next_end();
+      certify_sometimes();
       return;
     }
     take_back();
@@ -88,6 +89,18 @@ void Network::settle() {
   }
   for (const FlowId flow : sharing_.solve()) reschedule(flow);
   if (sharing_.wants_incremental()) hand_over();
+}
+
+/// A certificate costs as much as a filling: the first, second, fourth ... and every 4096th repair.
+void Network::certify_sometimes() {
+  if (sharing_.options().tolerance == 0.0) return;
+  const std::uint64_t count = ++repairs_;
+  if (count % 4096 != 0 && (count & (count - 1)) != 0) return;
+  const Certificate found = certify(sharing_);
+  ++certified_.instants;
+  certified_.worst.perturbation = std::max(certified_.worst.perturbation, found.perturbation);
+  certified_.worst.without_bottleneck =
+      std::max(certified_.worst.without_bottleneck, found.without_bottleneck);
 }
 
 /// The sharing times the flows from now on: it gets what each has left.

@@ -71,6 +71,11 @@ class Outcome:
         How many messages were transferred, and their payload.
     records : list of tuple
         (source, destination, tag, bytes, send posted, receive posted, start, end) of each message, if kept.
+    repairs : int
+        Loads of links that were repaired by themselves instead of by a complete solution.
+    certified_instants, perturbation : int, float
+        With a tolerance: instants at which the sharing was certified, and the largest relative change of a
+        link's capacity with which it would have been exactly max-min fair.
     """
 
     finish_s: NDArray[np.float64]
@@ -78,6 +83,9 @@ class Outcome:
     messages: int
     bytes: int
     records: list[tuple[int, int, int, int, float, float, float, float]] = field(default_factory=list)
+    repairs: int = 0
+    certified_instants: int = 0
+    perturbation: float = 0.0
 
 
 def _allreduce(rank: int, p: int, size: int) -> Iterator[str]:
@@ -239,6 +247,9 @@ def run_program(
     platform: Platform,
     model: str | NetworkModel | None = None,
     keep_messages: bool = False,
+    *,
+    tolerance: float = 0.0,
+    fills_only: bool = False,
 ) -> Outcome:
     """Run a message program on a simulated machine.
 
@@ -254,6 +265,10 @@ def run_program(
         Default: the platform's.
     keep_messages : bool
         Fill `Outcome.records`.
+    tolerance : float
+        Relative error of the capacities allowed on links with many messages; 0: exact.
+    fills_only : bool
+        Share the links by complete solutions only: slow, the oracle of the incremental solver.
 
     Returns
     -------
@@ -272,7 +287,9 @@ def run_program(
 
     chosen = platform.model if model is None else get(model)
     code, offsets = encode(program, ranks)
-    got = _kernels.run_message_program(platform.build(ranks), chosen.build(), code, offsets, keep_messages)
+    got = _kernels.run_message_program(
+        platform.build(ranks), chosen.build(), code, offsets, keep_messages, tolerance, fills_only
+    )
     if got["unfinished"]:
         some = ", ".join(map(str, got["unfinished"][:8]))
         raise DeadlockError(
@@ -284,4 +301,7 @@ def run_program(
         got["messages"],
         got["bytes"],
         [tuple(r) for r in got["records"]],
+        got["repairs"],
+        got["certified_instants"],
+        got["perturbation"],
     )

@@ -195,6 +195,14 @@ class Engine {
   /// The live requests of a rank, oldest slot first (slow: for deadlock reports).
   [[nodiscard]] std::vector<RequestId> requests_of(Rank rank) const;
   [[nodiscard]] std::uint64_t events() const;
+  /// What the options' tolerance came to.
+  struct ToleranceUse {
+    std::uint64_t repairs;             ///< loads that were repaired (0: filling did everything)
+    std::uint64_t certified_instants;  ///< certificates taken
+    double perturbation;               ///< the largest move of a capacity that one of them needed
+    std::uint64_t without_bottleneck;  ///< flows that had none: 0 unless something is wrong
+  };
+  [[nodiscard]] ToleranceUse tolerance_use() const;
   /// The latest clock of all ranks.
   [[nodiscard]] Time makespan() const;
 

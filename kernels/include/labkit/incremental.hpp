@@ -129,7 +129,7 @@ class Incremental {
   void update_key(std::uint32_t link, Time now);
   void sift_key(std::uint32_t place);
 
-  // loads and repairs (incremental.cpp)
+  // loads (incremental.cpp) and repairs (incremental_repairs.cpp)
   void set_limits(std::uint32_t link);
   void check(std::uint32_t link) {
     const Load& load = loads_[link];

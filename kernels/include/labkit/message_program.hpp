@@ -36,6 +36,7 @@ struct MessageProgramResult {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
   std::uint64_t events = 0;
+  Engine::ToleranceUse tolerance_use{};
   std::vector<MessageRecord> records;  ///< when asked for
 };
 
@@ -48,6 +49,6 @@ struct MessageProgram {
 /// operation, a truncated one, a peer or a slot that does not exist, or bad offsets.
 MessageProgramResult run_message_program(std::shared_ptr<const Platform> platform, const Model& model,
                                          const std::vector<HostId>& rank_hosts, const MessageProgram& program,
-                                         bool keeps_messages);
+                                         bool keeps_messages, SharingOptions options = {});
 
 }  // namespace labkit

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "labkit/certificate.hpp"
 #include "labkit/event_queue.hpp"
 #include "labkit/model.hpp"
 #include "labkit/platform.hpp"
@@ -32,6 +33,12 @@ class Network {
   /// Before time moves on: share the links anew among the flows that changed.
   void settle();
   [[nodiscard]] const Sharing& sharing() const { return sharing_; }
+  /// What a tolerance came to: the worst of the certificates taken at some instants of the run.
+  struct Certified {
+    std::uint64_t instants = 0;
+    Certificate worst;
+  };
+  [[nodiscard]] const Certified& certified() const { return certified_; }
 
  private:
   struct Flow {
@@ -51,6 +58,7 @@ class Network {
   void hand_over();
   void take_back();
   void queue_next_end();
+  void certify_sometimes();
   bool on_next_end(const Event& event, std::uint32_t& cookie);
 
   std::shared_ptr<const Platform> platform_;
@@ -61,6 +69,8 @@ class Network {
   std::vector<Flow> flows_;  // by FlowId
   Time next_end_s_ = kNever;  // while the sharing times the flows: when its event comes
   std::uint32_t next_end_stamp_ = 0;
+  std::uint64_t repairs_ = 0;
+  Certified certified_;
   Route route_;
   Route reverse_;
   std::vector<LinkLoad> loads_;
