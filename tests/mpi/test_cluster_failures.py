@@ -170,6 +170,8 @@ def test_users_interrupt_stops_the_run(machine):
     def program(comm):
         comm.recv()
 
+    # Started in the background by a shell, this process would ignore the signal.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     try:
@@ -177,6 +179,7 @@ def test_users_interrupt_stops_the_run(machine):
             lk.run(program, ENGINES, machine, timeout_s=120)
     finally:
         timer.join()
+        signal.signal(signal.SIGINT, previous)
 
 
 def test_killed_rank_is_named_and_a_restart_helps(started):
