@@ -28,6 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--no-crosstraffic", action="store_true", help="acknowledgements load no link")
     add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
         help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip
+    add("--mapping", metavar="HOW",
+        help="hosts of the ranks: block (default), cyclic, random:SEED, or a file: a host a line")  # fmt: skip
     add(
         "--timeout",
         default="60",
@@ -54,6 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
             args=arguments.arguments,
             model=_model(arguments),
             coll=_collectives(arguments.coll),
+            mapping=arguments.mapping,
             timeout_s=_limit(arguments.timeout),
             seed=arguments.seed,
             trace=arguments.trace,

@@ -44,6 +44,7 @@ def run(
     seed: int = 0,
     isolate: bool = True,
     coll: Mapping[str, str] | None = None,
+    mapping: Any = None,
     repeats: int = 1,
     **options: Any,
 ) -> Run:
@@ -73,6 +74,9 @@ def run(
         Simulated ranks get their own globals, closure and arguments, as processes do.
     coll : mapping, optional
         Algorithms of simulated collectives, for example ``{"allreduce": "ring"}``.
+    mapping : str, path or sequence of int, optional
+        Hosts of the ranks of a simulated run: ``block`` (the default), ``cyclic``, ``random``, ``random:7``,
+        a host for each rank, or a file with a host on each line. With a mapping, ranks may share cores.
     repeats : int
         Run the program so often, in one launch, repetition k with ``seed + k``; see `Run.repetitions`.
     **options
@@ -99,8 +103,7 @@ def run(
     check_repeats(repeats)
     program = check_program(program, args, kwargs)
     if isinstance(on, str) and on.strip().lower() == "mpi":
-        if model is not None or coll:
-            raise MachineError('model and coll belong to simulated runs, not to on="mpi"; leave them out')
+        _refuse_simulated_options('on="mpi"', model, coll, mapping)
         from labkit.run.mpi import run_mpi
 
         return run_mpi(
@@ -108,8 +111,7 @@ def run(
             repeats=repeats, **options,
         )  # fmt: skip
     if is_cluster(on):
-        if model is not None or coll:
-            raise MachineError("model and coll belong to simulated runs, not to a cluster; leave them out")
+        _refuse_simulated_options("a cluster", model, coll, mapping)
         from labkit.run.cluster import run_cluster
 
         return run_cluster(
@@ -120,11 +122,18 @@ def run(
         raise MachineError(f"a simulated run has no option {', '.join(map(repr, sorted(options)))}")
     if ranks > MOST_RANKS:
         raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
-    on = check_platform(on, int(ranks), model, coll)
+    on = check_platform(on, int(ranks), model, coll, mapping)
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
     )  # fmt: skip
+
+
+def _refuse_simulated_options(machine: str, model: Any, coll: Any, mapping: Any) -> None:
+    if model is not None or coll or mapping is not None:
+        raise MachineError(
+            f"model, coll and mapping belong to simulated runs, not to {machine}; leave them out"
+        )
 
 
 def _simulated(program: Callable[..., Any] | Path, ranks: int, repeats: int, **how: Any) -> Run:
@@ -187,13 +196,15 @@ def check_repeats(repeats: Any) -> None:
         raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
 
 
-def check_platform(on: Any, ranks: int, model: Any, coll: Mapping[str, str] | None) -> Any:
-    """Refuse a platform that is not known or too small, and a model or an algorithm that is not known.
+def check_platform(
+    on: Any, ranks: int, model: Any, coll: Mapping[str, str] | None, mapping: Any = None
+) -> Any:
+    """Refuse a platform that is not known or too small, a model, an algorithm or a mapping that is not known.
 
     Returns
     -------
     Platform
-        The platform.
+        The platform, with its ranks mapped.
     """
     from labkit import registry
     from labkit.sim import models, platform
@@ -205,8 +216,8 @@ def check_platform(on: Any, ranks: int, model: Any, coll: Mapping[str, str] | No
             f"on={on!r}: a cluster of engines is given as an object: start one with labkit.cluster(4), or "
             'pass a Cluster, Client or DirectView of ipyparallel; without one use on="mpi"'
         )
-    machine = platform(on)
-    machine.hosts_for(ranks)
+    machine = platform(on).mapped(mapping)
+    machine.rank_hosts(ranks)
     if isinstance(model, str):
         models.get(model)
     for problem, name in (coll or {}).items():

@@ -144,6 +144,8 @@ class Run:
             pairs.append(("messages", format_count(self.messages)))
         if self.bytes is not None:
             pairs.append(("payload", format_bytes(self.bytes)))
+        if self.machine.get("mapping", "block") != "block":
+            pairs.append(("ranks on hosts", str(self.machine["mapping"])))
         pairs.append(("host time", format_seconds(self.host_seconds)))
         if self.repetitions:
             pairs.append(("repetitions", str(len(self.repetitions))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.sim import models, units
+from labkit.sim.mapping import BlockMapping, RankMapping, mapping_of
 from labkit.sim.spec import ClusterSpec, parse_spec
 
 __all__ = ["Platform", "platform"]
@@ -29,12 +31,17 @@ class Platform:
         What to call it; default: its specification.
     source : str
         Where its numbers come from.
+    mapping : RankMapping, optional
+        How ranks are placed on its hosts; default: what the specification says, else block.
     """
 
-    def __init__(self, spec: ClusterSpec, name: str | None = None, source: str = "") -> None:
+    def __init__(
+        self, spec: ClusterSpec, name: str | None = None, source: str = "", mapping: RankMapping | None = None
+    ) -> None:
         self.description = spec
         self.name = name or str(spec)
         self.source = source
+        self._mapping = mapping_of(spec.mapping) if mapping is None and spec.mapping else mapping
 
     @property
     def spec(self) -> str:
@@ -56,38 +63,68 @@ class Platform:
         """Most ranks it holds; None for a machine that grows."""
         return None if self.hosts is None else self.hosts * self.description.cores
 
+    @property
+    def mapping(self) -> RankMapping:
+        """How ranks are placed on its hosts."""
+        return self._mapping or BlockMapping()
+
+    def mapped(self, mapping: str | os.PathLike[str] | Sequence[int] | RankMapping | None) -> Platform:
+        """Return the machine with its ranks placed so; itself for None.
+
+        Parameters
+        ----------
+        mapping
+            What `labkit.sim.mapping.mapping_of` reads: ``block``, ``cyclic``, ``random:7``, a list, a file.
+
+        Raises
+        ------
+        PlatformError
+            It cannot be read.
+        """
+        if mapping is None:
+            return self
+        return Platform(
+            self.description, self.name, self.source, mapping_of(mapping, self.description.host_number)
+        )
+
     def hosts_for(self, ranks: int) -> int:
         """Count the hosts of the machine when so many ranks run on it.
 
         Raises
         ------
         PlatformError
-            More ranks than hosts times cores, or fewer than one.
+            Fewer ranks than one, or more than hosts times cores unless a mapping was asked for.
         """
         if isinstance(ranks, bool) or not isinstance(ranks, int | np.integer) or ranks < 1:
             raise PlatformError(f"a platform runs a whole number of ranks from 1 on, got {ranks!r}")
         cores = self.description.cores
         if self.hosts is None:
-            return self.description.sized(-(-int(ranks) // cores)).hosts or 0
-        if ranks > self.hosts * cores:
+            least = max(-(-int(ranks) // cores), self.mapping.least_hosts(int(ranks)))
+            return self.description.sized(least).hosts or 0
+        if ranks > self.hosts * cores and self._mapping is None:
             holds = f"{self.hosts} hosts" if cores == 1 else f"{self.hosts} hosts of {cores} cores"
             needed = -(-int(ranks) // self.hosts)
             raise PlatformError(
                 f"{ranks} ranks do not fit on {self.name}: {holds} hold {self.hosts * cores}; use at least "
-                f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on a host"
+                f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on a host, or a mapping to let "
+                "ranks share cores"
             )
         return self.hosts
 
     def rank_hosts(self, ranks: int) -> NDArray[np.int32]:
-        """Place the ranks: the first `cores` ranks on the first host, the next ones on the second.
+        """Place the ranks as the mapping says.
 
         Returns
         -------
         ndarray of int32, shape (ranks,)
             The host of each rank.
+
+        Raises
+        ------
+        PlatformError
+            They do not fit, or the mapping names a host that is not there.
         """
-        self.hosts_for(ranks)
-        return (np.arange(ranks, dtype=np.int64) // self.description.cores).astype(np.int32)
+        return self.mapping.place(int(ranks), self.hosts_for(ranks), self.description.cores)
 
     def build(self, ranks: int) -> Any:
         """Compile the machine for the engine, with so many ranks placed on it.
@@ -121,7 +158,7 @@ class Platform:
         if self.hosts is not None:
             self.hosts_for(ranks)
             return self
-        return Platform(self.description.sized(self.hosts_for(ranks)))
+        return Platform(self.description.sized(self.hosts_for(ranks)), mapping=self._mapping)
 
     def _rows(self) -> list[tuple[str, str]]:
         s = self.description
@@ -137,12 +174,15 @@ class Platform:
             )
         if s.loopback_bw is not None:
             rows.append(("loopback", f"{bandwidth(s.loopback_bw)}, {time(s.loopback_lat or 0.0)}"))
+        if self._mapping is not None:
+            rows.append(("ranks on hosts", str(self._mapping)))
         rows.append(("network model", f"{s.model}: {self.model.title}"))
         return rows
 
     def __repr__(self) -> str:
         named = "" if self.name == self.spec else f", name={self.name!r}"
-        return f"Platform({self.spec!r}{named})"
+        placed = "" if self._mapping is None else f", mapping={str(self._mapping)!r}"
+        return f"Platform({self.spec!r}{named}{placed})"
 
     def _repr_html_(self) -> str:
         head = f"<caption style='text-align:left'><b>{html.escape(self.name)}</b> (simulated)</caption>"
@@ -154,13 +194,14 @@ class Platform:
         return f"<table>{head}{body}</table>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Platform) and (self.description, self.name) == (
-            other.description,
-            other.name,
-        )
+        return isinstance(other, Platform) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash((self.description, self.name))
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[ClusterSpec, str, RankMapping | None]:
+        return self.description, self.name, self._mapping
 
 
 def platform(spec_or_file: str | os.PathLike[str] | Platform) -> Platform:

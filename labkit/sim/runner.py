@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from labkit import context
@@ -13,6 +14,7 @@ from labkit.run.front import program_name
 from labkit.run.result import Run, phase_frame
 from labkit.sim import models
 from labkit.sim.isolation import Isolation
+from labkit.sim.mapping import ListedMapping
 from labkit.sim.platform import Platform, platform
 from labkit.sim.randomness import RankRandom
 from labkit.sim.rank_pickle import RankPickle
@@ -34,6 +36,7 @@ def run_simulated(
     seed: int = 0,
     isolate: bool | None = True,
     coll: Mapping[str, str] | None = None,
+    mapping: Any = None,
     **options: Any,
 ) -> Run:
     """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
@@ -60,6 +63,8 @@ def run_simulated(
         caller sees to it.
     coll : mapping, optional
         Collective's name to algorithm's name.
+    mapping : str, path or sequence of int, optional
+        Hosts of the ranks; default: the platform's.
     **options
         Fields of the network model to change, such as ``cross_traffic=False``.
 
@@ -75,7 +80,7 @@ def run_simulated(
         The run failed; nothing of it is left.
     """
     began = time.perf_counter()
-    machine = platform(on)
+    machine = platform(on).mapped(mapping)
     network = models.get(machine.model if model is None else model, **options)
     simulation = Simulation(
         machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {})
@@ -143,7 +148,23 @@ def _as_run(
             "platform": machine.spec,
             "model": network.name,
             "hosts": int(hub.hosts),
+            **_placement(machine, simulation.ranks, notes),
             "events": int(hub.events),
         },
         notes=notes,
     )
+
+
+def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any]:
+    """Describe where the ranks are; a list or a file is kept whole, because nothing else could repeat it."""
+    placed = machine.rank_hosts(ranks)
+    most, cores = int(np.bincount(placed).max()), machine.description.cores
+    if most > cores:
+        notes.append(
+            f"a host with {cores} core{'s' if cores > 1 else ''} has {most} ranks: computation is charged as "
+            "if each rank had a core of its own"
+        )
+    described: dict[str, Any] = {"mapping": str(machine.mapping), "most_ranks_on_a_host": most}
+    if isinstance(machine.mapping, ListedMapping):
+        described["rank_hosts"] = placed.tolist()
+    return described

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from labkit.errors import PlatformError
 from labkit.sim import models, units
-from labkit.sim.spec.options import OPTIONS, SHARINGS, one_of
+from labkit.sim.spec.options import OPTIONS, SHARINGS, one_of, parse_mapping
 
 __all__ = ["MAX_HOSTS", "MAX_LINKS", "ClusterSpec"]
 
@@ -37,6 +37,9 @@ class ClusterSpec(ABC):
         Bytes/s that all messages through one node share, or None.
     loopback_bw, loopback_lat : float or None
         The link of a message between two ranks of one host; None: the topology's own rule.
+    mapping : str or None
+        How ranks are placed on hosts: "block", "cyclic" or "random:SEED"; None is "block", and more ranks
+        than cores are refused then.
     model : str
         Name of the network model of a run that names none itself.
     """
@@ -54,6 +57,7 @@ class ClusterSpec(ABC):
     limiter: float | None = None
     loopback_bw: float | None = None
     loopback_lat: float | None = None
+    mapping: str | None = None
     model: str = models.DEFAULT
 
     def __post_init__(self) -> None:
@@ -65,6 +69,8 @@ class ClusterSpec(ABC):
         self._check_delays("lat", "loopback_lat")
         one_of("sharing", self.sharing, SHARINGS)
         models.get(self.model)
+        if self.mapping is not None:
+            parse_mapping(self.mapping)
 
     def _needs_partner(self, name: str, partner: str) -> None:
         if getattr(self, name) is not None and getattr(self, partner) is None:
@@ -142,6 +148,12 @@ class ClusterSpec(ABC):
     @abstractmethod
     def xml_attributes(self) -> dict[str, str]:
         """Give the attributes of SimGrid's ``<cluster>`` that say the topology."""
+
+    def host_number(self, name: str) -> int | None:
+        """Give the number of a host from its name in host files, ``host-7``; None for any other name."""
+        digits = name.removeprefix("host-")
+        is_good = digits != name and digits.isascii() and digits.isdigit() and len(digits) < 10
+        return int(digits) if is_good else None
 
     def common(self) -> dict[str, Any]:
         """Give the arguments that every builder of `labkit._kernels` takes."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from labkit.errors import PlatformError
 from labkit.sim import models, units
+from labkit.sim.mapping import named_mapping
 
 __all__ = [
     "BACKBONE_SHARINGS",
@@ -17,6 +18,7 @@ __all__ = [
     "one_of",
     "parse_count",
     "parse_counts",
+    "parse_mapping",
 ]
 
 SHARINGS = ("splitduplex", "shared", "fatpipe")
@@ -92,6 +94,20 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def parse_mapping(text: str) -> str:
+    """Read a mapping that needs no file.
+
+    Raises
+    ------
+    PlatformError
+        It is another one.
+    """
+    named = named_mapping(text)
+    if named is None:
+        raise PlatformError(f"mapping={text!r} is not known; allowed: block, cyclic, random, random:SEED")
+    return str(named)
+
+
 _BANDWIDTH = Option(units.parse_bandwidth, units.format_bandwidth)
 _TIME = Option(units.parse_time, units.format_time)
 
@@ -108,5 +124,6 @@ OPTIONS: dict[str, Option] = {
     "limiter": _BANDWIDTH,
     "loopback_bw": _BANDWIDTH,
     "loopback_lat": _TIME,
+    "mapping": Option(parse_mapping, str),
     "model": Option(lambda text: models.get(text).name, str),
 }

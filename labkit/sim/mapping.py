@@ -1,0 +1,278 @@
+"""Which host each rank runs on: block, cyclic, seeded random, or as a file says."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import PlatformError
+
+__all__ = [
+    "FORMS",
+    "BlockMapping",
+    "CyclicMapping",
+    "ListedMapping",
+    "RandomMapping",
+    "RankMapping",
+    "mapping_of",
+]
+
+Hosts = NDArray[np.int32]
+#: What a mapping may be, for messages.
+FORMS = (
+    "block, cyclic, random, random:SEED, a list with a host for each rank, or a file with a host on each line"
+)
+
+
+class RankMapping(ABC):
+    """A rule that places ranks on hosts; `str` gives the text that `mapping_of` reads."""
+
+    @abstractmethod
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Place the ranks.
+
+        Parameters
+        ----------
+        ranks, hosts, cores : int
+            Each at least 1; there may be more ranks than cores in all.
+
+        Returns
+        -------
+        ndarray of int32, shape (ranks,)
+            The host of each rank, from 0 on.
+
+        Raises
+        ------
+        PlatformError
+            The rule cannot place so many.
+        """
+
+    def least_hosts(self, ranks: int) -> int:
+        """Count the hosts that a machine must grow to, whatever its cores."""
+        del ranks
+        return 1
+
+
+@dataclass(frozen=True)
+class BlockMapping(RankMapping):
+    """The first ranks on the first host, as many as it has cores (or evenly, where there are more ranks)."""
+
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Rank r on host r // per host."""
+        return (np.arange(ranks, dtype=np.int64) // _per_host(ranks, hosts, cores)).astype(np.int32)
+
+    def __str__(self) -> str:
+        return "block"
+
+
+@dataclass(frozen=True)
+class CyclicMapping(RankMapping):
+    """One rank after the other on one host after the other, and again from the first."""
+
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Rank r on host r % hosts."""
+        return (np.arange(ranks, dtype=np.int64) % hosts).astype(np.int32)
+
+    def __str__(self) -> str:
+        return "cyclic"
+
+
+@dataclass(frozen=True)
+class RandomMapping(RankMapping):
+    """Any core is as likely as any other; no core twice, unless there are more ranks than cores.
+
+    The cores are sorted by keys of PCG64's raw stream, which no release of NumPy changes.
+
+    Attributes
+    ----------
+    seed : int
+        From 0 on.
+    """
+
+    seed: int = 0
+
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Rank r on the host of the r-th core of a shuffled machine."""
+        per_host = _per_host(ranks, hosts, cores)
+        keys = np.random.PCG64(self.seed).random_raw(hosts * per_host)
+        return (np.argsort(keys, kind="stable")[:ranks] // per_host).astype(np.int32)
+
+    def __str__(self) -> str:
+        return f"random:{self.seed}"
+
+
+@dataclass(frozen=True)
+class ListedMapping(RankMapping):
+    """Host by host, as a list or a file says.
+
+    Attributes
+    ----------
+    listed : tuple of int
+        The host of each rank; a list longer than a run's ranks is used from its beginning.
+    source : str
+        The file, for messages; empty for a list.
+    lines : tuple of int
+        The line of each entry, where it came from a file.
+    """
+
+    listed: tuple[int, ...]
+    source: str = ""
+    lines: tuple[int, ...] = ()
+
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Rank r on the r-th host listed."""
+        del cores
+        for rank, host in enumerate(self.listed[:ranks]):
+            if not 0 <= host < hosts:
+                where = (
+                    f"{self.source}, line {self.lines[rank]}" if self.lines else f"{self._what}, rank {rank}"
+                )
+                raise PlatformError(
+                    f"{where}: host {host} is not there; the machine has hosts 0 to {hosts - 1}"
+                )
+        if len(self.listed) < ranks:
+            raise PlatformError(
+                f"{self._what} names hosts for {len(self.listed)} ranks, this run has {ranks}; it needs a "
+                "host for each rank"
+            )
+        return np.array(self.listed[:ranks], dtype=np.int32)
+
+    def least_hosts(self, ranks: int) -> int:
+        """One more than the last host named."""
+        return max(self.listed[:ranks], default=0) + 1
+
+    @property
+    def _what(self) -> str:
+        return f"the mapping file {self.source}" if self.source else "the mapping"
+
+    def __str__(self) -> str:
+        return self.source or f"a list of {len(self.listed):,} hosts"
+
+
+def mapping_of(
+    what: str | os.PathLike[str] | Sequence[int] | RankMapping,
+    number_of: Callable[[str], int | None] | None = None,
+) -> RankMapping:
+    """Read a mapping.
+
+    Parameters
+    ----------
+    what : str, path, sequence of int, or RankMapping
+        ``block``, ``cyclic``, ``random`` (seed 0), ``random:7``; a sequence with the host of each rank; or
+        a file: a host on each line, by number or name, ``host:3`` for three ranks in a row; what follows a #
+        is a remark. That is the form of SimGrid's host files too.
+    number_of : callable, optional
+        Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
+
+    Returns
+    -------
+    RankMapping
+
+    Raises
+    ------
+    PlatformError
+        It cannot be read; for a file, the line is named.
+
+    Examples
+    --------
+    >>> mapping_of("cyclic").place(6, hosts=4, cores=2).tolist()
+    [0, 1, 2, 3, 0, 1]
+    >>> mapping_of([3, 3, 0]).place(2, hosts=4, cores=1).tolist()
+    [3, 3]
+    """
+    if isinstance(what, RankMapping):
+        return what
+    if isinstance(what, str) and (named := named_mapping(what)) is not None:
+        return named
+    if isinstance(what, str | os.PathLike):
+        return _from_file(Path(what), number_of or (lambda _: None))
+    return _from_list(what)
+
+
+def named_mapping(text: str) -> RankMapping | None:
+    """Read a mapping that needs no file; None where it is not one of them.
+
+    Raises
+    ------
+    PlatformError
+        A seed that is none.
+    """
+    if text in ("block", "cyclic"):
+        return BlockMapping() if text == "block" else CyclicMapping()
+    name, colon, seed = text.partition(":")
+    if name != "random":
+        return None
+    if colon and not (seed.isascii() and seed.isdigit() and len(seed) < 19):
+        raise PlatformError(
+            f"mapping {text!r}: {seed!r} is not a seed; write random or, for example, random:7"
+        )
+    return RandomMapping(int(seed or 0))
+
+
+def _per_host(ranks: int, hosts: int, cores: int) -> int:
+    return max(cores, -(-ranks // hosts))
+
+
+def _from_list(what: Any) -> ListedMapping:
+    try:
+        array = np.asarray(what)
+        is_good = array.ndim == 1 and array.size > 0 and array.dtype.kind in "iu"
+    except (TypeError, ValueError):
+        is_good = False
+    if not is_good:
+        raise PlatformError(f"a mapping is {FORMS}; got {_shown(what)}")
+    return ListedMapping(tuple(array.tolist()))
+
+
+def _shown(what: Any) -> str:
+    text = repr(what)
+    return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(what).__name__})"
+
+
+def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapping:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name
+        raise PlatformError(
+            f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error}); allowed: {FORMS}"
+        ) from None
+    listed: list[int] = []
+    lines: list[int] = []
+    for line, content in enumerate(text.splitlines(), 1):
+        entry = content.partition("#")[0].strip()
+        if not entry:
+            continue
+        host, times = _entry(entry, f"{path}, line {line}", number_of)
+        listed += [host] * times
+        lines += [line] * times
+        if len(listed) > 1 << 20:
+            raise PlatformError(f"{path}, line {line}: more than 2^20 ranks, the most there may be")
+    if not listed:
+        raise PlatformError(
+            f"{path}: no host in it; write the host of each rank on a line, by number or name"
+        )
+    return ListedMapping(tuple(listed), str(path), tuple(lines))
+
+
+def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tuple[int, int]:
+    """Read ``host`` or ``host:ranks``."""
+    name, colon, count = (part.strip() for part in entry.partition(":"))
+    if not name or len(name.split()) > 1:
+        raise PlatformError(
+            f"{where}: {entry[:60]!r} is not one host; write a number or a name, as in 3 or host-3"
+        )
+    if colon and not (count.isascii() and count.isdigit() and int(count[:9]) > 0 and len(count) < 9):
+        raise PlatformError(
+            f"{where}: {count[:60]!r} is not a number of ranks; write host or, for example, host-3:4"
+        )
+    host = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else number_of(name)
+    if host is None:
+        raise PlatformError(f"{where}: no host is called {name[:60]!r}; write its number or its name")
+    return host, int(count) if colon else 1
