@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
         help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip
     add("--mapping", metavar="HOW",
-        help="hosts of the ranks: block (default), cyclic, random:SEED, or a file: a host a line")  # fmt: skip
+        help="hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line")  # fmt: skip
     add(
         "--timeout",
         default="60",

@@ -106,8 +106,8 @@ class Platform:
             needed = -(-int(ranks) // self.hosts)
             raise PlatformError(
                 f"{ranks} ranks do not fit on {self.name}: {holds} hold {self.hosts * cores}; use at least "
-                f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on a host, or a mapping to let "
-                "ranks share cores"
+                f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on "
+                "a host, or a mapping to let ranks share cores"
             )
         return self.hosts
 
