@@ -352,6 +352,12 @@ class Hub:
     def message_columns(self) -> dict[str, Any]:
         """One array per column of the recorded messages."""
 
+    def wait_columns(self) -> dict[str, Any]:
+        """One array per column of the recorded waits."""
+
+    def computation_columns(self) -> dict[str, Any]:
+        """One array per column of the recorded computations."""
+
 def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
     """
     Merge sorted runs into out unless there are more than most_runs that are not empty. Returns how many there are; -1: the lengths are wrong; -2: a run is not sorted.

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "bound_buffers.hpp"
@@ -63,9 +64,9 @@ nb::list requests_of(Hub& hub, Rank rank) {
   return rows;
 }
 
-template <class Field>
-nb::object column(const std::vector<MessageRecord>& rows, Field field) {
-  using Value = std::decay_t<decltype(field(rows[0]))>;
+template <class Row, class Field>
+nb::object column(const std::vector<Row>& rows, Field field) {
+  using Value = std::decay_t<std::invoke_result_t<Field, const Row&>>;
   auto* data = new Value[rows.size()];
   for (std::size_t i = 0; i < rows.size(); ++i) data[i] = field(rows[i]);
   nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
@@ -84,6 +85,28 @@ nb::dict message_columns(Hub& hub) {
   columns["send_posted_s"] = column(rows, [](Row row) { return row.send_posted_s; });
   columns["recv_posted_s"] = column(rows, [](Row row) { return row.recv_posted_s; });
   columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
+  columns["arrived_s"] = column(rows, [](Row row) { return row.arrived_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  return columns;
+}
+
+nb::dict wait_columns(Hub& hub) {
+  const auto& rows = hub.engine().recorder().waits();
+  using Row = const WaitRecord&;
+  nb::dict columns;
+  columns["rank"] = column(rows, [](Row row) { return row.rank; });
+  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  columns["message"] = column(rows, [](Row row) { return row.message; });
+  return columns;
+}
+
+nb::dict computation_columns(Hub& hub) {
+  const auto& rows = hub.engine().recorder().computations();
+  using Row = const ComputationRecord&;
+  nb::dict columns;
+  columns["rank"] = column(rows, [](Row row) { return row.rank; });
+  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
   columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
   return columns;
 }
@@ -194,7 +217,9 @@ void bind_hub_class(nb::module_& module) {
              return hub.greenlet(rank) == nullptr ? nb::none() : nb::borrow(hub.greenlet(rank));
            },
            nb::arg("rank"))
-      .def("message_columns", &message_columns, "One array per column of the recorded messages.");
+      .def("message_columns", &message_columns, "One array per column of the recorded messages.")
+      .def("wait_columns", &wait_columns, "One array per column of the recorded waits.")
+      .def("computation_columns", &computation_columns, "One array per column of the recorded computations.");
 }
 
 const Registration hub(40, [](nb::module_& module) {

@@ -74,7 +74,9 @@ void Engine::compute(Rank rank, double seconds) {
     throw std::invalid_argument("rank " + std::to_string(rank) + " computes for " +
                                 std::to_string(seconds) + " s; it must be finite and at least 0");
   }
-  parts_->rank(rank).clock += seconds;
+  Time& clock = parts_->rank(rank).clock;
+  parts_->recorder.keep_computation(rank, clock, clock + seconds);
+  clock += seconds;
 }
 
 Time Engine::wtime(Rank rank) {

@@ -149,7 +149,6 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
   receive.received_bytes = send.bytes;
   receive.is_truncated = send.bytes > receive.bytes;
   receive.is_detached = send.is_detached && !send.is_copy;
-  receive.sender_posted_s = send.posted_s;
   receive.partner = send_index;
   receive.state = RequestState::matched;
   send.partner = receive_index;
@@ -159,7 +158,7 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
     send.has_snapshot = false;
   }
   if (send.is_copy || (send.owner == send.peer && model.is_self_free)) {
-    receive.start_s = queue.now();
+    receive.start_s = send.arrived_s = queue.now();
     if (!send.is_copy) recorder.count(send.bytes);
     finish_pair(send_index, receive_index);
   } else if (!send.is_eager) {
@@ -181,10 +180,12 @@ void Engine::Parts::start_flow(std::uint32_t cookie, std::uint32_t send, std::ui
 void Engine::Parts::flow_over(std::uint32_t cookie) {
   Request& request = slab.at(cookie);
   if (request.kind == RequestKind::receive) {
+    slab.at(request.partner).arrived_s = queue.now();
     finish_pair(request.partner, cookie);
     return;
   }
   request.has_arrived = true;
+  request.arrived_s = queue.now();
   if (request.partner != kNone) finish_pair(cookie, request.partner);
 }
 
@@ -194,7 +195,7 @@ void Engine::Parts::finish_pair(std::uint32_t send_index, std::uint32_t receive_
   const Request& receive = slab.at(receive_index);
   if (recorder.keeps_messages()) {
     recorder.keep({send.owner, send.peer, send.tag, send.context, send.bytes, send.posted_s,
-                   receive.posted_s, receive.start_s, queue.now()});
+                   receive.posted_s, receive.start_s, send.arrived_s, queue.now()});
   }
   if (!send.is_detached) complete(send_index);
   retire(send_index);
@@ -215,6 +216,7 @@ void Engine::Parts::complete(std::uint32_t index) {
     any_completed(owner, index);
     return;
   }
+  recorder.keep_wait(owner, state.clock, queue.now(), true);
   charge(state, request);
   if (--state.missing == 0) make_ready(owner);
 }

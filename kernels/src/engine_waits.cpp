@@ -103,6 +103,7 @@ void Engine::Parts::any_completed(Rank r, std::uint32_t index) {
     live(id).is_waited = false;
     if (id.index == index) detail.any_index = i;
   }
+  recorder.keep_wait(r, rank(r).clock, queue.now(), true);
   charge(rank(r), slab.at(index));
   make_ready(r);
 }
@@ -157,6 +158,7 @@ void Engine::Parts::wake_probe(Rank r, const Request& send) {
                          (detail.source == kAnySource || detail.source == send.owner) &&
                          (detail.tag == kAnyTag || detail.tag == send.tag);
   if (!is_wanted) return;
+  recorder.keep_wait(r, state.clock, queue.now(), false);
   state.clock = std::max(state.clock, queue.now());
   make_ready(r);
 }

@@ -83,7 +83,7 @@ def _save_trace(run: Run) -> str | None:
         return None
     path = Path(f"{Path(run.program).stem}.trace.csv")
     try:
-        run.trace.to_csv(path, index=False)
+        run.trace.messages.to_csv(path, index=False)
     except OSError as error:
         raise DataError(f"the trace cannot be written to {str(path)!r}: {error}") from error
     return str(path)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from labkit import context
 from labkit.run.front import program_name
@@ -19,6 +18,7 @@ from labkit.sim.platform import Platform, platform
 from labkit.sim.randomness import RankRandom
 from labkit.sim.rank_pickle import RankPickle
 from labkit.sim.simulation import Simulation
+from labkit.trace.recording import Trace
 
 __all__ = ["run_simulated"]
 
@@ -53,7 +53,7 @@ def run_simulated(
     model : str or NetworkModel, optional
         Default: the platform's.
     trace : bool
-        Keep every message: `Run.trace` is then a table with one row per message.
+        Keep every message, wait and computation: `Run.trace` is then a `labkit.trace.Trace`.
     timeout_s : float or None
         Limit of host time in seconds.
     seed : int
@@ -143,7 +143,7 @@ def _as_run(
         messages=int(hub.messages),
         bytes=int(hub.bytes),
         host_seconds=host_seconds,
-        trace=pd.DataFrame(hub.message_columns()) if hub.is_tracing else None,
+        trace=_trace(hub) if hub.is_tracing else None,
         machine={
             "platform": machine.spec,
             "model": network.name,
@@ -168,3 +168,8 @@ def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any
     if isinstance(machine.mapping, ListedMapping):
         described["rank_hosts"] = placed.tolist()
     return described
+
+
+def _trace(hub: Any) -> Trace:
+    ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
+    return Trace.from_columns(hub.message_columns(), hub.wait_columns(), hub.computation_columns(), ends_s)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "labkit/certificate.hpp"
+#include "labkit/demand.hpp"
 #include "labkit/event_queue.hpp"
 #include "labkit/model.hpp"
 #include "labkit/platform.hpp"
@@ -52,7 +53,6 @@ class Network {
     std::uint32_t stamp;      // of its valid event
   };
 
-  double collect_loads(HostId src, HostId dst);
   void activate(FlowId flow);
   void reschedule(FlowId flow);
   void hand_over();
@@ -62,7 +62,7 @@ class Network {
   bool on_next_end(const Event& event, std::uint32_t& cookie);
 
   std::shared_ptr<const Platform> platform_;
-  const Model& model_;
+  DemandReader demands_;
   EventQueue& queue_;
   EventKinds kinds_;
   Sharing sharing_;
@@ -71,9 +71,6 @@ class Network {
   std::uint32_t next_end_stamp_ = 0;
   std::uint64_t repairs_ = 0;
   Certified certified_;
-  Route route_;
-  Route reverse_;
-  std::vector<LinkLoad> loads_;
 };
 
 }  // namespace labkit

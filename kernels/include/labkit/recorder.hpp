@@ -1,4 +1,4 @@
-// What happened: counters always, one row per message when asked for.
+// What happened: counters always; rows of messages, waits and computations when asked for.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,22 @@ struct MessageRecord {
   Time send_posted_s;    ///< the sender's clock, overhead included
   Time recv_posted_s;
   Time start_s;          ///< the flow's start (begin of its latency phase)
+  Time arrived_s;        ///< the flow's end
+  Time end_s;            ///< the receive is complete: the flow has ended and the receive was posted
+};
+
+/// A rank had nothing to do until a message ended (or, for a probe, until it was sent).
+struct WaitRecord {
+  Rank rank;
+  Time begin_s;
+  Time end_s;
+  std::int64_t message;  ///< its row, -1 for a probe
+};
+
+/// A rank computed.
+struct ComputationRecord {
+  Rank rank;
+  Time begin_s;
   Time end_s;
 };
 
@@ -32,15 +48,36 @@ class Recorder {
     bytes_ += bytes;
   }
   void keep(const MessageRecord& record) { rows_.push_back(record); }
+  /// The message whose row was kept last ended a wait (no row: a probe).
+  void keep_wait(Rank rank, Time begin_s, Time end_s, bool has_row) {
+    if (is_kept_ && end_s > begin_s) {
+      waits_.push_back({rank, begin_s, end_s, has_row ? static_cast<std::int64_t>(rows_.size()) - 1 : -1});
+    }
+  }
+  /// Computations one right after the other are one.
+  void keep_computation(Rank rank, Time begin_s, Time end_s) {
+    if (!is_kept_ || end_s <= begin_s) return;
+    if (!computations_.empty() && computations_.back().rank == rank && computations_.back().end_s == begin_s) {
+      computations_.back().end_s = end_s;
+    } else {
+      computations_.push_back({rank, begin_s, end_s});
+    }
+  }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// In order of completion.
   [[nodiscard]] const std::vector<MessageRecord>& rows() const { return rows_; }
+  /// In order of their ends.
+  [[nodiscard]] const std::vector<WaitRecord>& waits() const { return waits_; }
+  /// Of one rank: in order.
+  [[nodiscard]] const std::vector<ComputationRecord>& computations() const { return computations_; }
 
  private:
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<MessageRecord> rows_;
+  std::vector<WaitRecord> waits_;
+  std::vector<ComputationRecord> computations_;
   bool is_kept_ = false;
 };
 

@@ -45,7 +45,7 @@ struct alignas(64) Request {
   void* payload = nullptr;     ///< the client's; opaque to the engine
   Client* client = nullptr;
   Time posted_s = 0.0;         ///< the owner's clock when it was posted, overhead included
-  Time sender_posted_s = 0.0;  ///< receive: the matched send's posted_s
+  Time arrived_s = 0.0;        ///< send: when its flow has ended
   Time start_s = 0.0;          ///< when the flow started
   std::uint64_t order = 0;     ///< of entering its matching queue
   Rank owner = -1;
