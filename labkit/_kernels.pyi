@@ -317,10 +317,8 @@ class Hub:
     @property
     def makespan(self) -> float: ...
 
-    def tolerance_use(self) -> tuple[Any, ...]:
-        """
-        Loads repaired, certificates taken, the largest perturbation, flows without a bottleneck.
-        """
+    def tolerance_use(self) -> dict[str, Any]:
+        """How often the tolerance was in force, and what the certificates found."""
 
     def clock(self, rank: int) -> float: ...
 

@@ -198,8 +198,15 @@ void bind_hub_class(nb::module_& module) {
       .def_prop_ro("makespan", [](Hub& hub) { return hub.engine().makespan(); })
       .def("tolerance_use", [](Hub& hub) {
              const Engine::ToleranceUse use = hub.engine().tolerance_use();
-             return nb::make_tuple(use.repairs, use.certified_instants, use.perturbation, use.without_bottleneck);
-           }, "Loads repaired, certificates taken, the largest perturbation, flows without a bottleneck.")
+             nb::dict out;
+             out["repairs"] = use.repairs;
+             out["instants"] = use.instants;
+             out["loose_instants"] = use.loose_instants;
+             out["certified_instants"] = use.certified_instants;
+             out["perturbation"] = use.perturbation;
+             out["without_bottleneck"] = use.without_bottleneck;
+             return out;
+           }, "How often the tolerance was in force, and what the certificates found.")
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
       .def("now", [](Hub& hub) { return hub.engine().clock(hub.current()); }, "The running rank's clock, free of cost.")
       .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")

@@ -86,9 +86,9 @@ Time Engine::wtime(Rank rank) {
 }
 
 Engine::ToleranceUse Engine::tolerance_use() const {
-  const Network::Certified& certified = parts_->network.certified();
-  return {parts_->network.sharing().repairs(), certified.instants, certified.worst.perturbation,
-          certified.worst.without_bottleneck};
+  const Network::ToleranceUse& use = parts_->network.tolerance_use();
+  return {parts_->network.sharing().repairs(), use.instants, use.loose, use.certified,
+          use.worst.perturbation, use.worst.without_bottleneck};
 }
 
 Time Engine::makespan() const {

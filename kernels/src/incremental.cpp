@@ -35,12 +35,13 @@ Incremental::Incremental(const FlowTable& table, double tolerance)
 void Incremental::begin() {
   dirty_.clear();
   old_keys_.clear();
+  loose_ = 0;
   for (std::uint32_t id = 0; id <= self_; ++id) {
     LinkState& state = links_[id];
     state.flows.clear();
     state.usage = 0.0;
     state.repairs = 0;
-    state.is_dirty = state.has_old_key = false;
+    state.is_dirty = state.has_old_key = state.is_loose = false;
     if (id == self_) break;
     levels_[id] = kNever;
     loads_[id].load = loads_[id].highest = 0.0;
@@ -99,15 +100,19 @@ void Incremental::finish(Time now) {
 // --- loads and limits ---------------------------------------------------------------------------
 
 void Incremental::set_limits(std::uint32_t id) {
-  const LinkState& state = links_[id];
+  LinkState& state = links_[id];
   Load& load = loads_[id];
   if (state.is_fatpipe) {
     load.high = kNever;
     load.low = -kNever;
     return;
   }
-  const bool has_many = table_.link(id).members.size() >= kManyFlows;
-  const double eps = has_many ? tolerance_ : kExact;
+  const bool is_loose = tolerance_ > kExact && table_.link(id).members.size() >= kManyFlows;
+  if (is_loose != state.is_loose) {
+    state.is_loose = is_loose;
+    loose_ += is_loose ? 1 : std::size_t{0} - 1;
+  }
+  const double eps = is_loose ? tolerance_ : kExact;
   const double capacity = state.capacity;
   if (state.flows.empty()) {
     load.high = capacity + eps * capacity;

@@ -37,6 +37,7 @@ void Network::activate(FlowId id) {
 }
 
 void Network::settle() {
+  ++tolerance_use_.instants;
   if (sharing_.is_incremental()) {
     if (!sharing_.wants_filling()) {
       sharing_.repair(queue_.now());
@@ -51,16 +52,17 @@ void Network::settle() {
   if (sharing_.wants_incremental()) hand_over();
 }
 
-/// A certificate costs as much as a filling: the first, second, fourth ... and every 4096th repair.
+/// A certificate costs as much as a filling: at the first, second, fourth ... and every 4096th
+/// instant that may use the tolerance.
 void Network::certify_sometimes() {
-  if (sharing_.options().tolerance == 0.0) return;
-  const std::uint64_t count = ++repairs_;
+  if (!sharing_.is_loose()) return;
+  const std::uint64_t count = ++tolerance_use_.loose;
   if (count % 4096 != 0 && (count & (count - 1)) != 0) return;
   const Certificate found = certify(sharing_);
-  ++certified_.instants;
-  certified_.worst.perturbation = std::max(certified_.worst.perturbation, found.perturbation);
-  certified_.worst.without_bottleneck =
-      std::max(certified_.worst.without_bottleneck, found.without_bottleneck);
+  Certificate& worst = tolerance_use_.worst;
+  ++tolerance_use_.certified;
+  worst.perturbation = std::max(worst.perturbation, found.perturbation);
+  worst.without_bottleneck = std::max(worst.without_bottleneck, found.without_bottleneck);
 }
 
 /// The sharing times the flows from now on: it gets what each has left.

@@ -37,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="limit of host time (default 60; none for no limit)",
     )
     add("--seed", type=int, default=0, help="seeds random and numpy.random of each rank (default 0)")
+    add("--tolerance", default="0", metavar="T",
+        help="a link's capacity may be off by this share where many messages share it, as in 1e-3; for huge "
+        "simulations (default 0: exact)")  # fmt: skip
     add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--json", action="store_true", help="print one JSON object and nothing else")
@@ -60,6 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
             timeout_s=_limit(arguments.timeout),
             seed=arguments.seed,
             trace=arguments.trace,
+            tolerance=_tolerance(arguments.tolerance),
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
         )
     except Exception as error:
@@ -96,6 +100,7 @@ def record(run: Run) -> dict[str, Any]:
         "ranks": run.ranks,
         "on": run.on,
         "model": run.model,
+        "tolerance": run.tolerance.record() if run.tolerance is not None else None,
         "makespan_s": run.makespan_s if math.isfinite(run.makespan_s) else None,
         "messages": run.messages,
         "bytes": run.bytes,
@@ -133,6 +138,13 @@ def _limit(word: str) -> float | None:
         return float(word)
     except ValueError:
         raise MachineError(f"--timeout takes a number of seconds or none, got {word!r}") from None
+
+
+def _tolerance(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise MachineError(f"--tolerance takes a number, as in 1e-3, got {word!r}") from None
 
 
 def _model(arguments: argparse.Namespace) -> Any:

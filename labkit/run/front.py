@@ -14,6 +14,7 @@ from typing import Any
 from labkit.errors import MachineError, ProgramError
 from labkit.run.cluster_target import is_cluster
 from labkit.run.result import Run
+from labkit.run.tolerance import check_tolerance
 
 __all__ = [
     "check_limit",
@@ -46,6 +47,7 @@ def run(
     coll: Mapping[str, str] | None = None,
     mapping: Any = None,
     repeats: int = 1,
+    tolerance: float = 0.0,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -79,6 +81,9 @@ def run(
         a host for each rank, or a file with a host on each line. With a mapping, ranks may share cores.
     repeats : int
         Run the program so often, in one launch, repetition k with ``seed + k``; see `Run.repetitions`.
+    tolerance : float
+        For huge simulated loads: where 48 messages and more share a link and come and go one by one, its
+        capacity may be off by this share, below 0.1; 0: exact. See `Run.tolerance`.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
         cluster those of `labkit.run.cluster.run_cluster`.
@@ -93,7 +98,7 @@ def run(
     ProgramError
         The program cannot be called with these arguments, or the script does not exist.
     MachineError, PlatformError
-        The machine is not known or cannot be used, or ranks, time limit or repeats make no sense.
+        The machine is not known or cannot be used, or ranks, time limit, repeats or tolerance make no sense.
     RankError, DeadlockError, TimeLimitError
         The run failed.
     """
@@ -101,9 +106,11 @@ def run(
     check_ranks(ranks)
     check_limit(timeout_s)
     check_repeats(repeats)
+    tolerance = check_tolerance(tolerance)
     program = check_program(program, args, kwargs)
     if isinstance(on, str) and on.strip().lower() == "mpi":
         _refuse_simulated_options('on="mpi"', model, coll, mapping)
+        check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
         return run_mpi(
@@ -112,6 +119,7 @@ def run(
         )  # fmt: skip
     if is_cluster(on):
         _refuse_simulated_options("a cluster", model, coll, mapping)
+        check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
 
         return run_cluster(
@@ -126,6 +134,7 @@ def run(
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
+        tolerance=tolerance,
     )  # fmt: skip
 
 

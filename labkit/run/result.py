@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from labkit.run.tolerance import ToleranceUse
 from labkit.run.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
@@ -79,6 +80,8 @@ class Run:
         Whether the times may be used for a verdict.
     repetitions : list of Run
         With ``repeats`` > 1: every repetition, in order; this run is then the one with the median makespan.
+    tolerance : ToleranceUse or None
+        What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     """
 
     program: str
@@ -97,6 +100,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     is_valid: bool = True
     repetitions: list[Run] = field(default_factory=list)
+    tolerance: ToleranceUse | None = None
 
     def phase_table(self) -> pd.DataFrame:
         """Sum up the phases: one row per phase, in the order in which they first began.
@@ -149,6 +153,8 @@ class Run:
         pairs.append(("host time", format_seconds(self.host_seconds)))
         if self.repetitions:
             pairs.append(("repetitions", str(len(self.repetitions))))
+        if self.tolerance is not None:
+            pairs.append(("tolerance", self.tolerance.text()))
         return pairs
 
     def __repr__(self) -> str:

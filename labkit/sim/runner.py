@@ -11,6 +11,7 @@ import numpy as np
 from labkit import context
 from labkit.run.front import program_name
 from labkit.run.result import Run, phase_frame
+from labkit.run.tolerance import ToleranceUse
 from labkit.sim import models
 from labkit.sim.isolation import Isolation
 from labkit.sim.mapping import ListedMapping
@@ -37,6 +38,7 @@ def run_simulated(
     isolate: bool | None = True,
     coll: Mapping[str, str] | None = None,
     mapping: Any = None,
+    tolerance: float = 0.0,
     **options: Any,
 ) -> Run:
     """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
@@ -65,6 +67,8 @@ def run_simulated(
         Collective's name to algorithm's name.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks; default: the platform's.
+    tolerance : float
+        Relative error of the capacities allowed on links with many messages; 0: exact.
     **options
         Fields of the network model to change, such as ``cross_traffic=False``.
 
@@ -83,11 +87,18 @@ def run_simulated(
     machine = platform(on).mapped(mapping)
     network = models.get(machine.model if model is None else model, **options)
     simulation = Simulation(
-        machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {})
-    )
+        machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
+        tolerance=tolerance,
+    )  # fmt: skip
     notes: list[str] = []
     _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
-    return _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
+    run = _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
+    if tolerance > 0:
+        run.tolerance = ToleranceUse(tolerance=tolerance, **simulation.tolerance_use())
+        run.is_valid = not run.tolerance.without_bottleneck
+        if run.tolerance.loose_instants:
+            notes.append(run.tolerance.guarantee())
+    return run
 
 
 def _run_program(

@@ -38,6 +38,7 @@ def run_script(
     timeout_s: float | None = 60.0,
     seed: int = 0,
     coll: Mapping[str, str] | None = None,
+    tolerance: float = 0.0,
 ) -> Run:
     """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
 
@@ -51,7 +52,7 @@ def run_script(
         The platform.
     args : sequence
         The script's command line, ``sys.argv[1:]``.
-    model, trace, timeout_s, seed, coll
+    model, trace, timeout_s, seed, coll, tolerance
         As for `labkit.run.run`.
 
     Returns
@@ -70,7 +71,10 @@ def run_script(
     """
     path = os.fspath(path)
     check_script(path)
-    how = {"on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll}
+    how = {
+        "on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll,
+        "tolerance": tolerance,
+    }  # fmt: skip
     request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="labkit-script-", ignore_cleanup_errors=True) as name:

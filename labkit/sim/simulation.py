@@ -81,6 +81,8 @@ class Simulation:
         Limit of host time.
     coll : dict, optional
         Collective's name to algorithm's name.
+    tolerance : float
+        Relative error of the capacities allowed on links with many messages; 0: exact.
     """
 
     def __init__(
@@ -92,9 +94,10 @@ class Simulation:
         trace: bool = False,
         timeout_s: float | None = None,
         coll: dict[str, str] | None = None,
+        tolerance: float = 0.0,
     ) -> None:
         self.ranks = ranks
-        self.hub = _kernels.Hub(platform, model, trace)
+        self.hub = _kernels.Hub(platform, model, trace, tolerance)
         self.calls = CollectiveCalls(self.hub, coll or {})
         self.context = _RankContext(self)
         self.output = RankOutput(ranks)
@@ -102,6 +105,12 @@ class Simulation:
         self.timeout_s = timeout_s
         self._main: Callable[[int], Any] | None = None
         self._failure: BaseException | None = None
+
+    def tolerance_use(self) -> dict[str, Any]:
+        """Return what the tolerance came to, by the names of `labkit.run.tolerance.ToleranceUse`."""
+        use = self.hub.tolerance_use()
+        del use["repairs"]
+        return use
 
     # --- the run ------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import random
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 
 from labkit.errors import DataError, LabkitError
 from labkit.run.cluster_target import is_cluster
+from labkit.run.tolerance import check_tolerance
 from labkit.study.rows import FIXED, MEASURED, run_rows
 from labkit.study.study import Study
 
@@ -38,6 +40,7 @@ def sweep(
     seed: int = 0,
     timeout_s: float | None = 60.0,
     progress: bool | None = None,
+    tolerance: float = 0.0,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
@@ -70,6 +73,8 @@ def sweep(
         Limit of host time for each point.
     progress : bool, optional
         Whether to show a progress bar; by default when somebody watches.
+    tolerance : float
+        Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
     options : mapping, optional
@@ -89,12 +94,15 @@ def sweep(
     ------
     DataError
         When there is nothing to run or a parameter has the name of a column.
+    MachineError
+        When the tolerance is none, or no machine is simulated.
     LabkitError
         When every point failed: the first point's error.
     """
     plan = _plan(ranks, on, model, parameters)
+    how = {**(options or {}), **_tolerance(tolerance, program, plan)}
     job = _Job(
-        program, tuple(args), repeats, warmup, seed, timeout_s, dict(options or {}), measure,
+        program, tuple(args), repeats, warmup, seed, timeout_s, how, measure,
         runner or _run, {str(p): len(_varied(v)) > 1 for p, v in parameters.items()},
     )  # fmt: skip
     if any(_is_real(point.on) for point in plan):
@@ -111,6 +119,19 @@ def sweep(
                 break
             bar.update()
     return job.study()
+
+
+def _tolerance(tolerance: Any, program: Any, plan: list[_Point]) -> dict[str, float]:
+    """Return the option of the simulated runs, unless it is 0."""
+    is_real_only = all(_is_real(point.on) for point in plan)
+    if isinstance(tolerance, int | float) and tolerance == 0:
+        return {}
+    if callable(program) and "tolerance" in inspect.signature(program).parameters:
+        raise DataError(
+            "tolerance is the simulation's own (see labkit.run), and the program has a parameter of that "
+            "name, too; give the program's another name"
+        )
+    return {"tolerance": check_tolerance(tolerance, "real machines" if is_real_only else None)}
 
 
 @dataclass(frozen=True)
@@ -206,6 +227,7 @@ class _Job:
         how |= self.options | ({"model": point.model} if point.model is not None else {})
         how |= {"on": point.on, "seed": self.seed}
         if _is_real(point.on):
+            how.pop("tolerance", None)
             run = self.runner(self.program, point.ranks, repeats=self.repeats + self.warmup, **how)
             return (run.repetitions or [run])[self.warmup if run.repetitions else 0 :]
         if self.repeats == 1 or self.is_deterministic:

@@ -198,7 +198,9 @@ class Engine {
   /// What the options' tolerance came to.
   struct ToleranceUse {
     std::uint64_t repairs;             ///< loads that were repaired (0: filling did everything)
-    std::uint64_t certified_instants;  ///< certificates taken
+    std::uint64_t instants;            ///< at which the links were shared anew
+    std::uint64_t loose_instants;      ///< of these: the tolerance was in force
+    std::uint64_t certified_instants;  ///< of these: looked at by a certificate
     double perturbation;               ///< the largest move of a capacity that one of them needed
     std::uint64_t without_bottleneck;  ///< flows that had none: 0 unless something is wrong
   };

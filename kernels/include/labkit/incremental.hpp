@@ -64,6 +64,8 @@ class Incremental {
   }
   [[nodiscard]] double work_left(FlowId flow, Time now) const;
 
+  /// Some link has flows enough for the tolerance.
+  [[nodiscard]] bool is_loose() const { return loose_ > 0; }
   /// Work done so far: loads repaired, flows visited by that.
   [[nodiscard]] std::uint64_t repairs() const { return repairs_; }
   [[nodiscard]] std::uint64_t visits() const { return visits_; }
@@ -101,6 +103,7 @@ class Incremental {
     bool is_dirty = false;
     bool has_old_key = false;
     bool is_fatpipe = false;
+    bool is_loose = false;  // may use the tolerance
   };
   struct Dirty {
     double level;
@@ -164,6 +167,7 @@ class Incremental {
   std::uint64_t repair_limit_;
   std::uint64_t repairs_ = 0;
   std::uint64_t visits_ = 0;
+  std::size_t loose_ = 0;            // links that may use the tolerance
 };
 
 }  // namespace labkit

@@ -34,12 +34,14 @@ class Network {
   /// Before time moves on: share the links anew among the flows that changed.
   void settle();
   [[nodiscard]] const Sharing& sharing() const { return sharing_; }
-  /// What a tolerance came to: the worst of the certificates taken at some instants of the run.
-  struct Certified {
-    std::uint64_t instants = 0;
-    Certificate worst;
+  /// What a tolerance came to.
+  struct ToleranceUse {
+    std::uint64_t instants = 0;   ///< at which the links were shared anew
+    std::uint64_t loose = 0;      ///< of these: with a link that may use the tolerance
+    std::uint64_t certified = 0;  ///< of these: looked at by a certificate
+    Certificate worst;            ///< of all certificates
   };
-  [[nodiscard]] const Certified& certified() const { return certified_; }
+  [[nodiscard]] const ToleranceUse& tolerance_use() const { return tolerance_use_; }
 
  private:
   struct Flow {
@@ -69,8 +71,7 @@ class Network {
   std::vector<Flow> flows_;  // by FlowId
   Time next_end_s_ = kNever;  // while the sharing times the flows: when its event comes
   std::uint32_t next_end_stamp_ = 0;
-  std::uint64_t repairs_ = 0;
-  Certified certified_;
+  ToleranceUse tolerance_use_;
 };
 
 }  // namespace labkit

@@ -86,6 +86,8 @@ class Sharing {
   [[nodiscard]] FlowId first_to_end() const { return incremental_->first(); }
 
   // --- reports ----------------------------------------------------------------------------------
+  /// The rates may be off by the tolerance: repairs keep them, and some link has flows enough.
+  [[nodiscard]] bool is_loose() const { return is_incremental_ && incremental_->is_loose(); }
   [[nodiscard]] double rate(FlowId flow) const {
     return is_incremental_ ? incremental_->rate(flow) : table_.flow(flow).rate;
   }

@@ -1,0 +1,151 @@
+"""The tolerance of a simulated run: what is refused, when it is used, and what the run says of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.cli.main import main
+from labkit.errors import DataError, MachineError
+from labkit.run.tolerance import ToleranceUse
+
+SCRIPT = """\
+import random
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rng = random.Random(comm.rank)
+peers = [(comm.rank + k) % comm.size for k in range(1, comm.size)]
+requests = [comm.Irecv(bytearray(10**5), peer) for peer in peers]
+requests += [comm.Isend(bytes(rng.randrange(10**5)), peer) for peer in peers]
+MPI.Request.Waitall(requests)
+"""
+
+
+def never(comm):
+    raise AssertionError("work has started")
+
+
+def everybody(comm):
+    """Unequal blocks from everybody to everybody, from different moments on."""
+    rng = random.Random(comm.rank)
+    lk.compute(seconds=1e-4 * rng.random())
+    peers = [(comm.rank + k) % comm.size for k in range(1, comm.size)]
+    requests = [comm.Irecv(np.empty(10**5, "u1"), peer) for peer in peers]
+    requests += [comm.Isend(np.empty(rng.randrange(10**5), "u1"), peer) for peer in peers]
+    lk.MPI.Request.Waitall(requests)
+
+
+WRONG = [-1e-9, 0.1, 1, math.nan, math.inf, "1e-3", None, True, 1e-3 + 0j, [1e-3]]
+
+
+@pytest.mark.parametrize("tolerance", WRONG)
+def test_what_is_no_tolerance_is_refused(tolerance):
+    with pytest.raises(MachineError, match=r"from 0 .exact. to below 0.1, for example 1e-3; got") as refused:
+        lk.run(never, 2, "star", tolerance=tolerance)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(MachineError, match=r"from 0 .exact. to below 0.1"):
+        lk.sweep(never, [2], "star", tolerance=tolerance)
+
+
+def test_real_machines_have_none():
+    with pytest.raises(MachineError, match='belongs to simulated runs, not to on="mpi"; leave it out'):
+        lk.run(never, 2, "mpi", tolerance=1e-3)
+    with pytest.raises(MachineError, match="belongs to simulated runs, not to real machines"):
+        lk.sweep(never, [2], "mpi", tolerance=1e-3)
+    with pytest.raises(MachineError, match="from 0"):  # not even a bad one
+        lk.run(never, 2, "mpi", tolerance=-1)
+
+
+def test_a_program_with_a_tolerance_of_its_own_is_not_guessed_at():
+    def program(comm, tolerance):
+        raise AssertionError("work has started")
+
+    with pytest.raises(DataError, match="the program has a parameter of that name, too"):
+        lk.sweep(program, [2], "star", tolerance=0.05)
+
+
+def test_an_exact_run_says_nothing():
+    run = lk.run(everybody, 8, "star")
+    assert run.tolerance is None
+    assert "tolerance" not in repr(run) + run._repr_html_()
+
+
+def test_few_messages_are_exact_and_the_run_says_so():
+    run = lk.run(everybody, 8, "star", tolerance=1e-2)
+    assert run.makespan_s == lk.run(everybody, 8, "star").makespan_s
+    assert run.tolerance is not None
+    assert run.tolerance.loose_instants == 0 < run.tolerance.instants
+    assert "tolerance 0.01, never used: every rate is exact" in repr(run)
+    assert run.notes == []
+
+
+def test_a_large_load_uses_it_and_states_guarantee_and_use():
+    exact = lk.run(everybody, 60, "star")
+    run = lk.run(everybody, 60, "star", tolerance=1e-3)
+    use = run.tolerance
+    assert use is not None
+    assert 10 < use.certified_instants <= use.loose_instants <= use.instants
+    assert 0 < use.perturbation <= 1e-3 * (1 + 1e-6)
+    assert use.without_bottleneck == 0
+    assert run.makespan_s == pytest.approx(exact.makespan_s, rel=5e-4)
+    for text in (repr(run), run._repr_html_()):
+        assert "capacities changed by at most 0.1 %" in text
+        assert f"used in {use.loose_instants} of {use.instants} sharings" in text
+
+
+def test_a_sweep_hands_it_on_and_remarks_on_it():
+    study = lk.sweep(everybody, [60], "star", tolerance=1e-3, repeats=1)
+    [remark] = study.notes["remarks"]
+    assert remark.startswith("tolerance 0.001: at every instant")
+    assert study.data.query("metric == 'makespan_s'")["value"].item() == (
+        lk.run(everybody, 60, "star", tolerance=1e-3).makespan_s
+    )
+
+
+def test_the_command_line_takes_it_and_its_json_tells(tmp_path, capsys):
+    script = tmp_path / "p.py"
+    script.write_text(SCRIPT)
+    records = {}
+    for tolerance in ("0", "1e-3"):
+        assert main(["run", "-n", "56", "--tolerance", tolerance, "--json", str(script)]) == 0
+        records[tolerance] = json.loads(capsys.readouterr().out)
+    assert records["0"]["tolerance"] is None
+    use = ToleranceUse(**records["1e-3"]["tolerance"])
+    assert use.tolerance == 1e-3
+    assert use.loose_instants > 0
+    assert use.guarantee() in records["1e-3"]["notes"]
+    assert records["1e-3"]["makespan_s"] == pytest.approx(records["0"]["makespan_s"], rel=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--tolerance", "fair"], "--tolerance takes a number, as in 1e-3, got 'fair'"),
+        (["--tolerance", "nan"], "got nan"),
+        (["--tolerance=-1e-3"], "got -0.001"),
+        (["--tolerance", "1e-3", "--on", "mpi"], 'not to on="mpi"; leave it out'),
+    ],
+)
+def test_the_command_line_refuses_in_one_line(words, says, tmp_path, capsys):
+    (tmp_path / "p.py").write_text("")
+    assert main(["run", "-n", "2", *words, str(tmp_path / "p.py")]) == 3
+    refused = capsys.readouterr().err
+    assert says in refused
+    assert refused.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "percent"), [(1e-3, "0.1 %"), (0.0999, "9.99 %"), (2.5e-5, "0.0025 %"), (0.05, "5 %")]
+)
+def test_the_guarantee_is_in_percent(tolerance, percent):
+    use = ToleranceUse(tolerance, 9, 8, 7, 1e-4, 0)
+    assert f"by at most {percent};" in use.guarantee()
+
+
+def test_a_failed_certificate_is_not_hidden():
+    assert "3 messages had no bottleneck" in ToleranceUse(1e-3, 9, 8, 7, 1e-4, 3).guarantee()
