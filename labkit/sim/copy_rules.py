@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import types
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "ATOMS",
     *(
         "array",
         "builtin_method",
@@ -25,6 +27,28 @@ __all__ = [
     ),
     *("tuple_", "wrapping"),
 ]
+
+#: types whose values cannot change: shared
+ATOMS = frozenset(
+    {
+        *(
+            type(None),
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            bytes,
+            type(Ellipsis),
+            type(NotImplemented),
+            range,
+            slice,
+        ),
+        *(types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
+        *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+        *(np.ufunc, types.GenericAlias, types.UnionType, dataclasses.Field),
+    }
+)
 
 
 def list_(copier: Any, value: list[Any]) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import abc
 import copyreg
-import dataclasses
 import functools
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,29 +16,10 @@ import numpy as np
 from labkit.comm.handles import MODULE_NAME
 from labkit.sim import copy_rules
 from labkit.sim.code import is_installed, names_used
+from labkit.sim.copy_rules import ATOMS
 
 __all__ = ["Copier", "Plan"]
 
-_ATOMS = frozenset(
-    {
-        *(
-            type(None),
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            bytes,
-            type(Ellipsis),
-            type(NotImplemented),
-            range,
-            slice,
-        ),
-        *(types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType),
-        *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
-        *(np.ufunc, types.GenericAlias, types.UnionType, dataclasses.Field),
-    }
-)
 #: what a module holds of the import system; a loader may lead to everything (pytest's does)
 _MACHINERY = frozenset({"__builtins__", "__loader__", "__spec__"})
 #: attributes of a class that its copy gets by being made
@@ -55,6 +35,8 @@ class Plan:
         #: id of a rank's function or class -> the original; `keep` makes sure no id is used again
         self.originals: dict[int, Any] = {}
         self.keep: list[Any] = []
+        #: id of a shared object -> makes what a rank has in its place
+        self.stand_ins: Mapping[int, Callable[[int], Any]] = {}
         self._names: dict[types.CodeType, frozenset[str] | None] = {}
 
     def names(self, code: types.CodeType) -> frozenset[str] | None:
@@ -75,12 +57,15 @@ class Copier:
     Parameters
     ----------
     plan : Plan
+    rank : int
+        Whose copies they are.
     is_restoring : bool
         Turn ranks' classes and functions back into the originals instead.
     """
 
-    def __init__(self, plan: Plan, is_restoring: bool = False) -> None:
+    def __init__(self, plan: Plan, rank: int = 0, is_restoring: bool = False) -> None:
         self.plan = plan
+        self.rank = rank
         self.is_restoring = is_restoring
         self._memo: dict[int, Any] = {}
         self._keep: list[Any] = []
@@ -89,7 +74,7 @@ class Copier:
     def copy(self, value: Any) -> Any:
         """Return the rank's copy of a value; the value itself where it cannot change."""
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             return value
         found = self._memo.get(id(value), self)
         if found is not self:
@@ -247,6 +232,9 @@ class Copier:
 
     def by_reduction(self, value: Any) -> Any:
         """Copy any other object the way pickle would rebuild it."""
+        stand_in = self.plan.stand_ins.get(id(value))
+        if stand_in is not None and not self.is_restoring:
+            return self.remember(value, stand_in(self.rank))
         kind = type(value)
         method = getattr(kind, "__deepcopy__", None)
         if method is not None and not self.is_restoring:

@@ -3,8 +3,9 @@
 A program reaches its globals (those its code names, and those of the functions and classes they lead to),
 its closure, its default values and its arguments. `Isolation.program(rank)` gives a rank a copy of all of
 it: new function objects over new dictionaries of globals, new cells, new classes, copied data. What cannot
-change is shared: numbers and texts, read-only arrays, everything of installed packages, and the simulated
-MPI module. A module of the program that is not installed is copied name by name when a name is used.
+change is shared: numbers and texts, read-only arrays, everything of installed packages, the simulated
+MPI module, and a whole program that reaches nothing else (`labkit.sim.constancy`). A module of the program
+that is not installed is copied name by name when a name is used.
 
 What a rank copied comes back as the original (`Isolation.restore`): a result whose class the program
 defined is an instance of that class, not of a rank's copy of it.
@@ -16,6 +17,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from labkit.sim.constancy import is_constant, is_plain_data
 from labkit.sim.copying import Copier, Plan
 
 __all__ = ["Isolation"]
@@ -30,6 +32,8 @@ class Isolation:
     args : sequence
     kwargs : mapping
         Its arguments after the communicator.
+    stand_ins : mapping, optional
+        Id of a shared object -> function of the rank that makes what the rank has in its place.
 
     Attributes
     ----------
@@ -38,32 +42,35 @@ class Isolation:
     """
 
     def __init__(
-        self, program: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        program: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        stand_ins: Mapping[int, Callable[[int], Any]] | None = None,
     ) -> None:
-        self._what = (program, tuple(args), dict(kwargs or {}))
+        self._program = program
+        self._given = (tuple(args), dict(kwargs or {}))
         self._plan = Plan()
+        self._plan.stand_ins = stand_ins or {}
         self._copiers: dict[int, Copier] = {}
+        given = (self._given[0], tuple(self._given[1].values()))
+        is_shared = is_constant(program)
+        self._is_given_shared = is_shared and is_constant(given)
+        self._is_program_shared = is_shared and (self._is_given_shared or is_plain_data(given))
 
     @property
     def notes(self) -> list[str]:
         """What could not be copied and is shared by all ranks."""
         return list(self._plan.notes)
 
-    def program(
-        self, rank: int, stand_ins: Callable[[int], list[tuple[Any, Any]]] = lambda rank: []
-    ) -> Callable[[Any], Any]:
-        """Return ``function(comm)``: a rank's own copy of the program with its own arguments.
-
-        Parameters
-        ----------
-        rank : int
-        stand_ins : callable
-            Gives (shared object, the rank's own) pairs for a rank: what is not copied but replaced.
-        """
-        copier = self._copiers[rank] = Copier(self._plan)
-        for shared, own in stand_ins(rank):
-            copier.remember(shared, own)
-        program, args, kwargs = copier.copy(self._what)
+    def program(self, rank: int) -> Callable[[Any], Any]:
+        """Return ``function(comm)``: a rank's own copy of the program with its own arguments."""
+        if self._is_given_shared:
+            return functools.partial(_call, self._program, *self._given)
+        copier = self._copiers[rank] = Copier(self._plan, rank)
+        if self._is_program_shared:
+            return functools.partial(_call, self._program, *copier.copy(self._given))
+        program, (args, kwargs) = copier.copy((self._program, self._given))
         return functools.partial(_call, program, args, kwargs)
 
     def copied(self, rank: int, original: Any) -> Any:

@@ -8,6 +8,7 @@ runs repeat. Outside ranks, and after the run, the modules are as they were.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -94,9 +95,10 @@ class RankRandom:
             made = self._numpy[rank] = np.random.RandomState(words)
         return made
 
-    def stand_ins(self, rank: int) -> list[tuple[Any, Any]]:
-        """Return (global generator, the rank's own) pairs, for copying a program's globals."""
-        return [(_PYTHON_STATE, self.python(rank)), (_NUMPY_STATE, self.numpy(rank))]
+    @property
+    def stand_ins(self) -> dict[int, Callable[[int], Any]]:
+        """Makers of what a program's copy has instead of the global generators, by their ids."""
+        return {id(_PYTHON_STATE): self.python, id(_NUMPY_STATE): self.numpy}
 
     def _default_rng(self, rank: int, seed: Any) -> Any:
         """Give `numpy.random.default_rng()` a seed that repeats: nobody wants the operating system's here."""

@@ -119,11 +119,11 @@ def _run_program(
         with random:
             simulation.run(lambda rank: program(comm, *args, **kwargs))
         return
-    isolation = Isolation(program, args, kwargs)
+    isolation = Isolation(program, args, kwargs, random.stand_ins)
     with random, RankPickle(isolation) as pickling:
 
         def main(rank: int) -> Any:
-            own = isolation.program(rank, random.stand_ins)
+            own = isolation.program(rank)
             pickling.install()
             return own(comm)
 
