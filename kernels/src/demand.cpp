@@ -14,6 +14,7 @@ double DemandReader::collect_loads(HostId src, HostId dst) {
     loads.push_back({link, 1.0});
     narrowest = std::min(narrowest, platform_.link(link).bandwidth_bytes_per_s);
   }
+  if (route_.has_repeats) merge_repeats();
   demand_.forward = loads.size();
   if (!model_.cross_traffic) return narrowest;
   platform_.route(dst, src, reverse_);
@@ -26,7 +27,25 @@ double DemandReader::collect_loads(HostId src, HostId dst) {
       same->coefficient += kCrossTrafficShare;  // a link crossed both ways
     }
   }
+  if (reverse_.has_repeats) merge_repeats();
   return narrowest;
+}
+
+/// A shared link that stands in a route twice is loaded twofold; a fat pipe knows only the largest load.
+void DemandReader::merge_repeats() {
+  std::vector<LinkLoad>& loads = demand_.loads;
+  std::size_t kept = 0;
+  for (const LinkLoad load : loads) {
+    const auto end = loads.begin() + static_cast<std::ptrdiff_t>(kept);
+    const auto same = std::find_if(loads.begin(), end,
+                                   [&](const LinkLoad& other) { return other.link == load.link; });
+    if (same == end) {
+      loads[kept++] = load;
+    } else if (platform_.link(load.link).policy == Policy::shared) {
+      same->coefficient += load.coefficient;
+    }
+  }
+  loads.resize(kept);
 }
 
 const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_bytes) {

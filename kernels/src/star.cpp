@@ -40,6 +40,22 @@ class StarRouter final : public Router {
     if (limiter_ != 0 && src != dst) out.links.push_back(to + limiter_);
   }
 
+  void to_gateway(HostId src, Route& out) const override {
+    const LinkId from = src * per_host_;
+    if (limiter_ != 0) out.links.push_back(from + limiter_);
+    out.links.push_back(from);
+    if (backbone_ >= 0) out.links.push_back(backbone_);
+    out.latency_s += spec_.link.latency_s + (backbone_ >= 0 ? spec_.backbone->latency_s : 0.0);
+  }
+
+  void from_gateway(HostId dst, Route& out) const override {
+    const LinkId to = dst * per_host_;
+    if (backbone_ >= 0) out.links.push_back(backbone_);
+    out.links.push_back(to + down_);
+    if (limiter_ != 0) out.links.push_back(to + limiter_);
+    out.latency_s += (backbone_ >= 0 ? spec_.backbone->latency_s : 0.0) + spec_.link.latency_s;
+  }
+
   [[nodiscard]] std::string link_name(LinkId link) const override {
     if (link == backbone_) return "backbone";
     const std::string host = std::to_string(link / per_host_);

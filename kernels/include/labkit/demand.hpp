@@ -30,6 +30,7 @@ class DemandReader {
 
  private:
   double collect_loads(HostId src, HostId dst);
+  void merge_repeats();
 
   const Platform& platform_;
   const Model& model_;

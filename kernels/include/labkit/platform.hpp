@@ -33,14 +33,16 @@ struct Host {
 struct Route {
   std::vector<LinkId> links;
   double latency_s = 0.0;
+  bool has_repeats = false;  ///< a link may stand in it twice: its flow then uses the link twofold
   void clear() {
     links.clear();
     latency_s = 0.0;
+    has_repeats = false;
   }
 };
 
 /// A topology. `route` is called once per message (twice with cross-traffic), must be a pure
-/// function of (src, dst), and may list a link at most once.
+/// function of (src, dst), and lists a link at most once, or says that it has repeats.
 class Router {
  public:
   virtual ~Router() = default;
@@ -49,6 +51,9 @@ class Router {
   Router& operator=(const Router&) = delete;
   /// Appends to an empty route. src == dst asks for the loopback.
   virtual void route(HostId src, HostId dst, Route& out) const = 0;
+  /// Appends the links from a host to the router that joins a whole cluster to others, and back.
+  virtual void to_gateway(HostId /*src*/, Route& /*out*/) const {}
+  virtual void from_gateway(HostId /*dst*/, Route& /*out*/) const {}
   /// For reports and traces only.
   [[nodiscard]] virtual std::string link_name(LinkId link) const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
