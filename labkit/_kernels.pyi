@@ -29,6 +29,9 @@ class Platform:
     def speed(self, rank: int) -> float:
         """Flop/s of the core a rank runs on."""
 
+    def placed(self, rank_hosts: Sequence[int]) -> Platform:
+        """The same machine with other ranks on it."""
+
     def route(self, src: int, dst: int) -> tuple[Any, ...]:
         """Names of the links from host to host, and their latency (s)."""
 
@@ -91,6 +94,37 @@ class Model:
     def recv_overhead(self) -> list[tuple[int, float, float]]: ...
 
     def __repr__(self) -> str: ...
+
+class Zones:
+    """Zones in zones, built point by point."""
+
+    def __init__(self) -> None: ...
+
+    def zone(self, parent: int, routing: str, name: str) -> int:
+        """A new zone's number; the first one has parent -1."""
+
+    def host(self, zone: int, speed: float, cores: int, name: str) -> int:
+        """A new host's point."""
+
+    def router(self, zone: int, name: str) -> int:
+        """A new router's point."""
+
+    def link(self, bw: float, lat: float, is_fatpipe: bool, name: str) -> int:
+        """A new link's number."""
+
+    def cluster(self, parent: int, cluster: Platform, name: str) -> tuple[Any, ...]:
+        """
+        A platform as a zone: (zone, point of its first host, point of its router).
+        """
+
+    def point_of(self, zone: int) -> int:
+        """A zone as a point of its parent."""
+
+    def route(self, zone: int, src: int, dst: int, links: Sequence[int], gateway_src: int = -1, gateway_dst: int = -1) -> None:
+        """Links from point to point; -1 is the middle of a star."""
+
+    def build(self, rank_hosts: Sequence[int]) -> Platform:
+        """The platform; hosts are numbered as they were added."""
 
 def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """

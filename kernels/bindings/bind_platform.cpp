@@ -133,6 +133,9 @@ void bind_platform(nb::module_& module) {
       .def("speed", [](const BoundPlatform& self, std::size_t rank) {
              return self.platform->host(self.rank_hosts.at(rank)).speed_flops;
            }, "rank"_a, "Flop/s of the core a rank runs on.")
+      .def("placed", [](const BoundPlatform& self, std::vector<HostId> rank_hosts) {
+             return placed(self.platform, std::move(rank_hosts));
+           }, "rank_hosts"_a, "The same machine with other ranks on it.")
       .def("route", &route, "src"_a, "dst"_a, "Names of the links from host to host, and their latency (s).")
       .def("__repr__", [](const BoundPlatform& self) { return self.platform->router().describe(); });
   module.def("star", &star, "hosts"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
