@@ -1,12 +1,12 @@
 """What one simulation costs this computer, beside the same program in C under smpirun in the same run.
 
-CPU seconds of the whole simulation, best of `--best` (2). labkit's are those of a process that has imported it
-already and made one tiny run; SimGrid's are those of smpirun and its children, less those of an empty program of
-two ranks. `start` is the part that an empty program of as many ranks takes. SimGrid runs as fast as its options
-make it: nobody's globals are privatised (`peer.c` has none), alltoall's buffers are memory in common whose copies
-it skips. labkit is measured twice: Python rank programs (`ranks`) and the collective's schedule without rank
-programs (`schedule`); the target is asked of the first where both exist, and of the second for alltoall, where
-SimGrid moves no data either.
+CPU seconds of the whole simulation, best of `--best` (2). labkit's are those of a process that has imported
+it already and made one tiny run; SimGrid's are those of smpirun and its children, less those of an empty
+program of two ranks. `start` is the part that an empty program of as many ranks takes. SimGrid runs as fast
+as its options make it: nobody's globals are privatised (`peer.c` has none), alltoall's buffers are memory in
+common whose copies it skips. labkit is measured twice: Python rank programs (`ranks`) and the collective's
+schedule without rank programs (`schedule`); the target is asked of the first where both exist, and of the
+second for alltoall, where SimGrid moves no data either.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ def smpirun_cpu(
     options = [*smpirun_options(get(MODEL)), "smpi/privatization:no"]
     if simgrid:
         options.append(f"smpi/{name}:{simgrid}")
-    command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
-               "--log=root.thres:warning", *(f"--cfg={o}" for o in options), "./peer", name, str(number)]  # fmt: skip
+    where = ["-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt"]
+    cfg = ["--log=root.thres:warning", *(f"--cfg={option}" for option in options)]
+    command = ["smpirun", *where, *cfg, "./peer", name, str(number)]
     used = []
     for _ in range(best):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -175,9 +176,7 @@ def main() -> int:
         f"CPU s; load average {os.getloadavg()[0]:.1f}{' (machine busy)' if os.getloadavg()[0] > 1 else ''}"
     )
     print(f"{'':43}    labkit{'':18} SimGrid")
-    print(
-        f"{'program':29}  ranks number     ranks  schedule    start     whole   start   ratio, target   differs"
-    )
+    print(f"{'program':29}  ranks number    ranks schedule    start    whole   start ratio, target   differs")
     with tempfile.TemporaryDirectory() as temporary:
         folder, empty_s = None, 0.0
         if driver.is_there():
