@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -32,6 +34,7 @@ class Measured:
     command: str
     xml: str
     host_seconds: float
+    cpu_seconds: float = 0.0
 
 
 def is_there() -> bool:
@@ -59,6 +62,20 @@ def algorithms(program: str) -> list[str]:
     return chosen
 
 
+def _run(command: list[str], folder: Path, limit_s: float | None) -> subprocess.CompletedProcess[str]:
+    """Run smpirun, a script with children: at the limit all of them are ended."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as child:
+        try:
+            out, err = child.communicate(timeout=limit_s)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
 def run(
     program: str,
     ranks: int,
@@ -66,11 +83,12 @@ def run(
     model: NetworkModel,
     folder: Path | None = None,
     extra: tuple[str, ...] = (),
+    limit_s: float | None = None,
 ) -> Measured:
-    """One smpirun; without a folder, in a temporary one."""
+    """One smpirun; without a folder, in a temporary one. Beyond its limit it is ended: TimeoutExpired."""
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run(program, ranks, platform, model, Path(temporary), extra)
+            return run(program, ranks, platform, model, Path(temporary), extra, limit_s)
     options = smpirun_options(model)
     xml = platform_xml(platform, ranks)
     for name, text in (
@@ -84,9 +102,10 @@ def run(
     command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
                "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *algorithms(program), *extra]),
                str(compile_interpreter(folder)), "program.txt", buffer]  # fmt: skip
-    begin = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    took = time.perf_counter() - begin
+    begin, before = time.perf_counter(), os.times()
+    done = _run(command, folder, limit_s)
+    took, after = time.perf_counter() - begin, os.times()
+    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     if done.returncode:
         raise RuntimeError(
             f"smpirun failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
@@ -96,4 +115,4 @@ def run(
         assert len(marks[int(rank)]) == int(index)
         marks[int(rank)].append(float(at))
     shown = " ".join("'" + word + "'" if ";" in word else word for word in command[:-3])
-    return Measured(marks, f"{shown} ./interpret program.txt {buffer}", xml, took)
+    return Measured(marks, f"{shown} ./interpret program.txt {buffer}", xml, took, cpu_s)
