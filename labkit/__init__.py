@@ -23,6 +23,7 @@ _PUBLIC = {
     "run": "labkit.run",
     "Run": "labkit.run",
     "cluster": "labkit.run.cluster_start",
+    "replay": "labkit.offline",
     "phase": "labkit.context",
     "compute": "labkit.context",
     "sweep": "labkit.study",

@@ -390,6 +390,83 @@ class Hub:
     def computation_columns(self) -> dict[str, Any]:
         """One array per column of the recorded computations."""
 
+class ActionTrace:
+    """A time-independent trace in memory."""
+
+    @property
+    def ranks(self) -> int: ...
+
+    @property
+    def actions(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """What its encoded actions take."""
+
+    def group(self, comm: int) -> list[int]: ...
+
+    def records(self, rank: int) -> list[Any]:
+        """
+        (action, numbers, amount, communicator, line) of each action of a rank; sizes in bytes.
+        """
+
+class RankScan:
+    """Finds the number of ranks of a merged trace file."""
+
+    def __init__(self) -> None: ...
+
+    def feed(self, piece: bytes) -> None: ...
+
+    @property
+    def ranks(self) -> int: ...
+
+class TraceReader:
+    """Reads the text of a time-independent trace, piece by piece."""
+
+    def __init__(self, ranks: int, limit_bytes: int) -> None: ...
+
+    def begin(self, name: str, only_rank: int = -1) -> None: ...
+
+    def feed(self, piece: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    @property
+    def lines(self) -> int: ...
+
+    def take(self) -> ActionTrace: ...
+
+class Replay:
+    """A trace and the simulated machine that it is replayed on."""
+
+    def __init__(self, platform: Platform, model: Model, trace: ActionTrace, choose: Any, keeps_messages: bool = False, tolerance: float = 0.0) -> None: ...
+
+    def run(self, look: Any) -> bool:
+        """
+        Replay everything; False when ranks are left over or look() stopped it.
+        """
+
+    def where(self, rank: int) -> tuple[Any, ...]:
+        """(is finished, place, action, ranks it waits for) of a rank."""
+
+    @property
+    def finish_s(self) -> list[float]: ...
+
+    @property
+    def idle_waits(self) -> int: ...
+
+    @property
+    def makespan(self) -> float: ...
+
+    @property
+    def messages(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def events(self) -> int: ...
+
 def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
     """
     Merge sorted runs into out unless there are more than most_runs that are not empty. Returns how many there are; -1: the lengths are wrong; -2: a run is not sorted.

@@ -27,6 +27,7 @@ __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 #: the commands, each a module of this package
 COMMANDS = {
     "run": "run an mpi4py script on a simulated machine or on real MPI",
+    "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",

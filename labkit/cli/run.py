@@ -12,7 +12,7 @@ from typing import Any
 from labkit.errors import DataError, MachineError, ProgramError
 from labkit.run.result import Run
 
-__all__ = ["configure", "execute"]
+__all__ = ["collectives_of", "configure", "execute", "limit_of", "model_of", "record", "tolerance_of"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,13 +57,13 @@ def execute(arguments: argparse.Namespace) -> int:
             arguments.ranks,
             arguments.on,
             args=arguments.arguments,
-            model=_model(arguments),
-            coll=_collectives(arguments.coll),
+            model=model_of(arguments),
+            coll=collectives_of(arguments.coll),
             mapping=arguments.mapping,
-            timeout_s=_limit(arguments.timeout),
+            timeout_s=limit_of(arguments.timeout),
             seed=arguments.seed,
             trace=arguments.trace,
-            tolerance=_tolerance(arguments.tolerance),
+            tolerance=tolerance_of(arguments.tolerance),
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
         )
     except Exception as error:
@@ -121,7 +121,8 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def _collectives(words: list[str]) -> dict[str, str] | None:
+def collectives_of(words: list[str]) -> dict[str, str] | None:
+    """Read the values of ``--coll``."""
     chosen = {}
     for word in words:
         problem, sign, name = word.partition("=")
@@ -131,7 +132,8 @@ def _collectives(words: list[str]) -> dict[str, str] | None:
     return chosen or None
 
 
-def _limit(word: str) -> float | None:
+def limit_of(word: str) -> float | None:
+    """Read the value of ``--timeout``."""
     if word.strip().lower() == "none":
         return None
     try:
@@ -140,14 +142,15 @@ def _limit(word: str) -> float | None:
         raise MachineError(f"--timeout takes a number of seconds or none, got {word!r}") from None
 
 
-def _tolerance(word: str) -> float:
+def tolerance_of(word: str) -> float:
+    """Read the value of ``--tolerance``."""
     try:
         return float(word)
     except ValueError:
         raise MachineError(f"--tolerance takes a number, as in 1e-3, got {word!r}") from None
 
 
-def _model(arguments: argparse.Namespace) -> Any:
+def model_of(arguments: argparse.Namespace) -> Any:
     """Return the model to use: its name, or the changed model without cross-traffic."""
     if not arguments.no_crosstraffic:
         return arguments.model

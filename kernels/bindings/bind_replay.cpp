@@ -1,0 +1,134 @@
+// _kernels.TraceReader and _kernels.Replay: time-independent traces, read and replayed.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bound_platform.hpp"
+#include "labkit/model.hpp"
+#include "labkit/replay.hpp"
+#include "labkit/ti_reader.hpp"
+#include "registration.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace labkit::bindings {
+namespace {
+
+std::string_view bytes_of(const nb::bytes& piece) { return {piece.c_str(), piece.size()}; }
+
+/// An engine with the trace that it replays, so that both live as long.
+class BoundReplay {
+ public:
+  BoundReplay(const BoundPlatform& platform, const Model& model, std::shared_ptr<const TiTrace> trace, nb::object choose,
+              bool keeps_messages, double tolerance)
+      : trace_(std::move(trace)), choose_(std::move(choose)),
+        engine_(platform.platform, model, platform.rank_hosts, {tolerance}),
+        replay_(engine_, *trace_, [this](const CollectiveAsked& asked) {
+          return nb::cast<std::shared_ptr<Program>>(
+              choose_(asked.problem, asked.ranks, asked.root, asked.bytes, asked.is_commutative, asked.is_cuttable));
+        }) {
+    engine_.recorder().keep_messages(keeps_messages);
+  }
+
+  /// look(): False stops the replay, for a time limit. Signals are looked at as well.
+  bool run(const nb::object& look) {
+    return replay_.run([&look] {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return nb::cast<bool>(look());
+    });
+  }
+
+  nb::tuple where(Rank rank) const {
+    const Replay::Where where = replay_.where(rank);
+    return nb::make_tuple(where.is_finished, where.line > 0 ? trace_->place(rank, where.line) : std::string(), where.action,
+                          where.peers);
+  }
+
+  std::vector<double> finish_s() {
+    std::vector<double> times;
+    for (Rank r = 0; r < engine_.rank_count(); ++r) times.push_back(engine_.clock(r));
+    return times;
+  }
+
+  Engine& engine() { return engine_; }
+  [[nodiscard]] std::uint64_t idle_waits() const { return replay_.idle_waits(); }
+
+ private:
+  std::shared_ptr<const TiTrace> trace_;
+  nb::object choose_;
+  Engine engine_;
+  Replay replay_;
+};
+
+void bind_reader(nb::module_& module) {
+  nb::class_<TiTrace>(module, "ActionTrace", "A time-independent trace in memory.")
+      .def_prop_ro("ranks", [](const TiTrace& trace) { return trace.ranks.size(); })
+      .def_prop_ro("actions", &TiTrace::actions)
+      .def_prop_ro("bytes", &TiTrace::bytes, "What its encoded actions take.")
+      .def("group", [](const TiTrace& trace, std::uint32_t comm) { return trace.groups.at(comm); }, "comm"_a)
+      .def("records",
+           [](const TiTrace& trace, std::size_t rank) {
+             nb::list rows;
+             TiCode::Cursor cursor(trace.ranks.at(rank).code);
+             TiRecord record;
+             while (cursor.next(record)) {
+               rows.append(nb::make_tuple(std::string(name_of(record.action)), record.args, record.amount, record.comm,
+                                          record.line));
+             }
+             return rows;
+           },
+           "rank"_a, "(action, numbers, amount, communicator, line) of each action of a rank; sizes in bytes.");
+  nb::class_<TiRankScan>(module, "RankScan", "Finds the number of ranks of a merged trace file.")
+      .def(nb::init<>())
+      .def("feed", [](TiRankScan& scan, const nb::bytes& piece) { scan.feed(bytes_of(piece)); }, "piece"_a)
+      .def_prop_ro("ranks", [](TiRankScan& scan) { return scan.ranks(); });
+  nb::class_<TiReader>(module, "TraceReader", "Reads the text of a time-independent trace, piece by piece.")
+      .def("__init__",
+           [](TiReader* self, std::int64_t ranks, std::uint64_t limit_bytes) {
+             TiLimits limits;
+             limits.code_bytes = limit_bytes;
+             new (self) TiReader(ranks, limits);
+           },
+           "ranks"_a, "limit_bytes"_a)
+      .def("begin", &TiReader::begin, "name"_a, "only_rank"_a = -1)
+      .def("feed", [](TiReader& reader, const nb::bytes& piece) { reader.feed(bytes_of(piece)); }, "piece"_a)
+      .def("end", &TiReader::end)
+      .def_prop_ro("lines", &TiReader::lines)
+      .def("take", [](TiReader& reader) { return std::make_shared<TiTrace>(reader.take()); });
+}
+
+const Registration replay_bindings(50, [](nb::module_& module) {
+  nb::register_exception_translator(
+      [](const std::exception_ptr& pointer, void*) {
+        try {
+          std::rethrow_exception(pointer);
+        } catch (const TraceFault& fault) {
+          const nb::object type = nb::module_::import_("labkit.errors").attr("DataError");
+          PyErr_SetString(type.ptr(), fault.what());
+        }
+      },
+      nullptr);
+  bind_reader(module);
+  nb::class_<BoundReplay>(module, "Replay", "A trace and the simulated machine that it is replayed on.")
+      .def(nb::init<const BoundPlatform&, const Model&, std::shared_ptr<const TiTrace>, nb::object, bool, double>(),
+           "platform"_a, "model"_a, "trace"_a, "choose"_a, "keeps_messages"_a = false, "tolerance"_a = 0.0)
+      .def("run", &BoundReplay::run, "look"_a, "Replay everything; False when ranks are left over or look() stopped it.")
+      .def("where", &BoundReplay::where, "rank"_a, "(is finished, place, action, ranks it waits for) of a rank.")
+      .def_prop_ro("finish_s", &BoundReplay::finish_s)
+      .def_prop_ro("idle_waits", &BoundReplay::idle_waits)
+      .def_prop_ro("makespan", [](BoundReplay& replay) { return replay.engine().makespan(); })
+      .def_prop_ro("messages", [](BoundReplay& replay) { return replay.engine().recorder().messages(); })
+      .def_prop_ro("bytes", [](BoundReplay& replay) { return replay.engine().recorder().bytes(); })
+      .def_prop_ro("events", [](BoundReplay& replay) { return replay.engine().events(); });
+});
+
+}  // namespace
+}  // namespace labkit::bindings

@@ -1,0 +1,54 @@
+"""``labkit replay``: off-line simulation of a time-independent trace."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from labkit.cli import run as run_command
+
+__all__ = ["configure", "execute"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit replay``."""
+    add = parser.add_argument
+    add(
+        "trace", help="a trace of all ranks, or a list with one trace file a rank (SimGrid's text, also gzip)"
+    )
+    add("--on", default="star", metavar="MACHINE",
+        help="a platform such as star:64, or its file (default: star, a host for each rank)")  # fmt: skip
+    add("--model", metavar="NAME", help="network model: lab (default), smpi, lv08, cm02, raw")
+    add("--no-crosstraffic", action="store_true", help="acknowledgements load no link")
+    add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
+        help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip
+    add("--mapping", metavar="HOW",
+        help="hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line")  # fmt: skip
+    add("--timeout", default="60", metavar="SECONDS",
+        help="limit of host time (default 60; none for no limit)")  # fmt: skip
+    add("--tolerance", default="0", metavar="T",
+        help="a link's capacity may be off by this share where many messages share it "
+        "(default 0: exact)")  # fmt: skip
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Replay; the result goes to stdout."""
+    from labkit.offline import replay
+
+    result = replay(
+        arguments.trace,
+        arguments.on,
+        model=run_command.model_of(arguments),
+        coll=run_command.collectives_of(arguments.coll),
+        mapping=arguments.mapping,
+        timeout_s=run_command.limit_of(arguments.timeout),
+        tolerance=run_command.tolerance_of(arguments.tolerance),
+    )
+    if arguments.json:
+        record = run_command.record(result)
+        del record["output"], record["phases"]
+        print(json.dumps(record | {"finish_s": result.machine["finish_s"]}))
+    else:
+        print(f"labkit replay: {result!r}")
+    return 0

@@ -1,0 +1,120 @@
+"""Text files, packed or not, in pieces; and what kind of trace a file is."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from labkit.errors import DataError
+
+__all__ = ["first_line", "list_of_files", "open_out", "pieces"]
+
+PIECE_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes, unpacked when it is gzip (recognised by its first two bytes).
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or is damaged.
+    """
+    try:
+        with open(path, "rb") as raw:
+            is_packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            file: BinaryIO = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise DataError(f"{path}: cannot be read: {reason}") from None
+
+
+def first_line(path: Path) -> tuple[str, int]:
+    """Return the first line that is neither blank nor a comment, and its number; ("", 0): there is none."""
+    rest = b""
+    number = 0
+    for piece in pieces(path):
+        lines = (rest + piece).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            number += 1
+            if line.strip() and not line.lstrip().startswith(b"#"):
+                return line.decode("utf-8", "replace").strip(), number
+        if len(rest) > PIECE_BYTES:
+            break
+    if rest.strip() and not rest.lstrip().startswith(b"#"):
+        return rest.decode("utf-8", "replace").strip(), number + 1
+    return "", 0
+
+
+def list_of_files(path: Path) -> list[Path]:
+    """Read a file that names one trace file a line, one for each rank.
+
+    A name is looked up from the folder of the list, then from the current folder, as SimGrid does.
+
+    Raises
+    ------
+    DataError
+        A name without a file; it gives the line.
+    """
+    found = []
+    text = b"".join(pieces(path)).decode("utf-8", "replace")
+    for number, line in enumerate(text.split("\n"), 1):
+        name = line.strip()
+        if not name or name.startswith("#"):
+            continue
+        candidates = [path.parent / name, Path(name)]
+        existing = [one for one in candidates if "\0" not in name and _is_file(one)]
+        if not existing:
+            shown = name if len(name) <= 60 else name[:60] + "..."
+            raise DataError(
+                f"{path}, line {number}: neither an action (`rank action arguments`) nor the name of a file: "
+                f"{shown!r}"
+            )
+        found.append(existing[0])
+    return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
+
+
+def open_out(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for writing, packed when its name ends in .gz (no date inside: same run, same bytes).
+
+    Raises
+    ------
+    DataError
+        It cannot be written.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".gz":
+            raw = open(path, "wb")  # noqa: SIM115 - closed with the packer
+            return _Packed(raw)  # type: ignore[return-value]
+        return open(path, "wb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+class _Packed(gzip.GzipFile):
+    """A gzip file that closes the file below it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0)
+        self._raw = raw
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()

@@ -1,0 +1,191 @@
+"""Traces read and replayed: times by hand, requests by key, collectives, refusals."""
+
+import gzip
+
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, DeadlockError, PlatformError, ScheduleError, TimeLimitError
+
+#: without factors, overheads and cross-traffic: 1 us a link and direction, 1.25 GB/s, 16 bytes of envelope
+RAW = {"on": "star", "model": "raw"}
+
+
+def _time(size):
+    return 2e-6 + (size + 16) / 1.25e9
+
+
+def _file(folder, text, name="trace.txt"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_compute_and_sleep_take_their_time(tmp_path):
+    run = lk.replay(_file(tmp_path, "0 init\n0 compute 2e9\n0 sleep 0.25\n0 finalize\n"), **RAW)
+    assert run.makespan_s == 2.25
+    assert run.messages == 0
+    assert run.machine["actions"] == 2
+
+
+def test_a_message_is_a_message(tmp_path):
+    run = lk.replay(_file(tmp_path, "0 send 1 7 100 0\n1 recv 0 7 100 0\n"), **RAW)
+    assert run.makespan_s == pytest.approx(_time(800), rel=1e-12)
+    assert (run.messages, run.bytes) == (1, 800)
+
+
+@pytest.mark.parametrize(("word", "element"), [("", 1), (" 1", 8)])
+def test_the_default_datatype_is_what_init_says(tmp_path, word, element):
+    run = lk.replay(_file(tmp_path, f"0 init{word}\n0 send 1 0 10\n1 init{word}\n1 recv 0 0 10\n"), **RAW)
+    assert run.bytes == 10 * element
+
+
+def test_a_wait_takes_the_oldest_request_of_its_key(tmp_path):
+    """The second message is large: a wait for it alone would end much later than one for the first."""
+    lines = ["0 isend 1 0 0 6", "0 isend 1 0 1250000 6", "0 waitall 2"]
+    lines += ["1 irecv 0 0 0 6", "1 irecv 0 0 1250000 6", "1 wait 0 1 0", "1 send 0 1 0 6"]
+    lines += ["0 recv 1 1 0 6", "1 wait 0 1 0"]
+    run = lk.replay(_file(tmp_path, "\n".join(lines)), **RAW)
+    assert run.machine["finish_s"][1] == pytest.approx(_time(1250000), rel=1e-3)
+    assert not run.notes
+
+
+def test_a_wait_without_a_request_goes_on_and_is_told(tmp_path):
+    run = lk.replay(_file(tmp_path, "0 wait 0 0 3\n0 compute 1e9\n"), **RAW)
+    assert run.makespan_s == 1.0
+    assert "1 wait found no open request" in run.notes[0]
+
+
+def test_what_was_never_waited_for_is_waited_for_at_the_end(tmp_path):
+    run = lk.replay(_file(tmp_path, "0 isend 1 0 1000000 6\n1 sleep 1\n1 recv 0 0 1000000 6\n"), **RAW)
+    assert run.machine["finish_s"][0] == pytest.approx(1 + _time(1000000), rel=1e-12)
+
+
+def test_a_test_that_succeeds_takes_the_request(tmp_path):
+    lines = ["0 send 1 0 8 6", "1 irecv 0 0 8 6", "1 sleep 1", "1 test 0 1 0", "1 wait 0 1 0"]
+    run = lk.replay(_file(tmp_path, "\n".join(lines)), **RAW)
+    assert run.notes
+    assert 1.0 <= run.makespan_s < 1.001
+
+
+def test_files_of_one_rank_each_in_a_list_and_packed(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a").write_bytes(gzip.compress(b"# a comment\n\n0 send 1 0 8\n"))
+    _file(tmp_path / "parts", "1 recv 0 0 8\n", "b")
+    path = _file(tmp_path, "parts/a\nparts/b\n", "list.txt")
+    merged = _file(tmp_path, "0 send 1 0 8\n1 recv 0 0 8\n")
+    assert lk.replay(path, **RAW).makespan_s == lk.replay(merged, **RAW).makespan_s
+
+
+def test_a_list_of_one_file_holds_all_ranks(tmp_path):
+    _file(tmp_path, "0 send 1 0 8\n1 recv 0 0 8\n", "all.txt")
+    assert lk.replay(_file(tmp_path, "all.txt\n", "list.txt"), **RAW).ranks == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0 send 1 0\n1 recv 0 0 8\n", ["trace.txt, line 1", "send destination tag count [datatype]"]),
+        ("0 fly 1\n", ["line 1", "'fly' is not known", "compute sleep send"]),
+        ("0 compute much\n", ["line 1", "flops must be a finite number", "'much'"]),
+        ("0 compute -1\n", ["flops must be a finite number, 0 or more"]),
+        ("0 sleep inf\n", ["seconds must be a finite number"]),
+        ("0 send 4 0 8\n1 recv 0 0 8\n", ["line 1", "destination must be 0 to 1", "'4'"]),
+        ("0 send 1 0 8 99\n1 barrier\n", ["a datatype is a number from 0 to 49"]),
+        ("0 send 1 0 1.5\n1 barrier\n", ["count must be a whole number"]),
+        ("0 send 1 -2 8\n1 barrier\n", ["tag must be 0 to"]),
+        ("0 recv -5 0 8\n", ["source must be 0 to 0, or any"]),
+        ("0 barrier\n2 barrier\n", ["none of rank 1"]),
+        ("0 barrier\n-1 barrier\n", ["line 2", "a rank is 0 to 0"]),
+        ("0\n", ["a line is `rank action arguments`"]),
+        ("", ["the file is empty"]),
+        ("0 alltoallv 1 1 1 1 1\n1 barrier\n", ["alltoallv buffer-size", "5 arguments"]),
+        ("0 bcast 1 2\n1 bcast 1 2\n", ["root must be 0 to 1", "'2'"]),
+        ("0 allgather 1 2 6 6\n", ["both must be the same"]),
+        ("0 barrier comm=3\n", ["used before it is declared"]),
+        ("#+ comm 3 0-0\n0 barrier comm=3\n1 barrier comm=3\n", ["rank 1 is not a member"]),
+        ("0 barrier colour=3\n", ["options are comm=NUMBER"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_with_its_line(tmp_path, text, words):
+    with pytest.raises(DataError) as caught:
+        lk.replay(_file(tmp_path, text), **RAW)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_line_of_another_rank_is_refused(tmp_path):
+    _file(tmp_path, "1 barrier\n", "a")
+    _file(tmp_path, "1 barrier\n", "b")
+    with pytest.raises(DataError, match=r"a, line 1: a line of rank 1 in the file of rank 0"):
+        lk.replay(_file(tmp_path, "a\nb\n"), **RAW)
+
+
+def test_a_missing_file_of_a_list_is_named_with_its_line(tmp_path):
+    with pytest.raises(DataError, match=r"trace.txt, line 1: .*'nowhere.txt'"):
+        lk.replay(_file(tmp_path, "nowhere.txt\n"), **RAW)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / "t.gz").write_bytes(gzip.compress(b"0 barrier\n" * 1000)[:-20])
+    with pytest.raises(DataError, match=r"t\.gz: cannot be read"):
+        lk.replay(tmp_path / "t.gz", **RAW)
+    with pytest.raises(DataError, match=r"No such file"):
+        lk.replay(tmp_path / "nothing", **RAW)
+
+
+def test_a_deadlock_names_ranks_lines_and_the_cycle(tmp_path):
+    text = "0 compute 1\n0 recv 1 0 8 6\n1 recv 0 3 8 6\n2 compute 5\n"
+    with pytest.raises(DeadlockError) as caught:
+        lk.replay(_file(tmp_path, text), **RAW)
+    report = str(caught.value)
+    assert "2 of 3 ranks" in report
+    assert "rank 0: recv 1 0 8 at" in report
+    assert "trace.txt, line 2" in report
+    assert "trace.txt, line 3" in report
+    assert "cycle: rank 0 waits for rank 1 waits for rank 0" in report
+
+
+def test_a_collective_somebody_never_comes_to_is_a_deadlock(tmp_path):
+    with pytest.raises(DeadlockError, match=r"rank 0: allreduce 4 8 at .*line 1"):
+        lk.replay(_file(tmp_path, "0 allreduce 4 0 0\n1 compute 1\n"), **RAW)
+
+
+def test_ranks_in_different_collectives_are_a_mistake(tmp_path):
+    with pytest.raises(DataError, match=r"line 2: rank 1, `bcast 4 8 0`: rank 0 has `allreduce 4 8` "):
+        lk.replay(_file(tmp_path, "0 allreduce 4 0 0\n1 bcast 4 0 0\n"), **RAW)
+
+
+def test_a_message_longer_than_its_receive_is_a_mistake(tmp_path):
+    with pytest.raises(DataError, match=r"line 2: rank 1, `recv 0 0 8`: .* 16 bytes, the receive takes 8"):
+        lk.replay(_file(tmp_path, "0 send 1 0 16\n1 recv 0 0 8\n"), **RAW)
+    assert lk.replay(_file(tmp_path, "0 send 1 0 16\n1 recv 0 0 -1\n"), **RAW).bytes == 16
+
+
+def test_the_time_limit_ends_a_replay(tmp_path):
+    path = _file(tmp_path, "0 compute 1\n" * 200_000)
+    with pytest.raises(TimeLimitError, match=r"time limit of 0.0001 s"):
+        lk.replay(path, timeout_s=0.0001, **RAW)
+
+
+def test_machines_and_algorithms_are_refused_as_in_run(tmp_path):
+    path = _file(tmp_path, "0 barrier\n1 barrier\n")
+    with pytest.raises(PlatformError, match=r"2 ranks do not fit"):
+        lk.replay(path, on="star:1")
+    with pytest.raises(ScheduleError):
+        lk.replay(path, coll={"allreduce": "magic"})
+
+
+def test_collectives_of_a_part_of_the_ranks(tmp_path):
+    lines = ["#+ comm 1 0-2:2", "0 bcast 1000 0 6 comm=1", "2 bcast 1000 0 6 comm=1", "1 compute 1"]
+    run = lk.replay(_file(tmp_path, "\n".join(lines)), coll={"bcast": "binomial"}, **RAW)
+    assert run.messages == 1
+    assert run.machine["finish_s"][2] == pytest.approx(_time(1000), rel=1e-12)
+
+
+def test_flops_of_a_reduction_follow_it(tmp_path):
+    def makespan_s(flops):
+        text = f"0 allreduce 1 {flops} 0\n1 allreduce 1 {flops} 0\n"
+        return lk.replay(_file(tmp_path, text), **RAW).makespan_s
+
+    assert makespan_s(3e9) == pytest.approx(makespan_s(0) + 3.0, rel=1e-12)
