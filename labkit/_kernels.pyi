@@ -493,3 +493,8 @@ def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
     """
     Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
     """
+
+def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
+    """
+    Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
+    """

@@ -40,8 +40,9 @@ def weighted_medians(comm: Any, mine: Keys, begins: Counts, ends: Counts, turn: 
     """Return the weighted medians of all ranks' medians; see `tree_medians` for the parameters."""
     windows = len(begins)
     to_send = np.zeros((comm.size, 2), np.int64)
-    to_send[:windows, 0] = keys_at(mine, begins + (ends - begins - 1) // 2)
-    to_send[:windows, 1] = ends - begins
+    lengths = ends - begins
+    to_send[:windows, 0] = keys_at(mine, begins + ((lengths - 1) >> 1))
+    to_send[:windows, 1] = lengths
     received = np.empty_like(to_send)
     comm.Alltoall(to_send, received)
 
@@ -53,7 +54,7 @@ def weighted_medians(comm: Any, mine: Keys, begins: Counts, ends: Counts, turn: 
         median[:] = received[order[np.searchsorted(keys_up_to, (keys_up_to[-1] + 1) // 2)], 0]
     everyone = np.empty(comm.size, np.int64)
     comm.Allgather(median, everyone)
-    return everyone[:windows].astype(mine.dtype)
+    return everyone[:windows].astype(mine.dtype, copy=False)
 
 
 def tree_medians(

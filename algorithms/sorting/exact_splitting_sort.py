@@ -201,8 +201,8 @@ class Search:
         This rank's windows: places in its sorted keys.
     first, last : ndarray of int64, shape (m,)
         The windows of all ranks together: places in the sorted sequence, first < target <= last.
-    window_of : ndarray of int64, shape (m,)
-        The number of the splitter's window among the different ones.
+    window_of : ndarray of int64, shape (m,), or None
+        The number of the splitter's window among the different ones; None once each has its own.
     lower, equal : ndarray of int64, shape (p - 1,)
         This rank's keys below the splitters found, and equal to them.
     needed : ndarray of int64, shape (p - 1,)
@@ -217,7 +217,7 @@ class Search:
         self.targets = targets[self.open]
         self.begins, self.ends = np.zeros_like(self.open), np.full_like(self.open, len(mine))
         self.first, self.last = np.zeros_like(self.open), np.full_like(self.open, n)
-        self.window_of = np.zeros_like(self.open)
+        self.window_of: Counts | None = None
         self.history = [(len(self.open), n if len(self.open) else 0)]
 
     @property
@@ -230,43 +230,48 @@ class Search:
 
         In the first round all do, in the next there are two windows, then four, and so on.
         """
-        is_own = np.diff(self.first, prepend=-1) > 0
+        is_own = np.empty(len(self.first), bool)
+        is_own[:1] = True
+        np.not_equal(self.first[1:], self.first[:-1], out=is_own[1:])
+        if is_own.all():
+            self.window_of = None
+            return self.begins, self.ends
         self.window_of = np.cumsum(is_own) - 1
         return self.begins[is_own], self.ends[is_own]
 
     def count(self, comm: Any, pivots: Keys) -> tuple[Counts, Counts]:
         """Count the keys below each pivot and those up to it; return this rank's counts and all ranks'."""
         counts = np.empty((2, len(pivots)), np.int64)
-        counts[:] = local.count_up_to(self.mine, pivots, np.zeros(len(pivots), bool))
+        counts[:] = local.count_up_to(self.mine, pivots, including=False)
         # Where this rank has no key equal to the pivot, that is both.
-        is_here = np.flatnonzero((counts[0] < len(self.mine)) & (keys_at(self.mine, counts[0]) == pivots))
-        if len(is_here):
-            counts[1, is_here] = local.count_up_to(self.mine, pivots[is_here], np.ones(len(is_here), bool))
+        is_here = (counts[0] < len(self.mine)) & (keys_at(self.mine, counts[0]) == pivots)
+        if is_here.any():
+            counts[1, is_here] = local.count_up_to(self.mine, pivots[is_here], including=True)
         totals = np.empty_like(counts)
         comm.Allreduce(counts, totals)
         return counts, totals
 
     def narrow(self, counts: Counts, totals: Counts) -> None:
         """Drop the candidates on the wrong side of each pivot, and the pivot's equals with them."""
-        below, up_to, all_below, all_up_to = np.vstack([counts, totals])[:, self.window_of]
+        if self.window_of is not None:
+            counts, totals = counts.take(self.window_of, axis=1), totals.take(self.window_of, axis=1)
+        (below, up_to), (all_below, all_up_to) = counts, totals
         is_left, is_right = self.targets <= all_below, self.targets > all_up_to
-        is_found = ~(is_left | is_right)
-        if is_found.any():
-            found = self.open[is_found]
+        is_open = is_left | is_right
+        if not is_open.all():
+            found, is_found = self.open[~is_open], ~is_open
             self.lower[found], self.equal[found] = below[is_found], (up_to - below)[is_found]
             self.needed[found] = (self.targets - all_below)[is_found]
 
-        windows = (
-            self.open,
-            self.targets,
-            np.where(is_right, up_to, self.begins),
-            np.where(is_left, below, self.ends),
-            np.where(is_right, all_up_to, self.first),
-            np.where(is_left, all_below, self.last),
-        )
-        if is_found.any():
-            windows = tuple(attribute[~is_found] for attribute in windows)
-        self.open, self.targets, self.begins, self.ends, self.first, self.last = windows
+        # In place: these few lines run in every round on every rank.
+        np.copyto(self.begins, up_to, where=is_right)
+        np.copyto(self.ends, below, where=is_left)
+        np.copyto(self.first, all_up_to, where=is_right)
+        np.copyto(self.last, all_below, where=is_left)
+        if not is_open.all():
+            self.open, self.targets = self.open[is_open], self.targets[is_open]
+            self.begins, self.ends = self.begins[is_open], self.ends[is_open]
+            self.first, self.last = self.first[is_open], self.last[is_open]
         self.history.append((len(self.open), int((self.last - self.first).max(initial=0))))
 
     def deal(self, comm: Any) -> Counts:

@@ -11,6 +11,7 @@
 #include "labkit/local/buckets.hpp"
 #include "labkit/local/digits.hpp"
 #include "labkit/local/merge.hpp"
+#include "labkit/local/search.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -161,6 +162,32 @@ bool distribute(nb::handle keys_array, nb::handle splitters, nb::handle counts_a
   });
 }
 
+void count_up_to(nb::handle keys_array, nb::handle limits_array, nb::handle including, nb::handle counts_array) {
+  const KeyBuffer keys(keys_array, "keys");
+  const KeyBuffer limits(limits_array, "limits");
+  const KeyBuffer counts(counts_array, "counts", true);
+  if (!limits.has_type_of(keys)) throw nb::type_error("keys and limits must be of one type");
+  counts.require_size(limits.size(), "counts");
+  counts.require_apart(keys);
+  counts.require_apart(limits);
+  std::int64_t* const result = counts.writable_integers("counts").data();
+  const auto run = [&](auto is_including) {
+    with_key_type(keys, [&]<class T>(T) {
+      const Unlocked unlocked(limits.size());
+      local::count_up_to<T>(keys.as<T>(), limits.as<T>(), is_including, result);
+    });
+  };
+  if (nb::isinstance<nb::bool_>(including)) {
+    const bool always = nb::cast<bool>(including);
+    run([always](std::size_t) { return always; });
+    return;
+  }
+  const KeyBuffer flags(including, "including");
+  if (flags.is_signed() || flags.item_bytes() != 1) throw nb::type_error("including must be of uint8");
+  flags.require_size(limits.size(), "including");
+  run([flag = flags.as<std::uint8_t>()](std::size_t i) { return flag[i] != 0; });
+}
+
 const Registration local_kernels(50, [](nb::module_& module) {
   using nb::arg;
   module.def("merge_runs", &merge_runs, arg("keys"), arg("lengths"), arg("out"), arg("most_runs"),
@@ -186,6 +213,9 @@ const Registration local_kernels(50, [](nb::module_& module) {
   module.def("distribute", &distribute, arg("keys"), arg("splitters"), arg("counts"), arg("out"),
              nb::sig("def distribute(keys: object, splitters: object, counts: object, out: object) -> bool"),
              "Write the keys bucket after bucket, and count them. False: the splitters are not sorted.");
+  module.def("count_up_to", &count_up_to, arg("keys"), arg("limits"), arg("including"), arg("counts"),
+             nb::sig("def count_up_to(keys: object, limits: object, including: object, counts: object) -> None"),
+             "Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).");
 });
 
 }  // namespace

@@ -20,6 +20,7 @@ std::shared_ptr<Collective> CollectiveTable::open(Hub& hub, const CollectiveKey&
     setup.tag = static_cast<std::int32_t>(key.number & 0x7fffffffU);
     setup.has_data = true;
     setup.reduction = what.reduction;
+    setup.memory = memory_;
     slot.call = std::make_shared<Collective>(hub.engine(), what.program, std::move(setup));
   }
   return slot.call;

@@ -42,6 +42,7 @@ class CollectiveTable {
     std::int32_t left = 0;
   };
   std::map<CollectiveKey, Entry> open_;
+  std::shared_ptr<BytePool> memory_ = std::make_shared<BytePool>();
   std::vector<std::shared_ptr<Collective>> lingering_;  // all ranks through, messages still under way
 };
 

@@ -9,6 +9,7 @@ namespace labkit {
 Collective::Collective(Engine& engine, std::shared_ptr<Program> program, CollectiveSetup setup)
     : engine_(engine), program_(std::move(program)), setup_(std::move(setup)), cursor_(program_),
       ranks_(static_cast<std::size_t>(program_->size())) {
+  if (setup_.memory == nullptr) setup_.memory = std::make_shared<BytePool>();
   if (setup_.world_ranks.empty()) {
     if (program_->size() > engine_.rank_count()) {
       throw std::invalid_argument(program_->name() + " on " + std::to_string(program_->size()) + " ranks, the engine has " +
@@ -28,7 +29,7 @@ Collective::Collective(Engine& engine, std::shared_ptr<Program> program, Collect
 
 Collective::~Collective() {
   for (RankState& rank : ranks_) {
-    for (std::byte* memory : rank.temporaries) delete[] memory;
+    for (std::byte* memory : rank.temporaries) setup_.memory->give_back(memory);
   }
 }
 
@@ -109,7 +110,7 @@ void Collective::end(std::int32_t rank) {
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
   s.has_ended = true;
   ++ended_;
-  for (std::byte* memory : s.temporaries) delete[] memory;
+  for (std::byte* memory : s.temporaries) setup_.memory->give_back(memory);
   s.temporaries.clear();
   s.buffers.reset();
   std::vector<Reference>().swap(s.queue);

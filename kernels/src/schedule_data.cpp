@@ -79,7 +79,7 @@ std::byte* Collective::temporary(std::int32_t rank, std::size_t buffer, const Bo
       elements = program_->layout() == Layout::split ? like.count : blocks * like.count;
     }
     const auto bytes = static_cast<std::size_t>(elements) * static_cast<std::size_t>(like.element_bytes);
-    s.temporaries[number] = new std::byte[std::max<std::size_t>(bytes, 1)];
+    s.temporaries[number] = setup_.memory->take(bytes);
   }
   return s.temporaries[number];
 }
@@ -255,7 +255,7 @@ Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section&
 }
 
 void Collective::free_transfer(Transfer* transfer) {
-  delete[] transfer->owned;
+  setup_.memory->give_back(transfer->owned);
   transfer->next_free = free_transfers_;
   free_transfers_ = transfer;
   --transfers_in_use_;
@@ -274,7 +274,7 @@ void Collective::snapshot(Request& send) {
   if (transfer == nullptr) return;
   pieces_of(*transfer, send.bytes, from_);
   const bool is_small = send.bytes <= Transfer::kSmall;
-  if (!is_small) transfer->owned = new std::byte[send.bytes];
+  if (!is_small) transfer->owned = setup_.memory->take(send.bytes);
   std::byte* to = is_small ? transfer->small : transfer->owned;  // the section is not needed any more
   transfer->data = to;
   for (const Piece& piece : from_) {

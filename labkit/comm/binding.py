@@ -13,7 +13,8 @@ __all__ = ["block", "blocks_kept", "own_block", "single", "table"]
 
 def block(message: Simple) -> Bound:
     """One block, or equal blocks of `message.count` elements each."""
-    return Bound(message.memory[message.offset :], message.datatype.extent, message.count)
+    memory = message.memory[message.offset :] if message.offset else message.memory
+    return Bound(memory, message.datatype.extent, message.count)
 
 
 def table(message: Vector) -> Bound:

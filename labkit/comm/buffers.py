@@ -21,6 +21,9 @@ __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "pars
 
 _NOTHING = np.empty(0, np.uint8)
 
+#: what whole arrays of a dtype are sent as: filled by the general way, read by the short one
+_OF_DTYPE: dict[np.dtype[Any], Datatype] = {}
+
 
 @dataclass(slots=True)
 class Simple:
@@ -112,7 +115,12 @@ def _basic(buffer: Any, datatype: Any, is_writable: bool) -> tuple[NDArray[np.ui
     if buffer is None or buffer is BOTTOM:
         return _NOTHING, lookup(datatype) if datatype is not None else DATATYPES["BYTE"]
     memory, code = _memory(buffer, is_writable)
-    return memory, lookup(datatype) if datatype is not None else find_format(code)
+    if datatype is not None:
+        return memory, lookup(datatype)
+    kind = find_format(code)
+    if type(buffer) is np.ndarray and buffer.itemsize == kind.extent:
+        _OF_DTYPE[buffer.dtype] = kind
+    return memory, kind
 
 
 def _whole(length: int, datatype: Datatype) -> int:
@@ -146,6 +154,11 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
     TypeError, ValueError, KeyError, BufferError
         As mpi4py raises them; also where a given count needs more memory than the buffer has.
     """
+    if type(message) is np.ndarray and message.size and message.size % (blocks or 1) == 0:
+        known = _OF_DTYPE.get(message.dtype)
+        is_plain = message.flags.carray if is_writable else message.flags.c_contiguous
+        if known is not None and is_plain:  # what most calls pass, at a third of the general way's cost
+            return Simple(message.reshape(-1).view(np.uint8), 0, message.size // (blocks or 1), known)
     buffer, count, displ, datatype = _unpack(message, (list, tuple))
     memory, kind = _basic(buffer, datatype, is_writable)
     first = 0 if displ is None else operator.index(displ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,6 +36,9 @@ class Bound(NamedTuple):
     counts: NDArray[np.int64] | list[int] | None = None
     displs: NDArray[np.int64] | list[int] | None = None
 
+
+#: `labkit.sim.simulation.running`, once it is needed: importing it in every call costs as much as the call
+_running: Callable[[], Any] | None = None
 
 #: a buffer that this rank does not have
 ANYTHING = Bound(None, 1, 0)
@@ -104,9 +108,12 @@ def shared_calls(name: str) -> Any:
     UnsupportedError
         Outside any run; `name` is the call to blame.
     """
-    from labkit.sim.simulation import running
+    global _running
+    if _running is None:  # the simulation imports the communicators, so not above
+        from labkit.sim.simulation import running
 
-    simulation = running()
+        _running = running
+    simulation = _running()
     if simulation is None:
         raise make_outside(name)
     return simulation.calls

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.handles import MODULE_NAME, Named
 
@@ -148,16 +150,20 @@ class Op(Named):
 
     def _reduction(self, datatype: Any) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
-        from labkit import _kernels
-
         if self._constant is not None:
-            return _kernels.native_reduction(self._constant.lower(), datatype.code)
+            return _native(self._constant.lower(), datatype.code)
         function: Any = self._function
 
         def on_bytes(left: memoryview, right: memoryview) -> None:
             function(left, right, datatype)
 
         return _kernels.PythonReduction(on_bytes)
+
+
+@lru_cache
+def _native(operator: str, code: str) -> Any:
+    """Return the compiled operator on elements of a type: the same one for every call."""
+    return _kernels.native_reduction(operator, code)
 
 
 #: name in the module -> operator

@@ -167,7 +167,7 @@ def merge_order(keys: Keys, lengths: Counts) -> NDArray[np.int64]:
     return order
 
 
-def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Counts:
+def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_] | bool) -> Counts:
     """Count, for every limit, the sorted keys below it (and those equal to it where `including`).
 
     Parameters
@@ -175,8 +175,8 @@ def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Count
     keys : ndarray, shape (n,)
         Sorted.
     limits : ndarray, shape (m,)
-        Of the keys' dtype.
-    including : ndarray of bool, shape (m,)
+        Of the keys' dtype, in any order.
+    including : bool, or ndarray of bool, shape (m,)
         Whether keys equal to the limit count too.
 
     Returns
@@ -184,6 +184,15 @@ def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Count
     ndarray of int64, shape (m,)
     """
     charge("count_up_to", keys.itemsize, len(limits), max(len(keys), 2))
+    if keys.dtype.kind not in "iu" or not keys.dtype.isnative or limits.dtype != keys.dtype:
+        return _searched(keys, limits, np.broadcast_to(including, limits.shape))
+    counts = np.empty(len(limits), np.int64)
+    flags = including if isinstance(including, bool) else np.ascontiguousarray(including, bool).view(np.uint8)
+    _kernels.count_up_to(np.ascontiguousarray(keys), np.ascontiguousarray(limits), flags, counts)
+    return counts
+
+
+def _searched(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Counts:
     counts = np.searchsorted(keys, limits, side="left")
     counts[including] = np.searchsorted(keys, limits[including], side="right")
     return counts.astype(np.int64, copy=False)

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "labkit/byte_pool.hpp"
 #include "labkit/engine.hpp"
 #include "labkit/reduction.hpp"
 #include "labkit/schedule.hpp"
@@ -45,6 +46,7 @@ struct CollectiveSetup {
   bool has_data = false;          ///< move bytes, or only simulate
   std::shared_ptr<const Reduction> reduction;  ///< for programs that combine
   double combine_s_per_byte = 0.0;
+  std::shared_ptr<BytePool> memory;            ///< shared by calls that follow each other; else its own
 };
 
 class Collective final : public Client, public Driver {
