@@ -52,6 +52,11 @@ def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], rank
     A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).
     """
 
+def dragonfly(counts: Sequence[int], rank_hosts: Sequence[int], *, routing: str, seed: int, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
+    """
+    A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; loopback: (bytes/s, s).
+    """
+
 class Model:
     """A network model: every number that turns a message into time."""
 

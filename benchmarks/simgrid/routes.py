@@ -34,6 +34,14 @@ SPECS = [
     "fattree:3x2:1x3:2x2,sharing=shared",
     "fattree",
     "torus",
+    "dragonfly:1x1:1x1:1x1:3",
+    "dragonfly:1x2:1x3:5x4:2",
+    "dragonfly:2x1:4x1:3x1:1",
+    "dragonfly:3x2:2x3:3x1:1,limiter=1GBps,loopback_bw=6GBps,loopback_lat=100ns",
+    "dragonfly:3x2:3x1:3x2:1,sharing=shared",
+    "dragonfly:2x3:2x1:2x1:2,limiter=1GBps,sharing=shared",
+    "dragonfly:4x4:1x1:5x1:1",
+    "dragonfly",
 ]
 
 

@@ -1,11 +1,13 @@
 // _kernels.Platform and _kernels.Model: machines and network models, as labkit.sim makes them.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "bound_platform.hpp"
+#include "labkit/dragonfly.hpp"
 #include "labkit/fat_tree.hpp"
 #include "labkit/model.hpp"
 #include "labkit/star.hpp"
@@ -114,6 +117,28 @@ BoundPlatform fat_tree(std::vector<std::int32_t> down, std::vector<std::int32_t>
   return placed(make_fat_tree(spec), std::move(rank_hosts));
 }
 
+DragonflyRouting to_routing(const std::string& name) {
+  if (name == "minimal") return DragonflyRouting::minimal;
+  if (name == "shortest") return DragonflyRouting::shortest;
+  if (name == "valiant") return DragonflyRouting::valiant;
+  if (name == "adaptive") return DragonflyRouting::adaptive;
+  throw std::invalid_argument("routing '" + name + "' is not known; allowed: minimal, shortest, valiant, adaptive");
+}
+
+/// counts: groups, blue, chassis, black, routers, green, nodes
+BoundPlatform dragonfly(const std::array<std::int32_t, 7>& counts, std::vector<HostId> rank_hosts,
+                        const std::string& routing, std::uint64_t seed, double bw, double lat, double speed,
+                        std::int32_t cores, const std::string& sharing, std::optional<double> limiter,
+                        const OptionalLink& loopback) {
+  DragonflySpec spec;
+  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
+  std::tie(spec.groups, spec.blue, spec.chassis, spec.black, spec.routers, spec.green, spec.nodes) =
+      std::tuple_cat(counts);
+  spec.routing = to_routing(routing);
+  spec.seed = seed;
+  return placed(make_dragonfly(spec), std::move(rank_hosts));
+}
+
 nb::tuple route(const BoundPlatform& self, HostId src, HostId dst) {
   const auto count = static_cast<HostId>(self.platform->host_count());
   if (src < 0 || src >= count || dst < 0 || dst >= count) throw std::invalid_argument("no such host");
@@ -149,6 +174,11 @@ void bind_platform(nb::module_& module) {
              "speed"_a, "cores"_a, "sharing"_a, "limiter"_a.none() = nb::none(),
              "loopback"_a.none() = nb::none(),
              "A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).");
+  module.def("dragonfly", &dragonfly, "counts"_a, "rank_hosts"_a, nb::kw_only(), "routing"_a, "seed"_a, "bw"_a,
+             "lat"_a, "speed"_a, "cores"_a, "sharing"_a, "limiter"_a.none() = nb::none(),
+             "loopback"_a.none() = nb::none(),
+             "A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; "
+             "loopback: (bytes/s, s).");
 }
 
 Model make_model(std::string name, double weight_s_bytes, const FactorTable& latency_factor,

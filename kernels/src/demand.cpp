@@ -5,9 +5,9 @@
 namespace labkit {
 
 /// Fills the loads of a message from src to dst; returns the smallest bandwidth of the route.
-double DemandReader::collect_loads(HostId src, HostId dst) {
+double DemandReader::collect_loads(HostId src, HostId dst, std::uint32_t way) {
   std::vector<LinkLoad>& loads = demand_.loads;
-  platform_.route(src, dst, route_);
+  platform_.route_by(src, dst, way, route_);
   loads.clear();
   double narrowest = kNever;
   for (const LinkId link : route_.links) {
@@ -17,7 +17,7 @@ double DemandReader::collect_loads(HostId src, HostId dst) {
   if (route_.has_repeats) merge_repeats();
   demand_.forward = loads.size();
   if (!model_.cross_traffic) return narrowest;
-  platform_.route(dst, src, reverse_);
+  platform_.route_by(dst, src, way, reverse_);
   for (const LinkId link : reverse_.links) {
     const auto end = loads.begin() + static_cast<std::ptrdiff_t>(demand_.forward);
     const auto same = std::find_if(loads.begin(), end, [link](const LinkLoad& load) { return load.link == link; });
@@ -48,9 +48,10 @@ void DemandReader::merge_repeats() {
   loads.resize(kept);
 }
 
-const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_bytes) {
+const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_bytes,
+                                 std::uint32_t way) {
   demand_.size_bytes = static_cast<double>(payload_bytes + model_.envelope_bytes);
-  demand_.bound = collect_loads(src, dst);
+  demand_.bound = collect_loads(src, dst, way);
   const double latency = route_.latency_s;
   demand_.weight = 1.0;
   if (latency > 0.0) {

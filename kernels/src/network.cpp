@@ -11,10 +11,15 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
       demands_(*platform_, model),
       queue_(queue),
       kinds_(kinds),
-      sharing_(platform_->links(), options) {}
+      sharing_(platform_->links(), options) {
+  if (!platform_->router().chooses()) return;
+  use_.resize(platform_->link_count());
+  sent_.resize(platform_->host_count());
+}
 
 void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
-  const Demand& demand = demands_.read(src, dst, payload_bytes);
+  const std::uint32_t way = sent_.empty() ? 0 : choose_way(src, dst);
+  const Demand& demand = demands_.read(src, dst, payload_bytes, way);
   const FlowId id = sharing_.create(demand.loads, demand.weight, demand.bound);
   if (id >= flows_.size()) flows_.resize(id + 1, Flow{0, 0, 1, 0, kNever, kNever, 0, 0});
   Flow& flow = flows_[id];
@@ -23,10 +28,23 @@ void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::ui
   flow.factor = demand.factor;
   flow.end_s = flow.queued_s = kNever;
   flow.cookie = cookie;
+  if (!use_.empty()) count_use(id, 1);
   if (demand.latency_s > 0.0) {
     queue_.push(queue_.now() + demand.latency_s, {kinds_.latency_over, id, 0});
   } else {
     activate(id);
+  }
+}
+
+std::uint32_t Network::choose_way(HostId src, HostId dst) {
+  return platform_->router().choose(src, dst, sent_[static_cast<std::size_t>(src)]++, use_);
+}
+
+/// The message begins (1) or ceases (-1) to use the links of its route; of what its way back loads, none.
+void Network::count_use(FlowId id, std::uint32_t change) {
+  const FlowTable& table = sharing_.table();
+  for (const FlowTable::Use& use : table.uses(table.flow(id))) {
+    if (table.coefficient(use) >= 1.0) use_[use.link] += change;
   }
 }
 
@@ -118,6 +136,7 @@ bool Network::on_next_end(const Event& event, std::uint32_t& cookie) {
   if (is_due) {
     const FlowId id = sharing_.first_to_end();
     cookie = flows_[id].cookie;
+    if (!use_.empty()) count_use(id, ~0u);
     sharing_.remove(id, queue_.now());
   }
   queue_next_end();
@@ -152,6 +171,7 @@ bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
   }
   cookie = flow.cookie;
   ++flow.stamp;  // whatever is still queued for it is out of date
+  if (!use_.empty()) count_use(event.id, ~0u);
   sharing_.remove(event.id);
   return true;
 }

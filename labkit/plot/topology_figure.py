@@ -19,8 +19,9 @@ from labkit.sim.platform import Platform, platform
 __all__ = ["topology"]
 
 _LABELLED = 64
-#: a cable's name: host or switch, direction, host or switch
-_CABLE = re.compile(r"(\d+|host \d+|switch [\d.]+) (?:->|-) (\d+|host \d+|switch [\d.]+)")
+#: a cable's name: host, switch or router, direction, another one
+_NODE = r"(\d+|host \d+|switch [\d.]+|router [\d.]+)"
+_CABLE = re.compile(rf"{_NODE} (?:->|-) {_NODE}")
 
 
 def topology(
@@ -36,7 +37,7 @@ def topology(
     Parameters
     ----------
     machine : Platform or what `labkit.platform` reads
-        A star, a torus (a ring, a grid, a box; larger ones as slices) or a fat tree.
+        A star, a torus (a ring, a grid, a box; larger ones as slices), a fat tree or a dragonfly.
     ranks : int, optional
         The size of a machine that grows; default 16.
     route : (int, int), optional
@@ -111,14 +112,17 @@ def _way(machine: Platform, built: Any, route: tuple[int, int]) -> tuple[list[tu
 
 def _draw(layout: Layout, hops: list[tuple[str, str]], width: int, height: int) -> Any:
     fig = figure(width=width, height=height, tools="pan,wheel_zoom,reset,save", match_aspect=False)
-    lines = [line for several in layout.cables.values() for line in several]
-    _multi(fig, lines, color="#9a9a9a", width=0.6 if len(lines) > 800 else 1.0, alpha=0.75)
+    by_tint: dict[str, list[list[tuple[float, float]]]] = {}
+    for cable, several in layout.cables.items():
+        by_tint.setdefault(layout.tints.get(cable, "#9a9a9a"), []).extend(several)
+    for tint, lines in by_tint.items():
+        _multi(fig, lines, color=tint, width=0.6 if len(layout.cables) > 800 else 1.0, alpha=0.75)
     _multi(fig, [line for hop in hops for line in layout.lines(*hop)], color=COLORS[1], width=4.0, alpha=0.95)
     busy = {name for hop in hops for name in hop}
     ends = {hops[0][0], hops[-1][1]} if hops else set()
     total = len(layout.hosts)
     size = 16 if total <= 16 else 11 if total <= 64 else 7 if total <= 200 else 5
-    if len(layout.switches) > 1:  # the hosts of a tree stand in one row
+    if layout.is_tree:  # its hosts stand in one row
         size = max(2, min(size, int(0.45 * width / total)))
     _nodes(fig, layout.switches, busy, ends, "square", COLORS[4], size + 2)
     _nodes(fig, layout.hosts, busy, ends, "circle", COLORS[0], size)
@@ -163,8 +167,9 @@ def _nodes(
 
 def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
     """Label hosts (the ends of a route only, where it is crowded), and the notes."""
-    is_tree = len(layout.switches) > 1
-    crowded = len(layout.hosts) > (_LABELLED // 2 if is_tree else _LABELLED)
+    is_tree = layout.is_tree
+    is_fly = len(layout.switches) > 1 and not is_tree
+    crowded = len(layout.hosts) > (_LABELLED // 2 if is_tree or is_fly else _LABELLED)
     chosen = {n: p for n, p in layout.hosts.items() if not crowded or n in ends}
     radii = [x * x + y * y for x, y in layout.hosts.values()]
     is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2
@@ -173,16 +178,16 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
         y=[y * 1.1 if is_round else y for _, y in chosen.values()],
         text=[name.split()[1] for name in chosen],
         text_font=value(FONT), text_font_size=f"{points}px", text_color="#222222",
-        text_align="center" if is_round or is_tree else "left",
+        text_align="center" if is_round or is_tree or is_fly else "left",
         text_baseline="middle" if is_round else "top",
-        x_offset=0 if is_round or is_tree else 6, y_offset=0 if is_round else 12 if is_tree else 5,
+        x_offset=0 if is_round or is_tree or is_fly else 6, y_offset=0 if is_round else 12 if is_tree else 5,
     )  # fmt: skip
     if layout.notes:
         fig.text(
             x=[x for x, _, _ in layout.notes], y=[y for _, y, _ in layout.notes],
             text=[text for _, _, text in layout.notes],
             text_font=value(FONT), text_font_size="12px", text_color="#444444",
-            text_align="right" if is_tree else "left", text_baseline="middle",
+            text_align="right" if is_tree else "center" if is_fly else "left", text_baseline="middle",
             x_offset=-12 if is_tree else 0,
         )  # fmt: skip
 
@@ -194,13 +199,13 @@ def _frame(fig: Any, layout: Layout, width: int, height: int) -> None:
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
     spare = 0.08 * max(right - left, high - low, 1.0)
-    if layout.notes and layout.switches:
+    if layout.notes and layout.is_tree:
         longest = max(len(text) for _, _, text in layout.notes)
         left -= (right - left) * (longest * 6.6 + 20) / max(width - longest * 6.6 - 60, 100)
-    elif layout.notes:
+    elif layout.notes and not layout.switches:
         low -= 0.8
     left, right, low, high = left - spare, right + spare, low - spare, high + spare
-    if not (layout.notes and layout.switches):
+    if not (layout.notes and layout.is_tree):
         scale = max((right - left) / width, (high - low) / height)
         x, y = (left + right) / 2, (low + high) / 2
         left, right = x - scale * width / 2, x + scale * width / 2

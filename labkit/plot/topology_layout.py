@@ -5,53 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from labkit.errors import PlatformError
-from labkit.sim.spec import ClusterSpec, FatTreeSpec, StarSpec, TorusSpec
+from labkit.plot.dragonfly_layout import lay_out_dragonfly, smaller_dragonfly
+from labkit.plot.layout import Layout, Point
+from labkit.sim.spec import ClusterSpec, DragonflySpec, FatTreeSpec, StarSpec, TorusSpec
 
 __all__ = ["Layout", "lay_out", "smaller"]
 
-Point = tuple[float, float]
 #: Beyond these a smaller sibling is drawn: hosts, and cables.
 MAX_DRAWN_HOSTS, MAX_DRAWN_CABLES = 600, 3000
 #: A torus of three dimensions up to this size is drawn as one box, else as layers.
 MAX_BOX_HOSTS = 125
 STUB = 0.42
-
-
-@dataclass
-class Layout:
-    """A drawing: named points, and each cable as one line or, round an end, two stubs.
-
-    Attributes
-    ----------
-    hosts, switches : dict of str to (x, y)
-    cables : dict
-        (name, name), in rising order of drawing, to the lines that draw it.
-    notes : list of (x, y, text)
-        What is written beside the drawing.
-    said : str
-        How to read it.
-    """
-
-    hosts: dict[str, Point] = field(default_factory=dict)
-    switches: dict[str, Point] = field(default_factory=dict)
-    cables: dict[tuple[str, str], list[list[Point]]] = field(default_factory=dict)
-    notes: list[tuple[float, float, str]] = field(default_factory=list)
-    said: str = ""
-
-    def at(self, name: str) -> Point:
-        """Where a host or switch is."""
-        return self.hosts[name] if name in self.hosts else self.switches[name]
-
-    def join(self, a: str, b: str) -> None:
-        """Draw a cable as a straight line."""
-        self.cables.setdefault((a, b), [[self.at(a), self.at(b)]])
-
-    def lines(self, a: str, b: str) -> list[list[Point]]:
-        """The lines of the cable between two neighbours, or a straight one where none is drawn."""
-        return self.cables.get((a, b)) or self.cables.get((b, a)) or [[self.at(a), self.at(b)]]
 
 
 def smaller(spec: ClusterSpec) -> ClusterSpec:
@@ -70,6 +37,8 @@ def smaller(spec: ClusterSpec) -> ClusterSpec:
         longest = max(map(max, lists))
         down, up, cables = (tuple(-(-n // 2) if n == longest else n for n in part) for part in lists)
         spec = replace(spec, down=down, up=up, cables=cables)
+    if isinstance(spec, DragonflySpec):
+        return smaller_dragonfly(spec, MAX_DRAWN_HOSTS, MAX_DRAWN_CABLES)
     return spec
 
 
@@ -81,7 +50,9 @@ def lay_out(spec: ClusterSpec) -> Layout:
         return _tree(spec)
     if isinstance(spec, TorusSpec):
         return _torus(spec)
-    raise PlatformError(f"there is no picture of a {spec.KIND}; star, torus and fattree have one")
+    if isinstance(spec, DragonflySpec):
+        return lay_out_dragonfly(spec)
+    raise PlatformError(f"there is no picture of a {spec.KIND}; star, torus, fattree and dragonfly have one")
 
 
 def _circle(count: int) -> Iterator[Point]:
@@ -107,7 +78,7 @@ def _tree(spec: FatTreeSpec) -> Layout:
     assert spec.cables is not None
     levels, hosts = len(spec.down), spec.hosts or 1
     width = max(float(hosts), 4.0)
-    layout = Layout(said="Messages go up to a switch that the destination chooses, then down.")
+    layout = Layout(said="Messages go up to a switch that the destination chooses, then down.", is_tree=True)
 
     def name(level: int, number: int) -> str:
         return f"switch {level}.{number}" if level else f"host {number}"

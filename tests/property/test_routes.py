@@ -1,4 +1,4 @@
-"""Routes on random tori and fat trees: laws of the topologies, checked from the links' names alone."""
+"""Routes on random tori, fat trees and dragonflies: their laws, checked from the links' names alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.sim.platform import Platform
-from labkit.sim.spec import FatTreeSpec, TorusSpec, parse_spec
+from labkit.sim.spec import DragonflySpec, FatTreeSpec, TorusSpec, parse_spec
 
 EXTRAS = st.fixed_dictionaries({
     "lat": st.sampled_from([0.0, 1e-6, 3e-5]),
@@ -34,6 +34,15 @@ def trees(draw: st.DrawFn) -> FatTreeSpec:
         return tuple(draw(st.lists(st.integers(1, most), min_size=levels, max_size=levels)))
 
     return FatTreeSpec(down=counts(5), up=counts(4), cables=counts(3), **draw(EXTRAS))
+
+
+@st.composite
+def dragonflies(draw: st.DrawFn) -> DragonflySpec:
+    routing = draw(st.sampled_from(["minimal", "shortest", "valiant", "adaptive"]))
+    seed = draw(st.integers(0, 2**63 - 1)) if routing in ("valiant", "adaptive") else 0
+    names = ("groups", "chassis", "routers", "nodes", "blue", "black", "green")
+    counts = {name: draw(st.integers(1, 6 if name == "groups" else 4)) for name in names}
+    return DragonflySpec(routing=routing, seed=seed, **counts, **draw(EXTRAS))
 
 
 def parts(names: list[str]) -> tuple[list[str], list[str]]:
@@ -138,6 +147,50 @@ def test_all_sources_of_a_subtree_meet_the_same_root_for_one_destination(
     assert len(tops) <= 1
 
 
-@given(st.one_of(tori(), trees()))
-def test_a_specification_reads_back_as_what_it_was(spec: TorusSpec | FatTreeSpec) -> None:
+@given(dragonflies(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_dragonfly_routes_are_short_and_join_neighbours(spec: DragonflySpec, data: st.DataObject) -> None:
+    hosts = spec.hosts or 0
+    src, dst = (data.draw(st.integers(0, hosts - 1)) for _ in range(2))
+    built = Platform(spec).build(1)
+    names, latency = built.route(src, dst)
+    assert len(set(names)) == len(names) > 0
+    if src == dst:
+        return
+    _, _, chassis, _, routers, _, nodes = spec.counts
+    cables, limiters = parts(names)
+    assert latency == pytest.approx(spec.lat * len(cables), rel=1e-12)
+
+    def router(host: int) -> tuple[int, int, int]:
+        number = host // nodes
+        return number // routers // chassis, number // routers % chassis, number % routers
+
+    colours = [name.partition(", ")[2] for name in cables]
+    assert colours[0] == colours[-1] == ""
+    assert [c for c in colours if c] == [c for c in colours[1:-1] if c]
+    is_far = router(src)[0] != router(dst)[0]
+    assert colours.count("blue") == is_far
+    assert colours.count("green") <= 1 + is_far >= colours.count("black")
+    if spec.routing == "minimal" and not is_far:  # SimGrid's peculiarity: links that do not join
+        return
+    at = f"host {src}"
+    visited = [at]
+    for name in cables:
+        found = re.match(r"(host \d+|router [\d.]+) (->|-) (host \d+|router [\d.]+)", name)
+        assert found
+        first, second = found[1], found[3]
+        assert at == first or (found[2] == "-" and at == second)
+        at = second if at == first else first
+        visited.append(at)
+    assert at == f"host {dst}"
+    assert len(set(visited)) == len(visited)
+    assert sorted(limiters) == (sorted(f"limiter of {node}" for node in visited) if spec.limiter else [])
+    here, there = router(src), router(dst)
+    if not is_far:  # as short as can be
+        assert len(cables) == 2 + (here[1] != there[1]) + (here[2] != there[2])
+    assert len(built.route(dst, src)[0]) == len(names)
+
+
+@given(st.one_of(tori(), trees(), dragonflies()))
+def test_a_specification_reads_back_as_what_it_was(spec: TorusSpec | FatTreeSpec | DragonflySpec) -> None:
     assert parse_spec(str(spec)) == spec

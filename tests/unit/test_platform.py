@@ -52,7 +52,7 @@ def test_times(text: str, value: float) -> None:
     [
         ("", 1, "star:HOSTS"),
         ("ring:8", 1, "neither a topology nor a file"),
-        ("dragonfly:4x4:3x4:5x1:2", 1, "not built in this version"),
+        ("dragonfly:4x4:3x4:5x1", 11, "3 of 4 parts"),
         ("star:", 6, "whole number from 1 on"),
         ("star:0", 6, "whole number from 1 on"),
         ("star:-3", 6, "whole number from 1 on"),

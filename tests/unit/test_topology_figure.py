@@ -29,6 +29,9 @@ SPECS = [
     "fattree:4x4:1x2:1x2",
     "fattree:2x3x2:2x2x3:1x2x1,limiter=1GBps",
     "fattree:3x2:1x2:2x1,sharing=shared",
+    "dragonfly:3x2:2x1:3x1:2,routing=shortest",
+    "dragonfly:1x1:4x1:4x1:1,routing=shortest,sharing=shared",
+    "dragonfly:5x1:1x1:2x1:1,limiter=1GBps",
 ]
 
 
@@ -74,7 +77,14 @@ def test_a_torus_draws_the_cables_that_are_used() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["torus:16x16x16", "torus:1024x1024", "star:5000", "fattree:32x32:1x32:1x1", "fattree:64x4:8x64:1x1"],
+    [
+        "torus:16x16x16",
+        "torus:1024x1024",
+        "star:5000",
+        "fattree:32x32:1x32:1x1",
+        "fattree:64x4:8x64:1x1",
+        "dragonfly:16x4:6x3:16x1:4",
+    ],
 )
 def test_a_large_machine_is_drawn_as_a_smaller_sibling_and_says_so(spec: str) -> None:
     sibling = smaller(lk.platform(spec).description)
@@ -88,6 +98,7 @@ def test_a_large_machine_is_drawn_as_a_smaller_sibling_and_says_so(spec: str) ->
 def test_growing_machines_take_a_size_and_bad_routes_are_refused() -> None:
     assert topology("torus", ranks=27).reading.startswith("torus of 3x3x3")
     assert topology("fattree").reading.startswith("fat tree 4x4:1x4:1x1 of 16 hosts")
+    assert topology("dragonfly", ranks=60).reading.startswith("dragonfly 4x2:1x1:4x1:4 of 64 hosts")
     with pytest.raises(PlatformError, match="hosts 0 to 3; got a route from 0 to 4"):
         topology("star:4", route=(0, 4))
     assert "0 to host 10: 4 links, 4us." in topology("torus:4x4", route=(0, 10)).reading

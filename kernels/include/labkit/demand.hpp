@@ -25,11 +25,11 @@ struct Demand {
 class DemandReader {
  public:
   DemandReader(const Platform& platform, const Model& model) : platform_(platform), model_(model) {}
-  /// Valid until the next call.
-  const Demand& read(HostId src, HostId dst, std::uint64_t payload_bytes);
+  /// By the way that the router has chosen for the message. Valid until the next call.
+  const Demand& read(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t way = 0);
 
  private:
-  double collect_loads(HostId src, HostId dst);
+  double collect_loads(HostId src, HostId dst, std::uint32_t way);
   void merge_repeats();
 
   const Platform& platform_;

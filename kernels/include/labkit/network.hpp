@@ -61,6 +61,8 @@ class Network {
   void take_back();
   void queue_next_end();
   void certify_sometimes();
+  std::uint32_t choose_way(HostId src, HostId dst);
+  void count_use(FlowId flow, std::uint32_t change);
   bool on_next_end(const Event& event, std::uint32_t& cookie);
 
   std::shared_ptr<const Platform> platform_;
@@ -68,6 +70,8 @@ class Network {
   EventQueue& queue_;
   EventKinds kinds_;
   Sharing sharing_;
+  LinkUse use_;                       // these two only where the router chooses a way for each message
+  std::vector<std::uint64_t> sent_;   // by host
   std::vector<Flow> flows_;  // by FlowId
   Time next_end_s_ = kNever;  // while the sharing times the flows: when its event comes
   std::uint32_t next_end_stamp_ = 0;

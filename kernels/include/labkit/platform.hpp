@@ -41,8 +41,11 @@ struct Route {
   }
 };
 
-/// A topology. `route` is called once per message (twice with cross-traffic), must be a pure
-/// function of (src, dst), and lists a link at most once, or says that it has repeats.
+/// By link: how many messages under way cross it (on their way there, from start to last byte).
+using LinkUse = std::vector<std::uint32_t>;
+
+/// A topology. Routes are asked for once per message (twice with cross-traffic), must be pure
+/// functions of their arguments, and list a link at most once, or say that they have repeats.
 class Router {
  public:
   virtual ~Router() = default;
@@ -54,6 +57,13 @@ class Router {
   /// Appends the links from a host to the router that joins a whole cluster to others, and back.
   virtual void to_gateway(HostId /*src*/, Route& /*out*/) const {}
   virtual void from_gateway(HostId /*dst*/, Route& /*out*/) const {}
+  /// Where a pair of hosts has several ways, each message takes the one that is chosen when it starts:
+  /// a number for route_by, which also tells the way of its acknowledgements (dst to src).
+  [[nodiscard]] virtual bool chooses() const { return false; }
+  /// `count`: messages the source host has sent before.
+  [[nodiscard]] virtual std::uint32_t choose(HostId, HostId, std::uint64_t /*count*/, const LinkUse&) const { return 0; }
+  /// Way 0 is the one of `route`.
+  virtual void route_by(HostId src, HostId dst, std::uint32_t /*way*/, Route& out) const { route(src, dst, out); }
   /// For reports and traces only.
   [[nodiscard]] virtual std::string link_name(LinkId link) const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
@@ -73,6 +83,12 @@ class Platform {
   void route(HostId src, HostId dst, Route& out) const {
     out.clear();
     router_->route(src, dst, out);
+  }
+  /// The same by the way that the router has chosen.
+  void route_by(HostId src, HostId dst, std::uint32_t way, Route& out) const {
+    if (way == 0) return route(src, dst, out);
+    out.clear();
+    router_->route_by(src, dst, way, out);
   }
 
  private:

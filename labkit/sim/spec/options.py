@@ -12,6 +12,7 @@ from labkit.sim.mapping import named_mapping
 __all__ = [
     "BACKBONE_SHARINGS",
     "OPTIONS",
+    "ROUTINGS",
     "SHARINGS",
     "Misplaced",
     "Option",
@@ -19,10 +20,12 @@ __all__ = [
     "parse_count",
     "parse_counts",
     "parse_mapping",
+    "parse_seed",
 ]
 
 SHARINGS = ("splitduplex", "shared", "fatpipe")
 BACKBONE_SHARINGS = ("shared", "fatpipe")
+ROUTINGS = ("minimal", "shortest", "valiant", "adaptive")
 
 
 class Misplaced(PlatformError):
@@ -94,6 +97,19 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def parse_seed(text: str) -> int:
+    """Read a seed: a whole number from 0 on, of at most 18 digits.
+
+    Raises
+    ------
+    PlatformError
+        It is something else.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on")
+    return int(text)
+
+
 def parse_mapping(text: str) -> str:
     """Read a mapping that needs no file.
 
@@ -124,6 +140,8 @@ OPTIONS: dict[str, Option] = {
     "limiter": _BANDWIDTH,
     "loopback_bw": _BANDWIDTH,
     "loopback_lat": _TIME,
+    "routing": Option(lambda text: one_of("routing", text, ROUTINGS), str),
+    "seed": Option(parse_seed, str),
     "mapping": Option(parse_mapping, str),
     "model": Option(lambda text: models.get(text).name, str),
 }

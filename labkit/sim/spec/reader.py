@@ -6,17 +6,18 @@ from typing import Any
 
 from labkit.errors import PlatformError
 from labkit.sim.spec.cluster import ClusterSpec
+from labkit.sim.spec.dragonfly import DragonflySpec
 from labkit.sim.spec.fat_tree import FatTreeSpec
 from labkit.sim.spec.options import OPTIONS, Misplaced
 from labkit.sim.spec.star import StarSpec
 from labkit.sim.spec.torus import TorusSpec
 
-__all__ = ["KINDS", "LATER_KINDS", "parse_spec"]
+__all__ = ["KINDS", "parse_spec"]
 
 #: Topologies a specification may name.
-KINDS: dict[str, type[ClusterSpec]] = {kind.KIND: kind for kind in (StarSpec, TorusSpec, FatTreeSpec)}
-#: Topologies with a reserved name that this version does not build.
-LATER_KINDS = ("dragonfly",)
+KINDS: dict[str, type[ClusterSpec]] = {
+    kind.KIND: kind for kind in (StarSpec, TorusSpec, FatTreeSpec, DragonflySpec)
+}
 
 
 def _refuse(spec: str, position: int, why: str) -> PlatformError:
@@ -29,8 +30,6 @@ def _refuse(spec: str, position: int, why: str) -> PlatformError:
 def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, Any]]:
     name, colon, size = head.partition(":")
     forms = "; ".join(kind.FORM for kind in KINDS.values())
-    if name in LATER_KINDS:
-        raise _refuse(spec, 0, f"{name!r} is not built in this version; allowed: {forms}")
     if name not in KINDS:
         raise _refuse(
             spec,
@@ -49,9 +48,9 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
 
 def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
     if name in OPTIONS:
-        return (
-            f"a {kind.KIND} has no backbone, so {name!r} is not known; allowed: {', '.join(kind.options())}"
-        )
+        lacks = "backbone" if name.startswith("bb_") else "choice of routes"
+        options = ", ".join(kind.options())
+        return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {options}"
     return f"option {name!r} is not known; allowed: {', '.join(kind.options())}"
 
 
@@ -61,14 +60,15 @@ def parse_spec(spec: str) -> ClusterSpec:
     Parameters
     ----------
     spec : str
-        ``star``, ``torus`` or ``fattree``, then, unless it shall grow with the ranks, a colon and its size
-        (``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2``), then options behind commas: bw, lat, speed,
-        cores, sharing, limiter, loopback_bw, loopback_lat, model; of a star also bb_bw, bb_lat, bb_sharing.
+        ``star``, ``torus``, ``fattree`` or ``dragonfly``, then, unless it shall grow with the ranks, a colon
+        and its size (``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2``, ``dragonfly:4x4:3x4:5x1:2``),
+        then options behind commas: bw, lat, speed, cores, sharing, limiter, loopback_bw, loopback_lat,
+        mapping, model; of a star also bb_bw, bb_lat, bb_sharing; of a dragonfly also routing, seed.
 
     Returns
     -------
     ClusterSpec
-        A `StarSpec`, `TorusSpec` or `FatTreeSpec`.
+        A `StarSpec`, `TorusSpec`, `FatTreeSpec` or `DragonflySpec`.
 
     Raises
     ------
