@@ -24,6 +24,8 @@ _PUBLIC = {
     "Run": "labkit.run",
     "cluster": "labkit.run.cluster_start",
     "replay": "labkit.offline",
+    "calibrate": "labkit.calibration",
+    "Calibration": "labkit.calibration",
     "phase": "labkit.context",
     "compute": "labkit.context",
     "sweep": "labkit.study",

@@ -1,5 +1,6 @@
 """Pictures: scaling figures, phases, and pages that work offline. Nothing in labkit imports this."""
 
+from labkit.plot.calibration_figure import calibration
 from labkit.plot.compare_figure import compare
 from labkit.plot.figure import Figure
 from labkit.plot.page import page, render_page
@@ -7,4 +8,4 @@ from labkit.plot.phase_figure import phases, shares
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.topology_figure import topology
 
-__all__ = ["Figure", "compare", "page", "phases", "render_page", "scaling", "shares", "topology"]
+__all__ = ["Figure", "calibration", "compare", "page", "phases", "render_page", "scaling", "shares", "topology"]

@@ -100,12 +100,13 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     -------
     list of str
         Items such as ``network/model:SMPI``. SimGrid's own model is chosen by name wherever there is one, so
-        that a comparison also checks labkit's tables; what differs from that name is written out.
+        that a comparison also checks labkit's tables; what differs from that name is written out. Any other
+        model is written out as SMPI's form with its own numbers.
     """
     model = get(model)
     name = model.name.partition("(")[0]
-    base = get(name)
-    items = list(_NATIVE[name])
+    base = get(name if name in _NATIVE else "smpi")
+    items = list(_NATIVE.get(name, _NATIVE["smpi"]))
     if model.cross_traffic != base.cross_traffic:
         items = [item for item in items if not item.startswith("network/crosstraffic")]
         items.append(f"network/crosstraffic:{'yes' if model.cross_traffic else 'no'}")
@@ -118,7 +119,7 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
         ("bw-factor", model.bandwidth_factor, base.bandwidth_factor),
     ):
         if table != plain:
-            items.append(f"smpi/{key}:" + ";".join(f"{t:g}:{_number(f)}" for t, f in table))
+            items.append(f"smpi/{key}:" + ";".join(f"{t:.0f}:{_number(f)}" for t, f in table))
     for key, cost in (
         ("os", model.send_overhead),
         ("ois", model.isend_overhead),

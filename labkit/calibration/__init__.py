@@ -1,0 +1,24 @@
+"""Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
+
+from labkit.calibration.fitting import Fit, fit_network
+from labkit.calibration.front import calibrate
+from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
+from labkit.calibration.protocol import Threshold
+from labkit.calibration.quality import Quality
+from labkit.calibration.result import Calibration
+from labkit.calibration.segmented import Piece, Piecewise, fit_pieces
+
+__all__ = [
+    "EXPERIMENTS",
+    "Calibration",
+    "Fit",
+    "Piece",
+    "Piecewise",
+    "Plan",
+    "Quality",
+    "Threshold",
+    "calibrate",
+    "fit_network",
+    "fit_pieces",
+    "make_plan",
+]

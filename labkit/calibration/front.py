@@ -1,0 +1,160 @@
+"""`labkit.calibrate`: measure, refine, fit, check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit.calibration.experiments import measure
+from labkit.calibration.fitting import ENVELOPE_BYTES, Fit, fit_network
+from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
+from labkit.calibration.protocol import frame, medians
+from labkit.calibration.quality import judge_quality, load_average
+from labkit.calibration.result import Calibration
+from labkit.run import Run, run
+from labkit.sim.platform import Platform, platform
+
+__all__ = ["calibrate"]
+
+#: New sizes in each bracket of a break, and pieces with fewer points are looked at again.
+_INSIDE, _FEW = 6, 8
+
+
+def calibrate(
+    on: Any = "mpi",
+    *,
+    name: str = "calibrated",
+    max_bytes: int = 4_000_000,
+    points: int = 60,
+    repeats: int = 7,
+    refine: int = 2,
+    window: int = 8,
+    hosts: int = 2,
+    seed: int = 0,
+    tolerance: float = 1e-3,
+    timeout_s: float | None = 300.0,
+    **options: Any,
+) -> Calibration:
+    """Measure a machine's messages between two ranks and fit the simulator's network model to them.
+
+    Ping-pong, sends to late and to early receivers, bursts and exchanges are measured at random sizes on a
+    logarithmic axis, in an order that is shuffled anew in every round; medians over the rounds are cut into
+    straight pieces whose number and places are found, not given; then the neighbourhood of every break is
+    measured more finely. Last, the same experiments are simulated on the fitted machine: the residuals.
+
+    Parameters
+    ----------
+    on : str, cluster or Platform
+        As for `labkit.run`: real MPI, a cluster, or (to learn, or to test) a simulated machine.
+    name : str
+        What to call the result.
+    max_bytes : int
+        Largest message.
+    points : int
+        Sizes measured at first.
+    repeats : int
+        Measurements of each experiment and size.
+    refine : int
+        How often the neighbourhood of the breaks is measured again.
+    window : int
+        Messages of a burst.
+    hosts : int
+        Hosts of the star that is written.
+    seed : int
+        Of the sizes and the order.
+    tolerance : float
+        Relative deviation that is not worth a break.
+    timeout_s : float or None
+        Limit of host time of each of the ``1 + refine`` launches.
+    **options
+        Further options of `labkit.run`, such as ``mpi=`` or, for a simulated machine, ``model=``.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    DataError
+        A plan that makes no sense.
+    MachineError, PlatformError, RankError, TimeLimitError
+        As from `labkit.run`.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> found = lk.calibrate("star:2,bw=1GBps,lat=10us", model="raw", points=20, repeats=3, refine=0)
+    >>> round(found.fit.bandwidth_bytes_per_s / 1e9, 2), found.model.detached_below_bytes
+    (1.0, 65536)
+    """
+    plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
+    is_real = not _is_simulated(on)
+    load = load_average() if is_real else None
+    began = time.monotonic()
+    runs, tables = [], []
+    for step in range(refine + 1):
+        one, rows = _measure(on, plan, timeout_s, options)
+        rows["round"] += step * repeats
+        runs.append(one)
+        tables.append(rows)
+        data = pd.concat(tables, ignore_index=True)
+        table = medians(data)
+        fit = fit_network(table, name, tolerance)
+        if step < refine:
+            plan = _refined(plan, fit, np.random.default_rng([seed, step + 1]))
+    seconds = time.monotonic() - began
+    switches = sum(int(one.results[0]["switches"]) for one in runs)
+    quality = judge_quality(data, table, switches, seconds, load, is_valid=all(one.is_valid for one in runs))
+    residuals = _residuals(table, fit, repeats=3, window=window)
+    machine = {**runs[0].machine, "on": on if isinstance(on, str) else repr(on), "ranks": 2}
+    return Calibration(name, fit, data, residuals, quality, machine, hosts)
+
+
+def _is_simulated(on: Any) -> bool:
+    from labkit.run.cluster_target import is_cluster
+
+    return not (is_cluster(on) or (isinstance(on, str) and on.strip().lower() == "mpi"))
+
+
+def _measure(
+    on: Any, plan: Plan, timeout_s: float | None, options: dict[str, Any]
+) -> tuple[Run, pd.DataFrame]:
+    done = run(measure, 2, on, args=(plan,), timeout_s=timeout_s, seed=plan.seed, **options)
+    return done, frame(done.results[0]["rows"])
+
+
+def _refined(plan: Plan, fit: Fit, rng: np.random.Generator) -> Plan:
+    """Choose new sizes: inside the brackets of all breaks, and where a piece has few points."""
+    most = max(plan.sizes)
+    brackets = [t.bracket for t in (fit.detached, fit.eager)]
+    for curve_name, curve in fit.curves.items():
+        shift = ENVELOPE_BYTES if curve_name == "wire" else 0
+        brackets += [(int(a) - shift, int(b) - shift) for a, b in curve.breakpoints]
+        brackets += [
+            (int(piece.first_x) - shift, int(piece.last_x) - shift)
+            for piece in curve.pieces
+            if piece.points < _FEW
+        ]
+    sizes: set[int] = set()
+    for low, high in {(max(low, 1), min(high, most)) for low, high in brackets}:
+        if high - low > 1:
+            sizes.update(size for size in grid(low, high, _INSIDE, rng) if low < size < high)
+    return plan.at(tuple(sorted(sizes)) or plan.sizes[:8], tuple(EXPERIMENTS))
+
+
+def _residuals(table: pd.DataFrame, fit: Fit, repeats: int, window: int) -> pd.DataFrame:
+    """Repeat the experiments on the fitted machine, simulated, and compare."""
+    sizes: Sequence[int] = sorted({int(size) for size in table["bytes"]})
+    plan = Plan(tuple(sizes), repeats, window=window)
+    machine: Platform = platform(f"star:2,{fit.spec}")
+    again = run(measure, 2, machine, args=(plan,), model=fit.model, timeout_s=None)
+    predicted = medians(frame(again.results[0]["rows"])).set_index(["experiment", "bytes"])["sender_s"]
+    wanted = table[table["experiment"].isin(["pingpong", "window", "exchange"])]
+    measured = wanted.set_index(["experiment", "bytes"])["sender_s"]
+    out = pd.DataFrame({"measured_s": measured, "predicted_s": predicted.reindex(measured.index)})
+    out["error"] = out["predicted_s"] / out["measured_s"] - 1
+    return out.reset_index()

@@ -1,0 +1,141 @@
+"""What a calibration gave: a model, a platform, the residuals and the warnings."""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.calibration.fitting import Fit
+from labkit.calibration.quality import Quality
+from labkit.run.units import format_seconds
+from labkit.sim.models import NetworkModel
+from labkit.sim.platform import Platform, platform
+
+__all__ = ["Calibration"]
+
+
+@dataclass(repr=False)
+class Calibration:
+    """A calibrated machine.
+
+    Attributes
+    ----------
+    name : str
+        What to call it.
+    fit : Fit
+        Model, link, protocol and fitted curves.
+    data : pandas.DataFrame
+        Every measurement: experiment, bytes, round, sender_s, receiver_s, late_s.
+    residuals : pandas.DataFrame
+        One row per experiment and size: experiment, bytes, measured_s, predicted_s (the same experiment on
+        the fitted machine, simulated), error (predicted / measured - 1).
+    quality : Quality
+        Noise of the measurement.
+    machine : dict
+        Where it was measured.
+    hosts : int
+        Hosts of the platform that is written.
+    """
+
+    name: str
+    fit: Fit
+    data: pd.DataFrame
+    residuals: pd.DataFrame
+    quality: Quality
+    machine: dict[str, Any] = field(default_factory=dict)
+    hosts: int = 2
+
+    @property
+    def model(self) -> NetworkModel:
+        """The network model: for ``model=`` of `labkit.run`."""
+        return self.fit.model
+
+    @property
+    def platform(self) -> Platform:
+        """A star of the calibrated link: for ``on=`` of `labkit.run`, with ``model=calibration.model``."""
+        return self.star(self.hosts)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know: noise, and what could not be fitted."""
+        return [*self.quality.warnings, *self.fit.notes]
+
+    def star(self, hosts: int) -> Platform:
+        """Return a star of so many hosts, each on the calibrated link."""
+        return platform(f"star:{hosts},{self.fit.spec}")
+
+    def errors(self) -> pd.DataFrame:
+        """Sum up the residuals: per experiment, median and largest absolute relative error.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns experiment, sizes, median, worst.
+        """
+        absolute = self.residuals.assign(error=self.residuals["error"].abs())
+        groups = absolute.groupby("experiment", sort=False)["error"]
+        return groups.agg(sizes="size", median="median", worst="max").reset_index()
+
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write the platform, the model, SimGrid's files, the measurements and the residuals.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files written.
+
+        Raises
+        ------
+        DataError
+            The folder cannot be written.
+        """
+        from labkit.calibration.writing import save
+
+        return save(self, Path(folder))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        fit = self.fit
+
+        def limit(threshold: Any) -> str:
+            if threshold.below_bytes is None:
+                return f"all up to {threshold.bracket[1]:,} B"
+            if threshold.below_bytes == 0:
+                return "none"
+            low, high = threshold.bracket
+            return f"below {threshold.below_bytes:,} B (seen: up to {low:,} B, not from {high:,} B on)"
+
+        facts = [
+            ("link", f"{fit.bandwidth_bytes_per_s / 1e6:,.4g} MB/s, {fit.sharing}"),
+            ("latency, one way", format_seconds(fit.latency_s)),
+            ("senders go on", limit(fit.detached)),
+            ("sent before the receive", limit(fit.eager)),
+            (
+                "breaks of the wire",
+                ", ".join(f"{p.above:,.0f} B" for p in fit.curves["wire"].pieces[1:]) or "none",
+            ),
+        ]
+        facts += [
+            (f"error of {row.experiment}", f"median {100 * row.median:.2g} %, worst {100 * row.worst:.2g} %")
+            for row in self.errors().itertuples()
+        ]
+        return facts
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name}: calibrated with {len(self.data):,} measurements"]
+        lines += [f"  {what:<24} {value}" for what, value in self._facts()]
+        lines += [f"  warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(what)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for what, value in [*self._facts(), *(("warning", text) for text in self.warnings)]
+        )
+        head = f"<caption style='text-align:left'><b>{html.escape(self.name)}</b> (calibrated)</caption>"
+        return f"<table>{head}{body}</table>"

@@ -1,0 +1,90 @@
+"""``labkit calibrate``: a real machine's parameters, as a platform."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from labkit.calibration import Calibration
+
+__all__ = ["configure", "execute"]
+
+_DESCRIPTION = """\
+Measure messages between two ranks (ping-pong, late and early receivers, bursts, exchanges), fit the simulator's
+network model (its breaks are found, not given) and write a platform:
+
+  NAME.toml, NAME.model.toml     for labkit: --on NAME.toml --model NAME.model.toml
+  NAME.xml, NAME.smpi.cfg        for SimGrid: smpirun -platform NAME.xml (the options are inside it, too)
+  NAME.measurements.csv          every measurement
+  NAME.residuals.csv, NAME.html  what the fitted machine predicts, beside what was measured
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit calibrate``."""
+    parser.description = _DESCRIPTION
+    add = parser.add_argument
+    add("--on", default="mpi", metavar="MACHINE", help="mpi (default), or a platform, to try it out")
+    add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
+    add("--model", metavar="NAME", help="with a platform: its network model")
+    add("--name", default="calibrated", help="what to call the machine (default calibrated)")
+    add("--out", type=Path, default=Path("."), metavar="FOLDER", help="where to write (default: here)")
+    add("--hosts", type=int, default=2, help="hosts of the star that is written (default 2)")
+    add("--max-bytes", type=int, default=4_000_000, help="largest message (default 4000000)")
+    add("--points", type=int, default=60, help="sizes at first (default 60)")
+    add("--repeats", type=int, default=7, help="measurements of each size (default 7)")
+    add("--refine", type=int, default=2, help="how often the breaks are looked at again (default 2)")
+    add("--seed", type=int, default=0, help="of the sizes and their order (default 0)")
+    add("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit of each launch (default 300)")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Calibrate, write the files, print what was found; warnings go to stderr as well."""
+    from labkit import plot
+    from labkit.calibration import calibrate
+
+    if arguments.refine < 0 or arguments.hosts < 2:
+        raise DataError(
+            f"--refine must be 0 or more and --hosts 2 or more, got {arguments.refine} and {arguments.hosts}"
+        )
+    options = {key: value for key in ("mpi", "model") if (value := getattr(arguments, key)) is not None}
+    found = calibrate(
+        arguments.on, name=arguments.name, max_bytes=arguments.max_bytes, points=arguments.points,
+        repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts, seed=arguments.seed,
+        timeout_s=arguments.timeout, **options,
+    )  # fmt: skip
+    files = found.save(arguments.out)
+    page = files[0].with_name(files[0].name.removesuffix(".model.toml") + ".html")
+    plot.page(f"{found.name}: calibration", [found, plot.calibration(found)], page)
+    for warning in found.warnings:
+        print(f"labkit calibrate: warning: {warning}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(_record(found) | {"files": [str(file) for file in [*files, page]], "exit": 0}))
+    else:
+        print(found)
+        print("written: " + ", ".join(file.name for file in [*files, page]))
+    return 0
+
+
+def _record(found: Calibration) -> dict[str, Any]:
+    fit = found.fit
+    return {
+        "name": found.name,
+        "on": found.machine.get("on"),
+        "bandwidth_bytes_per_s": fit.bandwidth_bytes_per_s,
+        "latency_s": fit.latency_s,
+        "sharing": fit.sharing,
+        "cross_traffic": fit.model.cross_traffic,
+        "detached_below_bytes": fit.model.detached_below_bytes,
+        "eager_below_bytes": fit.model.eager_below_bytes,
+        "breaks_bytes": [piece.above for piece in fit.curves["wire"].pieces[1:]],
+        "errors": found.errors().to_dict("records"),
+        "warnings": found.warnings,
+    }

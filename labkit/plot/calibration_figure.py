@@ -1,0 +1,119 @@
+"""The picture of a calibration: measured times with the fitted ones, and what is left over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bokeh.layouts import gridplot
+from bokeh.models import HoverTool, NumeralTickFormatter, Range1d, Span, Title
+from bokeh.plotting import figure
+
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, FONT, style_axes, value_axis, wrap
+
+if TYPE_CHECKING:
+    from labkit.calibration import Calibration
+
+__all__ = ["calibration"]
+
+_NAMES = {"pingpong": "ping-pong", "window": "burst, per message", "exchange": "exchange"}
+_MARKERS = {"pingpong": "circle", "window": "triangle", "exchange": "square"}
+_LEAST_SHOWN, _MOST_SHOWN = 0.05, 1.5
+
+
+def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> Figure:
+    """Draw measured and predicted times over the message size, and below them the residuals.
+
+    Parameters
+    ----------
+    found : Calibration
+        The calibration.
+    width, height : int
+        Pixels of each of the two parts.
+
+    Returns
+    -------
+    Figure
+    """
+    sizes = found.residuals["bytes"]
+    span = Range1d(float(sizes.min()) / 1.3, float(sizes.max()) * 1.3)
+    times = _times(found, span, width, height)
+    rest = _residuals(found, span, width, int(height * 0.75))
+    grid = gridplot([[times], [rest]], toolbar_location=None, merge_tools=False)
+    errors = {row.experiment: row for row in found.errors().itertuples()}
+    reading = (
+        "Points: medians of the measurements; lines: the same experiments simulated on the fitted machine; "
+        "dotted: where the model breaks. Below: predicted / measured - 1. "
+        + "; ".join(
+            f"{_NAMES[name]}: median {100 * row.median:.2g} %, worst {100 * row.worst:.2g} %"
+            for name, row in errors.items()
+        )
+        + "."
+    )
+    for line in wrap(reading, int(width // 7.2)):
+        rest.add_layout(
+            Title(text=line, text_font=FONT, text_font_size="12px", text_color="#444444"), "below"
+        )
+    return Figure(grid, reading, f"Calibration of {found.name}. {reading}", has_words=True)
+
+
+def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
+    fig = figure(
+        width=width,
+        height=height,
+        x_axis_type="log",
+        y_axis_type="log",
+        x_range=span,
+        tools="pan,box_zoom,reset",
+    )
+    for (name, label), color in zip(_NAMES.items(), COLORS, strict=False):
+        rows = found.residuals[found.residuals["experiment"] == name]
+        if len(rows) == 0:
+            continue
+        fig.line(rows["bytes"], rows["predicted_s"], color=color, line_width=1.6, legend_label=label)
+        points = fig.scatter(
+            rows["bytes"], rows["measured_s"], marker=_MARKERS[name], size=6, color=color, alpha=0.65,
+            legend_label=label,
+        )  # fmt: skip
+        fig.add_tools(HoverTool(renderers=[points], tooltips=[("bytes", "@x"), (f"{label}, s", "@y")]))
+    values = found.residuals[["measured_s", "predicted_s"]]
+    low, high = float(values.min().min()), float(values.max().max())
+    _style(found, fig)
+    value_axis(fig.yaxis[0], "s", low, high)
+    fig.yaxis.axis_label = "time"
+    fig.legend.location = "top_left"
+    fig.legend.label_text_font = FONT
+    fig.add_layout(
+        Title(
+            text=f"{found.name}: message times", text_font=FONT, text_font_size="17px", text_color="#222222"
+        ),
+        "above",
+    )
+    return fig
+
+
+def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> Any:
+    largest = float(found.residuals["error"].abs().max()) * 1.1
+    limit = min(max(largest, _LEAST_SHOWN), _MOST_SHOWN)
+    fig = figure(
+        width=width, height=height, x_axis_type="log", x_range=span, y_range=Range1d(-limit, limit),
+        tools="pan,box_zoom,reset",
+    )  # fmt: skip
+    for name, color in zip(_NAMES, COLORS, strict=False):
+        rows = found.residuals[found.residuals["experiment"] == name]
+        fig.scatter(rows["bytes"], rows["error"], marker=_MARKERS[name], size=6, color=color, alpha=0.65)
+    fig.add_layout(Span(location=0.0, dimension="width", line_color="#444444", line_width=1))
+    _style(found, fig)
+    fig.yaxis.axis_label = "predicted / measured - 1"
+    fig.yaxis[0].formatter = NumeralTickFormatter(format="0 %")
+    return fig
+
+
+def _style(found: Calibration, fig: Any) -> None:
+    for piece in found.fit.curves["wire"].pieces[1:]:
+        fig.add_layout(
+            Span(location=piece.above, dimension="height", line_color="#999999", line_dash="dotted")
+        )
+    style_axes([fig])
+    value_axis(fig.xaxis[0], "B", max(fig.x_range.start, 1.0), fig.x_range.end)
+    fig.xaxis.axis_label = "payload"
