@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class _Bench:
         self.out: NDArray[np.uint8] = np.ones(most, np.uint8)  # written once: no page is missing later
         self.into: NDArray[np.uint8] = np.zeros(most, np.uint8)
         self.token: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.clock = context.mpi_module().Wtime
+        self.clock: Callable[[], float] = context.mpi_module().Wtime
         self.tick_s = min(-(self.clock() - self.clock()) for _ in range(100))
         self.expected_s: dict[int, float] = {}
 
@@ -112,7 +113,7 @@ class _Bench:
         """Time one call, without what reading the clock costs."""
         begin = self.clock()
         call(*arguments, **named)
-        return max(float(self.clock() - begin) - self.tick_s, 0.0)
+        return float(max(self.clock() - begin - self.tick_s, 0.0))
 
     # -- experiments ----------------------------------------------------------------------------------------
     def pingpong(self, size: int, _: int) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from labkit.calibration.protocol import one
 
 __all__ = ["Quality", "judge_quality"]
 
-#: Repetitions of the median size differ by at most so much on a quiet machine, slow drifts by at most so much.
+#: On a quiet machine, repetitions of the median size spread, and the whole drifts, by at most so much.
 _SPREAD, _DRIFT = 0.05, 0.05
 #: Involuntary context switches per second: a quiet rank has hardly any.
 _SWITCHES_PER_S = 50.0
@@ -35,7 +35,7 @@ class Quality:
     switches_per_s : float
         Involuntary context switches per second of measuring.
     load : float
-        The host's load average when it began, less the two ranks' own share of nothing.
+        The host's load average when it began.
     warnings : list of str
         What these figures mean; empty on a quiet machine.
     """

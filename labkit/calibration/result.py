@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from labkit.calibration.fitting import Fit
@@ -77,9 +78,16 @@ class Calibration:
         pandas.DataFrame
             Columns experiment, sizes, median, worst.
         """
-        absolute = self.residuals.assign(error=self.residuals["error"].abs())
-        groups = absolute.groupby("experiment", sort=False)["error"]
-        return groups.agg(sizes="size", median="median", worst="max").reset_index()
+        return pd.DataFrame(self.error_rows(), columns=["experiment", "sizes", "median", "worst"])
+
+    def error_rows(self) -> list[tuple[str, int, float, float]]:
+        """Return the rows of `errors`."""
+        rows = []
+        for name in dict.fromkeys(self.residuals["experiment"]):
+            chosen = self.residuals.loc[self.residuals["experiment"] == name, "error"]
+            errors = np.abs(chosen.to_numpy(float))
+            rows.append((str(name), len(errors), float(np.median(errors)), float(np.max(errors))))
+        return rows
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the platform, the model, SimGrid's files, the measurements and the residuals.
@@ -120,8 +128,8 @@ class Calibration:
             ),
         ]
         facts += [
-            (f"error of {row.experiment}", f"median {100 * row.median:.2g} %, worst {100 * row.worst:.2g} %")
-            for row in self.errors().itertuples()
+            (f"error of {name}", f"median {100 * median:.2g} %, worst {100 * worst:.2g} %")
+            for name, _, median, worst in self.error_rows()
         ]
         return facts
 

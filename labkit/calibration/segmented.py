@@ -1,9 +1,10 @@
 """Segmented regression: straight pieces with jumps, their number and their places found from the data.
 
-For every stretch of consecutive points the best straight line is known in closed form, so dynamic programming
-finds the best division into K pieces for every K at once [1]_; a penalised criterion (BIC with four parameters
-a piece: intercept, slope, and a place that is free to fit the noise and so counts twice) chooses K. Errors are relative: a message of a microsecond counts as much as
-one of a second. Points far off their piece are weighted down (Tukey's bisquare) and the search is repeated.
+For every stretch of consecutive points the best straight line is known in closed form, so dynamic
+programming finds the best division into K pieces for every K at once [1]_. A penalised criterion chooses K:
+BIC with four parameters a piece (intercept, slope, and a place that is free to fit the noise and so counts
+twice). Errors are relative: a message of a microsecond counts as much as one of a second. Points far off
+their piece are weighted down (Tukey's bisquare) and the search is repeated.
 
 .. [1] Bai, Perron: Computation and analysis of multiple structural change models. Journal of Applied
    Econometrics 18, 2003, doi:10.1002/jae.659.

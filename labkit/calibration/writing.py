@@ -61,8 +61,8 @@ def provenance(calibration: Calibration) -> str:
         f"Noise: repetitions spread by {100 * quality.spread:.2g} %, drift {100 * quality.drift:.2g} %, "
         f"{quality.switches_per_s:.0f} involuntary context switches a second.",
         *(f"Warning: {text}." for text in calibration.warnings),
-        "Assumed, not measured: the weight S and the TCP window gamma of the model smpi; what Wtime, Test and",
-        "Iprobe cost. Two ranks cannot tell how a switch shares its links among several senders.",
+        "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
+        "Two ranks cannot tell how a switch shares its links among several senders.",
     ]
     return "\n".join(lines)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["configure", "execute"]
 
 _DESCRIPTION = """\
-Measure messages between two ranks (ping-pong, late and early receivers, bursts, exchanges), fit the simulator's
-network model (its breaks are found, not given) and write a platform:
+Measure messages between two ranks (ping-pong, late and early receivers, bursts, exchanges), fit the network
+model of the simulator (its breaks are found, not given) and write a platform:
 
   NAME.toml, NAME.model.toml     for labkit: --on NAME.toml --model NAME.model.toml
   NAME.xml, NAME.smpi.cfg        for SimGrid: smpirun -platform NAME.xml (the options are inside it, too)

@@ -8,4 +8,14 @@ from labkit.plot.phase_figure import phases, shares
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.topology_figure import topology
 
-__all__ = ["Figure", "calibration", "compare", "page", "phases", "render_page", "scaling", "shares", "topology"]
+__all__ = [
+    "Figure",
+    "calibration",
+    "compare",
+    "page",
+    "phases",
+    "render_page",
+    "scaling",
+    "shares",
+    "topology",
+]

@@ -40,13 +40,12 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
     times = _times(found, span, width, height)
     rest = _residuals(found, span, width, int(height * 0.75))
     grid = gridplot([[times], [rest]], toolbar_location=None, merge_tools=False)
-    errors = {row.experiment: row for row in found.errors().itertuples()}
     reading = (
         "Points: medians of the measurements; lines: the same experiments simulated on the fitted machine; "
         "dotted: where the model breaks. Below: predicted / measured - 1. "
         + "; ".join(
-            f"{_NAMES[name]}: median {100 * row.median:.2g} %, worst {100 * row.worst:.2g} %"
-            for name, row in errors.items()
+            f"{_NAMES[name]}: median {100 * median:.2g} %, worst {100 * worst:.2g} %"
+            for name, _, median, worst in found.error_rows()
         )
         + "."
     )
