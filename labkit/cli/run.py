@@ -40,6 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--tolerance", default="0", metavar="T",
         help="a link's capacity may be off by this share where many messages share it, as in 1e-3; for huge "
         "simulations (default 0: exact)")  # fmt: skip
+    add("--calibration", metavar="NAME",
+        help="what node-local work costs: a shipped calibration, or a .toml file "
+        "(default: default)")  # fmt: skip
     add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--json", action="store_true", help="print one JSON object and nothing else")
@@ -64,6 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             trace=arguments.trace,
             tolerance=tolerance_of(arguments.tolerance),
+            calibration=arguments.calibration,
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
         )
     except Exception as error:

@@ -22,7 +22,15 @@ from typing import Any
 from labkit import context
 from labkit.errors import DataError
 
-__all__ = ["DEFAULT_CALIBRATION", "Calibration", "Cost", "calibration", "charge", "use_calibration"]
+__all__ = [
+    "DEFAULT_CALIBRATION",
+    "Calibration",
+    "Cost",
+    "calibration",
+    "charge",
+    "find_calibration",
+    "use_calibration",
+]
 
 #: name of the file in datasets/calibrations that is used unless the program chooses another
 DEFAULT_CALIBRATION = "default"
@@ -144,8 +152,11 @@ _current: Calibration | None = None
 
 
 def calibration() -> Calibration:
-    """Return the calibration in use, reading the shipped default at first use."""
+    """Return the calibration in use: the simulated run's own, else the process's; at first the default."""
     global _current
+    own: Calibration | None = getattr(context.current(), "calibration", None)
+    if own is not None:
+        return own
     if _current is None:
         _current = _load(DEFAULT_CALIBRATION)
     return _current
@@ -155,13 +166,15 @@ def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int
     """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
     machine = context.current()
     if machine is not None:
-        table = calibration()
+        table: Calibration = getattr(machine, "calibration", None) or calibration()
         seconds = table.seconds(kernel, itemsize, items, log_of, entries)
         machine.compute(None, seconds * table.reference_flops_per_s)
 
 
 def use_calibration(source: str | Path | Calibration) -> Calibration:
-    """Charge node-local work by another calibration from now on, in this process.
+    """Charge node-local work by another calibration in all later runs of this process.
+
+    A single run chooses its own: ``lk.run(..., calibration=...)``. A run that has begun keeps what it has.
 
     Parameters
     ----------
@@ -179,9 +192,27 @@ def use_calibration(source: str | Path | Calibration) -> Calibration:
         If it cannot be found or read.
     """
     global _current
-    previous = calibration()
-    _current = source if isinstance(source, Calibration) else _load(source)
+    previous, _current = calibration(), find_calibration(source)
     return previous
+
+
+def find_calibration(source: Any = None) -> Calibration:
+    """Return what a user named: as for `use_calibration`; None is the calibration in use.
+
+    Raises
+    ------
+    DataError
+        If it cannot be found or read, or is of another type.
+    """
+    if source is None:
+        return calibration()
+    if isinstance(source, Calibration):
+        return source
+    if isinstance(source, str | Path):
+        return _load(source)
+    raise DataError(
+        f"calibration must be a name, the path of a .toml file or a Calibration, got {type(source).__name__}"
+    )
 
 
 def _load(source: str | Path) -> Calibration:
@@ -194,5 +225,8 @@ def _load(source: str | Path) -> Calibration:
     folder = resources.files("labkit.datasets") / "calibrations"
     names = sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
     if str(source) not in names:
-        raise DataError(f"no calibration named {str(source)!r}; there are {', '.join(names)}")
+        raise DataError(
+            f"no calibration named {str(source)!r}; there are {', '.join(names)}, and files that end in "
+            ".toml (measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
+        )
     return Calibration.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))

@@ -48,6 +48,7 @@ def run(
     mapping: Any = None,
     repeats: int = 1,
     tolerance: float = 0.0,
+    calibration: Any = None,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -84,6 +85,10 @@ def run(
     tolerance : float
         For huge simulated loads: where 48 messages and more share a link and come and go one by one, its
         capacity may be off by this share, below 0.1; 0: exact. See `Run.tolerance`.
+    calibration : str, path or Calibration, optional
+        What the node-local work of simulated ranks costs: the name of a shipped calibration, a ``.toml``
+        file of ``python -m labkit.local.calibrate``, or a `labkit.local.Calibration`; default: the
+        calibration in use (`labkit.local.use_calibration`).
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
         cluster those of `labkit.run.cluster.run_cluster`.
@@ -97,6 +102,8 @@ def run(
     ------
     ProgramError
         The program cannot be called with these arguments, or the script does not exist.
+    DataError
+        The calibration is not known or cannot be read.
     MachineError, PlatformError
         The machine is not known or cannot be used, or ranks, time limit, repeats or tolerance make no sense.
     RankError, DeadlockError, TimeLimitError
@@ -109,7 +116,7 @@ def run(
     tolerance = check_tolerance(tolerance)
     program = check_program(program, args, kwargs)
     if isinstance(on, str) and on.strip().lower() == "mpi":
-        _refuse_simulated_options('on="mpi"', model, coll, mapping)
+        _refuse_simulated_options('on="mpi"', model, coll, mapping, calibration)
         check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
@@ -118,7 +125,7 @@ def run(
             repeats=repeats, **options,
         )  # fmt: skip
     if is_cluster(on):
-        _refuse_simulated_options("a cluster", model, coll, mapping)
+        _refuse_simulated_options("a cluster", model, coll, mapping, calibration)
         check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
 
@@ -131,17 +138,19 @@ def run(
     if ranks > MOST_RANKS:
         raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
     on = check_platform(on, int(ranks), model, coll, mapping)
+    from labkit.local.calibration import find_calibration
+
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
-        tolerance=tolerance,
+        tolerance=tolerance, calibration=find_calibration(calibration),
     )  # fmt: skip
 
 
-def _refuse_simulated_options(machine: str, model: Any, coll: Any, mapping: Any) -> None:
-    if model is not None or coll or mapping is not None:
+def _refuse_simulated_options(machine: str, model: Any, coll: Any, mapping: Any, calibration: Any) -> None:
+    if model is not None or coll or mapping is not None or calibration is not None:
         raise MachineError(
-            f"model, coll and mapping belong to simulated runs, not to {machine}; leave them out"
+            f"model, coll, mapping and calibration belong to simulated runs, not to {machine}; leave them out"
         )
 
 

@@ -153,6 +153,8 @@ class Run:
         pairs.append(("host time", format_seconds(self.host_seconds)))
         if self.repetitions:
             pairs.append(("repetitions", str(len(self.repetitions))))
+        if self.machine.get("calibration", "default") != "default":
+            pairs.append(("node-local costs", str(self.machine["calibration"])))
         if self.tolerance is not None:
             pairs.append(("tolerance", self.tolerance.text()))
         return pairs

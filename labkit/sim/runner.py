@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit import context
+from labkit.local.calibration import find_calibration
 from labkit.run.front import program_name
 from labkit.run.result import Run, phase_frame
 from labkit.run.tolerance import ToleranceUse
@@ -39,6 +40,7 @@ def run_simulated(
     coll: Mapping[str, str] | None = None,
     mapping: Any = None,
     tolerance: float = 0.0,
+    calibration: Any = None,
     **options: Any,
 ) -> Run:
     """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
@@ -69,6 +71,8 @@ def run_simulated(
         Hosts of the ranks; default: the platform's.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
+    calibration : str, path or Calibration, optional
+        What node-local work costs; default: the calibration in use.
     **options
         Fields of the network model to change, such as ``cross_traffic=False``.
 
@@ -78,7 +82,7 @@ def run_simulated(
 
     Raises
     ------
-    PlatformError, MachineError
+    PlatformError, MachineError, DataError
         Before anything runs.
     RankError, DeadlockError, MismatchError, TimeLimitError, KeyboardInterrupt
         The run failed; nothing of it is left.
@@ -88,7 +92,7 @@ def run_simulated(
     network = models.get(machine.model if model is None else model, **options)
     simulation = Simulation(
         machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
-        tolerance=tolerance,
+        tolerance=tolerance, calibration=find_calibration(calibration),
     )  # fmt: skip
     notes: list[str] = []
     _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
@@ -160,6 +164,7 @@ def _as_run(
             "model": network.name,
             "hosts": int(hub.hosts),
             **_placement(machine, simulation.ranks, notes),
+            "calibration": simulation.calibration.name,
             "events": int(hub.events),
         },
         notes=notes,

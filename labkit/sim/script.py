@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, TimeLimitError
+from labkit.local.calibration import find_calibration
 from labkit.run.front import check_script
 from labkit.run.mpi_stacks import read_stack
 from labkit.run.processes import JOB_VARIABLE, end_processes
@@ -39,6 +40,7 @@ def run_script(
     seed: int = 0,
     coll: Mapping[str, str] | None = None,
     tolerance: float = 0.0,
+    calibration: Any = None,
 ) -> Run:
     """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
 
@@ -52,7 +54,7 @@ def run_script(
         The platform.
     args : sequence
         The script's command line, ``sys.argv[1:]``.
-    model, trace, timeout_s, seed, coll, tolerance
+    model, trace, timeout_s, seed, coll, tolerance, calibration
         As for `labkit.run.run`.
 
     Returns
@@ -73,7 +75,7 @@ def run_script(
     check_script(path)
     how = {
         "on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll,
-        "tolerance": tolerance,
+        "tolerance": tolerance, "calibration": find_calibration(calibration),
     }  # fmt: skip
     request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
     started = time.monotonic()

@@ -13,6 +13,7 @@ from labkit.comm.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
 from labkit.comm.exceptions import RunEnded
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.local.calibration import Calibration, find_calibration
 from labkit.sim import deadlock
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.output import RankOutput
@@ -36,6 +37,8 @@ class _RankContext:
 
     def __init__(self, simulation: Simulation) -> None:
         self._hub = simulation.hub
+        #: what the ranks' node-local work costs (`labkit.local.calibration`)
+        self.calibration = simulation.calibration
         self._open: list[list[tuple[str, float]]] = [[] for _ in range(simulation.ranks)]
         self.phases: list[tuple[int, str, float, float]] = []
 
@@ -83,6 +86,8 @@ class Simulation:
         Collective's name to algorithm's name.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
+    calibration : Calibration, optional
+        What node-local work costs; default: the calibration in use.
     """
 
     def __init__(
@@ -95,8 +100,10 @@ class Simulation:
         timeout_s: float | None = None,
         coll: dict[str, str] | None = None,
         tolerance: float = 0.0,
+        calibration: Calibration | None = None,
     ) -> None:
         self.ranks = ranks
+        self.calibration = find_calibration(calibration)
         self.hub = _kernels.Hub(platform, model, trace, tolerance)
         self.calls = CollectiveCalls(self.hub, coll or {})
         self.context = _RankContext(self)

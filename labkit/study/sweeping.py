@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from labkit.errors import DataError, LabkitError
+from labkit.errors import DataError, LabkitError, MachineError
+from labkit.local.calibration import find_calibration
 from labkit.run.cluster_target import is_cluster
 from labkit.run.tolerance import check_tolerance
 from labkit.study.rows import FIXED, MEASURED, run_rows
@@ -41,6 +42,7 @@ def sweep(
     timeout_s: float | None = 60.0,
     progress: bool | None = None,
     tolerance: float = 0.0,
+    calibration: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
@@ -75,6 +77,8 @@ def sweep(
         Whether to show a progress bar; by default when somebody watches.
     tolerance : float
         Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
+    calibration : str, path or Calibration, optional
+        What node-local work costs in the simulated runs, see `labkit.run`.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
     options : mapping, optional
@@ -95,12 +99,16 @@ def sweep(
     DataError
         When there is nothing to run or a parameter has the name of a column.
     MachineError
-        When the tolerance is none, or no machine is simulated.
+        When the tolerance is none, or it or a calibration is given and no machine is simulated.
     LabkitError
         When every point failed: the first point's error.
     """
     plan = _plan(ranks, on, model, parameters)
-    how = {**(options or {}), **_tolerance(tolerance, program, plan)}
+    how = {
+        **(options or {}),
+        **_tolerance(tolerance, program, plan),
+        **_calibration(calibration, program, plan),
+    }
     job = _Job(
         program, tuple(args), repeats, warmup, seed, timeout_s, how, measure,
         runner or _run, {str(p): len(_varied(v)) > 1 for p, v in parameters.items()},
@@ -126,12 +134,26 @@ def _tolerance(tolerance: Any, program: Any, plan: list[_Point]) -> dict[str, fl
     is_real_only = all(_is_real(point.on) for point in plan)
     if isinstance(tolerance, int | float) and tolerance == 0:
         return {}
-    if callable(program) and "tolerance" in inspect.signature(program).parameters:
+    _require_own("tolerance", program)
+    return {"tolerance": check_tolerance(tolerance, "real machines" if is_real_only else None)}
+
+
+def _calibration(calibration: Any, program: Any, plan: list[_Point]) -> dict[str, Any]:
+    """Return the option of the simulated runs, unless none was chosen."""
+    if calibration is None:
+        return {}
+    _require_own("calibration", program)
+    if all(_is_real(point.on) for point in plan):
+        raise MachineError("calibration belongs to simulated runs, not to real machines; leave it out")
+    return {"calibration": find_calibration(calibration)}
+
+
+def _require_own(option: str, program: Any) -> None:
+    if callable(program) and option in inspect.signature(program).parameters:
         raise DataError(
-            "tolerance is the simulation's own (see labkit.run), and the program has a parameter of that "
+            f"{option} is the simulation's own (see labkit.run), and the program has a parameter of that "
             "name, too; give the program's another name"
         )
-    return {"tolerance": check_tolerance(tolerance, "real machines" if is_real_only else None)}
 
 
 @dataclass(frozen=True)
@@ -227,7 +249,7 @@ class _Job:
         how |= self.options | ({"model": point.model} if point.model is not None else {})
         how |= {"on": point.on, "seed": self.seed}
         if _is_real(point.on):
-            how.pop("tolerance", None)
+            how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
             run = self.runner(self.program, point.ranks, repeats=self.repeats + self.warmup, **how)
             return (run.repetitions or [run])[self.warmup if run.repetitions else 0 :]
         if self.repeats == 1 or self.is_deterministic:

@@ -136,7 +136,7 @@ def test_neighbours_on_one_host_use_its_loopback_and_apart_they_share_its_cable(
 
 
 def test_real_machines_take_no_mapping() -> None:
-    with pytest.raises(MachineError, match="mapping belong to simulated runs"):
+    with pytest.raises(MachineError, match="mapping and calibration belong to simulated runs"):
         lk.run(barrier, 2, on="mpi", mapping="cyclic")
 
 

@@ -82,7 +82,7 @@ def test_other_things_of_ipyparallel_are_refused():
     ipyparallel = pytest.importorskip("ipyparallel")
     with pytest.raises(MachineError, match="is not running"):
         lk.run(lambda comm: None, 2, ipyparallel.Cluster(engines="mpi", n=2))
-    with pytest.raises(MachineError, match="model, coll and mapping belong to simulated runs"):
+    with pytest.raises(MachineError, match="model, coll, mapping and calibration belong to simulated runs"):
         lk.run(lambda comm: None, 2, ipyparallel.Cluster(engines="mpi", n=2), model="lab")
 
 
