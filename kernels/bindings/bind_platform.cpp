@@ -139,6 +139,13 @@ BoundPlatform dragonfly(const std::array<std::int32_t, 7>& counts, std::vector<H
   return placed(make_dragonfly(spec), std::move(rank_hosts));
 }
 
+nb::tuple link(const BoundPlatform& self, LinkId id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= self.platform->link_count()) throw std::invalid_argument("no such link");
+  const Link& found = self.platform->link(id);
+  return nb::make_tuple(self.platform->router().link_name(id), found.bandwidth_bytes_per_s, found.latency_s,
+                        found.policy == Policy::fatpipe ? "fatpipe" : "shared");
+}
+
 nb::tuple route(const BoundPlatform& self, HostId src, HostId dst) {
   const auto count = static_cast<HostId>(self.platform->host_count());
   if (src < 0 || src >= count || dst < 0 || dst >= count) throw std::invalid_argument("no such host");
@@ -161,6 +168,7 @@ void bind_platform(nb::module_& module) {
       .def("placed", [](const BoundPlatform& self, std::vector<HostId> rank_hosts) {
              return placed(self.platform, std::move(rank_hosts));
            }, "rank_hosts"_a, "The same machine with other ranks on it.")
+      .def("link", &link, "link"_a, "Name, bandwidth (bytes/s), latency (s) and policy (shared, fatpipe) of a link.")
       .def("route", &route, "src"_a, "dst"_a, "Names of the links from host to host, and their latency (s).")
       .def("__repr__", [](const BoundPlatform& self) { return self.platform->router().describe(); });
   module.def("star", &star, "hosts"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,

@@ -1,0 +1,80 @@
+// _kernels.analyse_transfers: which link held which transfer of a recorded run.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "bound_platform.hpp"
+#include "labkit/transfer_analysis.hpp"
+#include "registration.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace labkit::bindings {
+namespace {
+
+template <class Value>
+using Column = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class Value, class Row, class Field>
+nb::object column(const std::vector<Row>& rows, Field field) {
+  auto* data = new Value[rows.size()];
+  for (std::size_t i = 0; i < rows.size(); ++i) data[i] = static_cast<Value>(field(rows[i]));
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {rows.size()}, owner));
+}
+
+std::vector<Transfer> transfers_of(const BoundPlatform& bound, const Column<std::int32_t>& source,
+                                   const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
+                                   const Column<double>& start_s, const Column<double>& arrived_s) {
+  const std::size_t count = source.size();
+  if (destination.size() != count || bytes.size() != count || start_s.size() != count || arrived_s.size() != count) {
+    throw std::invalid_argument("the columns of the transfers differ in length");
+  }
+  std::vector<Transfer> transfers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const HostId from = bound.rank_hosts.at(static_cast<std::size_t>(source.data()[i]));
+    const HostId to = bound.rank_hosts.at(static_cast<std::size_t>(destination.data()[i]));
+    transfers[i] = {from, to, bytes.data()[i], start_s.data()[i], arrived_s.data()[i]};
+  }
+  return transfers;
+}
+
+nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<std::int32_t>& source,
+                 const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
+                 const Column<double>& start_s, const Column<double>& arrived_s, double end_s, std::uint32_t bins,
+                 std::uint64_t work) {
+  const std::vector<Transfer> transfers = transfers_of(bound, source, destination, bytes, start_s, arrived_s);
+  TransferAnalysis found;
+  {
+    nb::gil_scoped_release released;
+    found = analyse_transfers(*bound.platform, model, transfers, {end_s, bins, work});
+  }
+  nb::dict out;
+  out["latency_s"] = column<double>(found.latency_s, [](double seconds) { return seconds; });
+  out["transfer"] = column<std::int64_t>(found.held, [](const Held& row) { return row.transfer; });
+  out["link"] = column<std::int64_t>(found.held, [](const Held& row) { return row.link; });
+  out["seconds"] = column<double>(found.held, [](const Held& row) { return row.seconds; });
+  out["link_bytes"] = column<double>(found.links, [](const LinkUse& use) { return use.bytes; });
+  out["link_full_s"] = column<double>(found.links, [](const LinkUse& use) { return use.full_s; });
+  out["link_held_s"] = column<double>(found.links, [](const LinkUse& use) { return use.held_s; });
+  out["utilisation"] = column<double>(found.utilisation, [](double share) { return share; });
+  out["instants"] = found.instants;
+  out["solved"] = found.solved;
+  out["moved_error"] = found.moved_error;
+  return out;
+}
+
+const Registration registration(20, [](nb::module_& module) {
+  module.def("analyse_transfers", &analyse, "platform"_a, "model"_a, "source"_a, "destination"_a, "bytes"_a,
+             "start_s"_a, "arrived_s"_a, "end_s"_a, "bins"_a, "work"_a,
+             "What held each transfer, and the links' use; see labkit.trace.bottlenecks.");
+});
+
+}  // namespace
+}  // namespace labkit::bindings
