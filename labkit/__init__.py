@@ -28,6 +28,7 @@ _PUBLIC = {
     "Calibration": "labkit.calibration",
     "phase": "labkit.context",
     "compute": "labkit.context",
+    "contrast": "labkit.trace",
     "sweep": "labkit.study",
     "load": "labkit.study",
     "Study": "labkit.study",

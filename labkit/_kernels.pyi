@@ -32,6 +32,11 @@ class Platform:
     def placed(self, rank_hosts: Sequence[int]) -> Platform:
         """The same machine with other ranks on it."""
 
+    def link(self, link: int) -> tuple[Any, ...]:
+        """
+        Name, bandwidth (bytes/s), latency (s) and policy (shared, fatpipe) of a link.
+        """
+
     def route(self, src: int, dst: int) -> tuple[Any, ...]:
         """Names of the links from host to host, and their latency (s)."""
 
@@ -50,11 +55,6 @@ def torus(sizes: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: fl
 def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
     """
     A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).
-    """
-
-def dragonfly(counts: Sequence[int], rank_hosts: Sequence[int], *, routing: str, seed: int, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
-    """
-    A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; loopback: (bytes/s, s).
     """
 
 class Model:
@@ -130,6 +130,11 @@ class Zones:
 
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
+
+def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
+    """
+    What held each transfer, and the links' use; see labkit.trace.bottlenecks.
+    """
 
 def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
@@ -497,9 +502,4 @@ def count_buckets(keys: Any, splitters: Any, counts: Any) -> bool:
 def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
     """
     Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
-    """
-
-def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
-    """
-    Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
     """

@@ -60,9 +60,9 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
   out["transfer"] = column<std::int64_t>(found.held, [](const Held& row) { return row.transfer; });
   out["link"] = column<std::int64_t>(found.held, [](const Held& row) { return row.link; });
   out["seconds"] = column<double>(found.held, [](const Held& row) { return row.seconds; });
-  out["link_bytes"] = column<double>(found.links, [](const LinkUse& use) { return use.bytes; });
-  out["link_full_s"] = column<double>(found.links, [](const LinkUse& use) { return use.full_s; });
-  out["link_held_s"] = column<double>(found.links, [](const LinkUse& use) { return use.held_s; });
+  out["link_bytes"] = column<double>(found.links, [](const LinkTotals& use) { return use.bytes; });
+  out["link_full_s"] = column<double>(found.links, [](const LinkTotals& use) { return use.full_s; });
+  out["link_held_s"] = column<double>(found.links, [](const LinkTotals& use) { return use.held_s; });
   out["utilisation"] = column<double>(found.utilisation, [](double share) { return share; });
   out["instants"] = found.instants;
   out["solved"] = found.solved;

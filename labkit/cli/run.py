@@ -44,6 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what node-local work costs: a shipped calibration, or a .toml file "
         "(default: default)")  # fmt: skip
     add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
+    add("--explain", action="store_true",
+        help="say what the run's time went into: its critical path, and the links that held it")  # fmt: skip
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -54,6 +56,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.mpi and arguments.on.strip().lower() != "mpi":
         raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
+    if arguments.explain and arguments.on.strip().lower() == "mpi":
+        raise MachineError("--explain needs a simulated machine; give --on a platform such as star:64")
     try:
         result = run(
             arguments.program,
@@ -65,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
             mapping=arguments.mapping,
             timeout_s=limit_of(arguments.timeout),
             seed=arguments.seed,
-            trace=arguments.trace,
+            trace=arguments.trace or arguments.explain,
             tolerance=tolerance_of(arguments.tolerance),
             calibration=arguments.calibration,
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
@@ -76,12 +80,16 @@ def execute(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         raise
     path = _save_trace(result) if arguments.trace else None
+    explanation = result.explain() if arguments.explain else None
     if arguments.json:
-        print(json.dumps(record(result) | {"trace": path}))
+        explained = {"explanation": explanation.record()} if explanation else {}
+        print(json.dumps(record(result) | {"trace": path} | explained))
         return 0
     print(result.printed(), end="")
     sys.stdout.flush()
     print(f"labkit run: {result!r}" + (f"\n  trace in {path}" if path else ""), file=sys.stderr)
+    if explanation:
+        print(f"labkit run: {explanation!r}", file=sys.stderr)
     return 0
 
 

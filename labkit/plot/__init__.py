@@ -2,6 +2,7 @@
 
 from labkit.plot.calibration_figure import calibration
 from labkit.plot.compare_figure import compare
+from labkit.plot.explanation_figure import critical_path, heat, utilisation
 from labkit.plot.figure import Figure
 from labkit.plot.page import page, render_page
 from labkit.plot.phase_figure import phases, shares
@@ -12,10 +13,13 @@ __all__ = [
     "Figure",
     "calibration",
     "compare",
+    "critical_path",
+    "heat",
     "page",
     "phases",
     "render_page",
     "scaling",
     "shares",
     "topology",
+    "utilisation",
 ]

@@ -19,6 +19,7 @@ __all__ = [
     "MATCH_COLORS",
     "rank_ticks",
     "style_axes",
+    "time_axis",
     "value_axis",
     "wrap",
 ]
@@ -72,6 +73,12 @@ def value_axis(axis: Any, unit: str, low: float, high: float) -> None:
     axis.ticker = FixedTicker(ticks=ticks, minor_ticks=[])
     prefixed = unit if unit in SI_UNITS else ""
     axis.formatter = CustomJSTickFormatter(code=_SI_JS, args={"unit": prefixed})
+
+
+def time_axis(axis: Any) -> None:
+    """Give a linear axis of simulated time SI prefixes and its name."""
+    axis.formatter = CustomJSTickFormatter(code=_SI_JS, args={"unit": "s"})
+    axis.axis_label = "simulated time"
 
 
 def style_axes(figures: Sequence[Any]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
@@ -16,7 +17,7 @@ from labkit.plot.style import COLORS, FONT, style_axes
 from labkit.plot.topology_layout import Layout, lay_out, smaller
 from labkit.sim.platform import Platform, platform
 
-__all__ = ["topology"]
+__all__ = ["cable_of", "draw_layout", "topology"]
 
 _LABELLED = 64
 #: a cable's name: host, switch or router, direction, another one
@@ -77,7 +78,7 @@ def topology(
             )
         hops, text = _way(whole, built, route)
         reading += f" {text}"
-    fig = _draw(layout, hops, width, height)
+    fig = draw_layout(layout, width, height, hops=hops)
     kinds = f"{len(layout.hosts)} hosts, {len(layout.switches)} switches" if layout.switches else ""
     alt = f"Picture of a machine: {reading} {kinds or f'{len(layout.hosts)} hosts'} are drawn."
     return Figure(fig, reading, alt)
@@ -110,13 +111,45 @@ def _way(machine: Platform, built: Any, route: tuple[int, int]) -> tuple[list[tu
     return hops, f"{what}, {units.format_time(float(f'{latency:.6g}'))}."
 
 
-def _draw(layout: Layout, hops: list[tuple[str, str]], width: int, height: int) -> Any:
+def cable_of(link: str) -> tuple[str, str] | None:
+    """Return the two ends, by the names of the drawing, of the cable that a link is a direction of."""
+    if found := _CABLE.match(link):
+        a, b = (end if " " in end else f"host {end}" for end in found.groups())
+        return a, b
+    role, _, host = link.partition(" ")
+    return (f"host {host}", "switch") if role in ("up", "down", "link") else None
+
+
+def draw_layout(
+    layout: Layout,
+    width: int,
+    height: int,
+    value_of: Callable[[str, str], float] | None = None,
+    mapper: LinearColorMapper | None = None,
+    *,
+    hops: Sequence[tuple[str, str]] = (),
+) -> Any:
+    """Draw a machine's layout as a Bokeh figure.
+
+    Parameters
+    ----------
+    layout : Layout
+    width, height : int
+        Pixels.
+    value_of, mapper : callable and LinearColorMapper, optional
+        The value of the cable between two ends, and its colour; thicker where it is larger.
+    hops : sequence of (str, str)
+        Cables to be drawn thick: a route.
+    """
     fig = figure(width=width, height=height, tools="pan,wheel_zoom,reset,save", match_aspect=False)
-    by_tint: dict[str, list[list[tuple[float, float]]]] = {}
-    for cable, several in layout.cables.items():
-        by_tint.setdefault(layout.tints.get(cable, "#9a9a9a"), []).extend(several)
-    for tint, lines in by_tint.items():
-        _multi(fig, lines, color=tint, width=0.6 if len(layout.cables) > 800 else 1.0, alpha=0.75)
+    if value_of is None:
+        by_tint: dict[str, list[list[tuple[float, float]]]] = {}
+        for cable, several in layout.cables.items():
+            by_tint.setdefault(layout.tints.get(cable, "#9a9a9a"), []).extend(several)
+        for tint, lines in by_tint.items():
+            _multi(fig, lines, color=tint, width=0.6 if len(layout.cables) > 800 else 1.0, alpha=0.75)
+    else:
+        _heated(fig, layout, value_of, mapper)
     _multi(fig, [line for hop in hops for line in layout.lines(*hop)], color=COLORS[1], width=4.0, alpha=0.95)
     busy = {name for hop in hops for name in hop}
     ends = {hops[0][0], hops[-1][1]} if hops else set()
@@ -133,6 +166,27 @@ def _draw(layout: Layout, hops: list[tuple[str, str]], width: int, height: int) 
     style_axes([fig])
     fig.outline_line_color = None
     return fig
+
+
+def _heated(
+    fig: Any, layout: Layout, value_of: Callable[[str, str], float], mapper: LinearColorMapper | None
+) -> None:
+    """Draw the cables in the colours of their values, the largest last."""
+    rows = [(value_of(*ends), ends, line) for ends, several in layout.cables.items() for line in several]
+    rows.sort(key=lambda row: row[0])
+    top = max((row[0] for row in rows), default=0.0) or 1.0
+    source = ColumnDataSource({
+        "xs": [[x for x, _ in line] for _, _, line in rows],
+        "ys": [[y for _, y in line] for _, _, line in rows],
+        "value": [v for v, _, _ in rows],
+        "wide": [1.0 + 3.0 * v / top for v, _, _ in rows],
+        "name": [f"{a} to {b}" for _, (a, b), _ in rows],
+    })  # fmt: skip
+    color: Any = {"field": "value", "transform": mapper} if mapper is not None else "#9a9a9a"
+    drawn = fig.multi_line(
+        xs="xs", ys="ys", line_color=color, line_width="wide", line_cap="round", source=source
+    )
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@value{0 %}")]))
 
 
 def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float) -> None:

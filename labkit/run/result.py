@@ -12,6 +12,8 @@ from labkit.run.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
     import pandas as pd
 
+    from labkit.trace.explanation import Explanation
+
 __all__ = ["PHASE_COLUMNS", "Run", "phase_frame"]
 
 #: the columns of `Run.phases`
@@ -131,6 +133,22 @@ class Run:
     def printed(self) -> str:
         """Return what all ranks printed, in rank order, as one text."""
         return "".join(self.output)
+
+    def explain(self) -> Explanation:
+        """Say why a simulated run took as long as it did: its critical path, and what held it.
+
+        Returns
+        -------
+        labkit.trace.Explanation
+
+        Raises
+        ------
+        DataError
+            The run was not recorded (``trace=True``), or not simulated.
+        """
+        from labkit.trace.explanation import explain_run
+
+        return explain_run(self)
 
     def headline(self) -> str:
         """Say in one line what ran where, and how long it took."""

@@ -158,7 +158,7 @@ def _as_run(
         messages=int(hub.messages),
         bytes=int(hub.bytes),
         host_seconds=host_seconds,
-        trace=_trace(hub) if hub.is_tracing else None,
+        trace=_trace(hub, (machine, network)) if hub.is_tracing else None,
         machine={
             "platform": machine.spec,
             "model": network.name,
@@ -186,6 +186,8 @@ def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any
     return described
 
 
-def _trace(hub: Any) -> Trace:
+def _trace(hub: Any, setting: tuple[Platform, models.NetworkModel]) -> Trace:
     ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
-    return Trace.from_columns(hub.message_columns(), hub.wait_columns(), hub.computation_columns(), ends_s)
+    return Trace.from_columns(
+        hub.message_columns(), hub.wait_columns(), hub.computation_columns(), ends_s, setting
+    )

@@ -1,5 +1,8 @@
 """What happened in a run, message by message, and why it took so long."""
 
+from labkit.trace.bottlenecks import Bottlenecks
+from labkit.trace.contrast import Contrast, contrast
+from labkit.trace.explanation import Explanation
 from labkit.trace.recording import Trace
 
-__all__ = ["Trace"]
+__all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]

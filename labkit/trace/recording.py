@@ -31,8 +31,8 @@ class Trace:
         A row for every uninterrupted charged computation: rank, begin_s, end_s.
     ends_s : list of float
         When each rank left the program.
-    setting : object
-        The machine and model of the run, as `labkit.trace` needs them to explain it.
+    setting : (Platform, NetworkModel) or None
+        The machine and the model of the run: what an explanation needs.
     """
 
     messages: pd.DataFrame

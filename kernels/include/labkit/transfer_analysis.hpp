@@ -38,7 +38,7 @@ struct Held {
 };
 inline constexpr LinkId kWindow = -1;
 
-struct LinkUse {
+struct LinkTotals {
   double bytes = 0.0;   ///< what it carried, the way back's share included, in terms of its capacity
   Time full_s = 0.0;    ///< how long its capacity was used up
   Time held_s = 0.0;    ///< seconds of transfers that it held, summed up
@@ -47,7 +47,7 @@ struct LinkUse {
 struct TransferAnalysis {
   std::vector<Time> latency_s;       ///< by transfer
   std::vector<Held> held;            ///< by transfer, then by time
-  std::vector<LinkUse> links;        ///< by link
+  std::vector<LinkTotals> links;        ///< by link
   std::vector<double> utilisation;   ///< [link][bin]: mean share of the capacity, 0 to 1
   std::uint64_t instants = 0;        ///< at which the allocation changed
   std::uint64_t solved = 0;          ///< of them

@@ -1,0 +1,199 @@
+"""Figures of an explanation: heat on the machine, use of the busiest links over time, the critical path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bokeh.models import (
+    ColorBar,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    LinearColorMapper,
+    NumeralTickFormatter,
+)
+from bokeh.palettes import Cividis256
+from bokeh.plotting import figure
+
+from labkit.errors import DataError
+from labkit.markup import quantity
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, FONT, style_axes, time_axis
+from labkit.plot.topology_figure import cable_of, draw_layout
+from labkit.plot.topology_layout import lay_out, smaller
+
+if TYPE_CHECKING:
+    from labkit.trace import Explanation
+
+__all__ = ["critical_path", "heat", "utilisation"]
+
+#: links of the figure of utilisation
+_SHOWN = 24
+
+
+def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Figure:
+    """Draw the machine of a run, its cables coloured by how much of their capacity was used.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        `Run.explain` of a recorded run.
+    width, height : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+        A cable shows the busier of its two directions.
+
+    Raises
+    ------
+    DataError
+        The machine is too large to be drawn: see `utilisation`.
+    """
+    machine = explanation.trace.setting[0].sized(len(explanation.trace.ends_s))
+    if smaller(machine.description) != machine.description:
+        raise DataError(
+            f"{machine.name} is too large to be drawn with its heat; "
+            "labkit.plot.utilisation shows its busiest links"
+        )
+    layout = lay_out(machine.description)
+    shares: dict[tuple[str, str], float] = {}
+    links = explanation.links
+    for link, share in zip(links["link"].tolist(), links["utilisation"].tolist(), strict=True):
+        cable = cable_of(link)
+        if cable is not None:
+            key = min(cable, cable[::-1])
+            shares[key] = max(shares.get(key, 0.0), share)
+    top = max(shares.values(), default=1.0)
+    mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=top)
+    fig = draw_layout(layout, width, height, lambda a, b: shares.get(min((a, b), (b, a)), 0.0), mapper)
+    bar = ColorBar(
+        color_mapper=mapper, title="mean use of a cable's busier direction",
+        formatter=NumeralTickFormatter(format="0 %"),
+        title_text_font=FONT, major_label_text_font=FONT, title_text_font_style="normal",
+    )  # fmt: skip
+    fig.add_layout(bar, "below")
+    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:3]
+    busiest = ", ".join(f"{a} to {b} {share:.0%}" for (a, b), share in ranked)
+    reading = f"{explanation.on}: busiest cables over the run: {busiest or 'none'}."
+    return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
+
+
+def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
+    """Draw how much of the busiest links' capacity was in use over the run.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    width : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+        A row per link, those that held transfers longest on top.
+    """
+    links = explanation.links.head(_SHOWN)
+    if not len(links):
+        raise DataError(
+            f"{explanation.program} on {explanation.on} sent nothing: there is no use to be drawn"
+        )
+    names = [str(name) for name in links["link"]]
+    table = np.clip(explanation.bottlenecks.utilisation[links["number"].to_numpy()], 0.0, 1.0)
+    fig = figure(
+        width=width, height=110 + 18 * len(names), y_range=names[::-1], x_range=(0.0, explanation.makespan_s),
+        tools="pan,wheel_zoom,reset,save",
+    )  # fmt: skip
+    mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=1.0)
+    step = explanation.makespan_s / table.shape[1]
+    row, column = np.nonzero(table > 0.0)
+    source = ColumnDataSource({
+        "link": [names[i] for i in row],
+        "left": column * step,
+        "right": (column + 1) * step,
+        "share": table[row, column],
+    })  # fmt: skip
+    drawn = fig.hbar(
+        y="link", left="left", right="right", height=0.86, source=source, line_color=None,
+        fill_color={"field": "share", "transform": mapper},
+    )  # fmt: skip
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@link"), ("in use", "@share{0 %}")]))
+    fig.add_layout(
+        ColorBar(
+            color_mapper=mapper, title="in use", formatter=NumeralTickFormatter(format="0 %"),
+            ticker=FixedTicker(ticks=[0, 0.5, 1.0]), title_text_font=FONT, major_label_text_font=FONT,
+            title_text_font_style="normal",
+        ),
+        "right",
+    )  # fmt: skip
+    time_axis(fig.xaxis)
+    style_axes([fig])
+    fig.grid.visible = False
+    first = links.iloc[0]
+    reading = (
+        f"The {len(names)} links of {explanation.on} that held transfers longest; "
+        f"{first['link']} was used up during {first['full']:.0%} of the run."
+    )
+    return Figure(fig, reading, f"Heat map of the use of links over time. {reading}")
+
+
+def critical_path(explanation: Explanation, *, width: int = 760, height: int = 380) -> Figure:
+    """Draw the critical path: time to the right, ranks upwards, one bar or slanted line per step.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    width, height : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+        A transfer is a line from its sender to its receiver.
+    """
+    path = explanation.path
+    messages = explanation.trace.messages
+    fig = figure(
+        width=width, height=height, x_range=(0.0, explanation.makespan_s), tools="pan,wheel_zoom,reset,save"
+    )
+    for i, (kind, label) in enumerate(
+        (("computation", "computation"), ("overhead", "start-ups and calls"), ("probe", "nobody had sent"))
+    ):
+        rows = path[path["kind"] == kind]
+        if len(rows):
+            fig.hbar(
+                y=rows["rank"].to_numpy(), left=rows["begin_s"].to_numpy(), right=rows["end_s"].to_numpy(),
+                height=0.7, color=COLORS[i], legend_label=label,
+            )  # fmt: skip
+    moved = path[path["kind"] == "transfer"]
+    if len(moved):
+        sent = messages.iloc[moved["message"].to_numpy()]
+        fig.segment(
+            x0=moved["begin_s"].to_numpy(), x1=moved["end_s"].to_numpy(), y0=sent["source"].to_numpy(),
+            y1=sent["destination"].to_numpy(), color=COLORS[3], line_width=1.6, legend_label="transfer",
+        )  # fmt: skip
+    ranks = len(explanation.trace.ends_s)
+    fig.y_range.start, fig.y_range.end = -0.8, ranks - 0.2
+    fig.yaxis.axis_label = "rank"
+    time_axis(fig.xaxis)
+    style_axes([fig])
+    if fig.legend:
+        fig.add_layout(fig.legend[0], "right")
+        fig.legend.label_text_font = FONT
+        fig.legend.border_line_color = None
+    shares = path.assign(seconds=path["end_s"] - path["begin_s"]).groupby("kind")["seconds"].sum()
+    largest = str(shares.idxmax())
+    reading = (
+        f"The critical path of {explanation.program} on {explanation.on} visits "
+        f"{path['rank'].nunique()} of {ranks} ranks in {len(path)} steps; "
+        f"{shares[largest] / explanation.makespan_s:.0%} of its {quantity(explanation.makespan_s, 's')} "
+        f"is {_spoken(largest)}."
+    )
+    return Figure(fig, reading, f"Time line of the critical path over the ranks. {reading}")
+
+
+def _spoken(kind: str) -> str:
+    names = {"overhead": "start-ups and calls", "transfer": "transfers", "probe": "waiting for a send"}
+    return names.get(kind, kind)

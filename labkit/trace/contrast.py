@@ -1,0 +1,123 @@
+"""Explanations side by side: why one machine took longer than another, or why all took the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from labkit.errors import DataError
+from labkit.markup import card, escape, quantity, table
+from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, Explanation, spoken
+from labkit.trace.link_kinds import HOST_KINDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Contrast", "contrast"]
+
+#: makespans closer than this are called the same
+SAME = 0.05
+#: what does not depend on how the hosts are connected
+SHARED = (COMPUTATION, OVERHEAD, PROBE, *HOST_KINDS)
+
+
+@dataclass(repr=False)
+class Contrast:
+    """Several explanations side by side.
+
+    Attributes
+    ----------
+    explanations : list of Explanation
+    seconds : pandas.DataFrame
+        Seconds on the critical path: a row per reason, a column per run.
+    """
+
+    explanations: list[Explanation]
+    seconds: pd.DataFrame
+
+    def reading(self) -> str:
+        """Say why the runs took different times, or the same."""
+        ordered = sorted(self.explanations, key=lambda e: e.makespan_s)
+        fast, slow = ordered[0], ordered[-1]
+        names = self._names()
+        spread = slow.makespan_s / fast.makespan_s - 1 if fast.makespan_s > 0 else 0.0
+        if spread <= SAME:
+            return self._sameness(names, spread)
+        more_s = slow.makespan_s - fast.makespan_s
+        a, b = (names[self.explanations.index(e)] for e in (fast, slow))
+        more = (self.seconds[b] - self.seconds[a]).sort_values(ascending=False, kind="stable")
+        grown = [(str(reason), float(s)) for reason, s in more.items() if s > 0][:2]
+        reasons = [f"{quantity(s, 's', 3)} more in {spoken(reason)}" for reason, s in grown]
+        return (
+            f"{b} takes {spread:.0%} longer than {a} ({quantity(more_s, 's', 3)}): {' and '.join(reasons)}."
+        )
+
+    def _sameness(self, names: list[str], spread: float) -> str:
+        shared = self.seconds.loc[[reason for reason in self.seconds.index if reason in SHARED]].sum()
+        ends = [e.makespan_s or 1.0 for e in self.explanations]
+        shares = [float(shared[name]) / end for name, end in zip(names, ends, strict=True)]
+        if min(shares) < 0.5:
+            return (
+                f"The runs differ by {spread:.1%} only, although different things hold them: see the table."
+            )
+        return (
+            f"The runs differ by {spread:.1%} only: computation, start-ups and the links of single hosts, "
+            f"which all these machines share, make up {_range(shares)} of the critical path; what lies "
+            "between the hosts holds little."
+        )
+
+    def _names(self) -> list[str]:
+        return [str(name) for name in self.seconds.columns]
+
+    def __repr__(self) -> str:
+        shown = self.seconds.map(lambda s: quantity(float(s), "s", 3) if s else "")
+        return f"{self.reading()}\n{shown.to_string()}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [escape(str(reason)), *(quantity(float(s), "s", 3) if s else "" for s in line)]
+            for reason, line in zip(self.seconds.index, self.seconds.to_numpy(), strict=True)
+        ]
+        rows.append(
+            ["<b>makespan</b>", *(f"<b>{quantity(e.makespan_s, 's')}</b>" for e in self.explanations)]
+        )
+        head = ["on the critical path", *map(escape, self._names())]
+        return card("Why these runs differ", f"<p>{escape(self.reading())}</p>{table(head, rows)}")
+
+
+def contrast(explanations: Sequence[Explanation]) -> Contrast:
+    """Put explanations side by side.
+
+    Parameters
+    ----------
+    explanations : sequence of Explanation
+        At least two.
+
+    Returns
+    -------
+    Contrast
+
+    Raises
+    ------
+    DataError
+        Fewer than two.
+    """
+    import pandas as pd
+
+    if len(explanations) < 2:
+        raise DataError(f"a contrast needs at least two explanations, got {len(explanations)}")
+    names: list[str] = []
+    for e in explanations:
+        name = e.on if len({x.program for x in explanations}) == 1 else f"{e.program} on {e.on}"
+        same = sum(known == name or known.startswith(f"{name} (") for known in names)
+        names.append(f"{name} ({same + 1})" if same else name)
+    columns = {name: e.totals() for name, e in zip(names, explanations, strict=True)}
+    seconds = pd.DataFrame(columns).fillna(0.0)
+    seconds = seconds.loc[seconds.max(axis=1).sort_values(ascending=False, kind="stable").index]
+    return Contrast(list(explanations), seconds)
+
+
+def _range(shares: list[float]) -> str:
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,280 @@
+"""Why a simulated run took as long as it did: its critical path, by phase and by what held it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.errors import DataError
+from labkit.markup import card, escape, quantity, table
+from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
+from labkit.trace.critical_path import Step, critical_path
+from labkit.trace.link_kinds import kind_of
+from labkit.trace.phases import PhaseClock
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.run.result import Run
+    from labkit.trace.recording import Trace
+
+__all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "Explanation", "explain_run", "spoken"]
+
+COMPUTATION = "computation"
+OVERHEAD = "start-ups and calls of a rank"
+LATENCY = "latency"
+OWN_BOUND = "a transfer's own bound (window / latency)"
+PROBE = "nobody had sent"
+NOT_SOLVED = "transfers whose instants were not solved"
+
+
+@dataclass(repr=False)
+class Explanation:
+    """Why a run took as long as it did.
+
+    Attributes
+    ----------
+    program, on : str
+        What ran where.
+    makespan_s : float
+        Seconds of simulated time; the sum of ``reasons["seconds"]``.
+    reasons : pandas.DataFrame
+        The critical path summed up: phase, reason, seconds, share (of the makespan). A reason is a
+        computation, an overhead, the latency, a transfer's own bound, or the kind of the links that held
+        the transfers.
+    path : pandas.DataFrame
+        The critical path step by step: kind, rank, begin_s, end_s, message (row of the trace or -1), phase.
+    links : pandas.DataFrame
+        One row per link that carried anything, the one that held transfers longest first: link, kind,
+        capacity (bytes/s), bytes (carried, in terms of its capacity), utilisation (mean share over the run),
+        full (share of the run in which it was used up), held_s (seconds of transfers it held, summed up),
+        number.
+    bottlenecks : Bottlenecks
+        What held each transfer; utilisation of every link over time.
+    trace : Trace
+        What was explained.
+    """
+
+    program: str
+    on: str
+    makespan_s: float
+    reasons: pd.DataFrame
+    path: pd.DataFrame
+    links: pd.DataFrame
+    bottlenecks: Bottlenecks
+    trace: Trace
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every instant was solved."""
+        return self.bottlenecks.solved == self.bottlenecks.instants
+
+    def totals(self) -> pd.Series:
+        """Return the seconds of every reason on the critical path, largest first."""
+        seconds: pd.Series = self.reasons.groupby("reason", sort=False)["seconds"].sum()
+        return seconds.sort_values(ascending=False, kind="stable")
+
+    def reading(self) -> str:
+        """Say in a sentence or two what made the run as long as it was."""
+        if self.makespan_s <= 0:
+            return f"{self.program} on {self.on} took no time."
+        shares = self.totals() / self.makespan_s
+        large = shares[shares >= 0.05].head(4)
+        named = [f"{share:.0%} {spoken(str(reason))}" for reason, share in large.items()]
+        text = f"Of {quantity(self.makespan_s, 's')} on {self.on}, the critical path is {_joined(named)}."
+        full = self.links[self.links["full"] >= 0.05]
+        if len(full):
+            first = full.iloc[0]
+            text += (
+                f" The busiest bottleneck is {first['link']}: used up during {first['full']:.0%} of the run, "
+                f"{first['utilisation']:.0%} of its capacity over the whole."
+            )
+        else:
+            text += " No link was used up for more than 5% of the run: more bandwidth would hardly help."
+        if not self.is_exact:
+            b = self.bottlenecks
+            text += f" Only {b.solved / b.instants:.0%} of the instants were solved: this is an estimate."
+        elif self.bottlenecks.moved_error > 1e-6:
+            text += (
+                f" The rates found differ from the run's by up to {self.bottlenecks.moved_error:.1%}: the run had "
+                "something that the explanation does not know."
+            )
+        return text
+
+    def record(self) -> dict[str, Any]:
+        """Return the explanation as plain data: reading, reasons, and the 20 foremost links."""
+        links = self.links.drop(columns="number").head(20)
+        return {
+            "reading": self.reading(),
+            "reasons": self.reasons.to_dict("records"),
+            "links": links.to_dict("records"),
+            "is_exact": self.is_exact,
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{self.program}: {self.reading()}"]
+        for phase, rows in self.reasons.groupby("phase", sort=False):
+            spent = quantity(float(rows["seconds"].sum()), "s", 3)
+            rows = rows[rows["share"] >= 0.005].sort_values("seconds", ascending=False, kind="stable")
+            parts = [
+                f"{reason} {quantity(seconds, 's', 3)}"
+                for reason, seconds in zip(rows["reason"].tolist(), rows["seconds"].tolist(), strict=True)
+            ]
+            lines.append(f"  {phase}: {spent} = {', '.join(parts) or 'nothing'}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        order = [str(reason) for reason in self.totals().index]
+        grid = self.reasons.pivot_table(
+            index="phase", columns="reason", values="share", aggfunc="sum", fill_value=0.0, sort=False
+        )
+        rows = [
+            [escape(str(phase)), *(_percent(grid.loc[phase].get(reason, 0.0)) for reason in order)]
+            for phase in grid.index
+        ]
+        parts = [f"<p>{escape(self.reading())}</p>", table(["phase", *map(escape, order)], rows)]
+        busiest = self.links[self.links["held_s"] > 0].head(6)
+        if len(busiest):
+            cells = [
+                [escape(link), escape(kind), f"{full:.0%}", f"{used:.0%}", quantity(held, "s", 3)]
+                for link, kind, full, used, held in zip(
+                    *(busiest[c].tolist() for c in ("link", "kind", "full", "utilisation", "held_s")),
+                    strict=True,
+                )
+            ]
+            parts.append(table(["link", "kind", "used up", "utilisation", "transfers held"], cells))
+        return card(f"Why {self.program} took {quantity(self.makespan_s, 's')}", "".join(parts))
+
+
+def explain_run(run: Run, bins: int = 200) -> Explanation:
+    """Explain a recorded run.
+
+    Parameters
+    ----------
+    run : Run
+        Simulated with ``trace=True``.
+    bins : int
+        Parts of the run in `Bottlenecks.utilisation`.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    DataError
+        The run has no trace, or is a real one.
+    """
+    trace = run.trace
+    if trace is None or trace.setting is None:
+        raise DataError(
+            f"{run.program} on {run.on} cannot be explained: it has no trace of a simulated machine; "
+            "run it with trace=True on a platform such as 'star'"
+        )
+    machine, network = trace.setting
+    if getattr(machine.description, "routing", "minimal") in ("valiant", "adaptive"):
+        raise DataError(
+            f"{run.on} chooses the way of each message while it runs, and a trace does not keep it; explain a run "
+            "with routing=minimal or routing=shortest"
+        )
+    built = machine.build(run.ranks)
+    found = find_bottlenecks(trace, built, network.build(), run.makespan_s, bins)
+    clock = PhaseClock(run.phases)
+    steps = critical_path(trace)
+    return Explanation(
+        run.program, run.on, run.makespan_s, _reasons(steps, clock, found, trace, built, run.makespan_s),
+        _path(steps, clock), _links(built, found, run.makespan_s), found, trace,
+    )  # fmt: skip
+
+
+def _reasons(
+    steps: list[Step], clock: PhaseClock, found: Bottlenecks, trace: Trace, built: Any, makespan_s: float
+) -> pd.DataFrame:
+    import pandas as pd
+
+    sums: dict[tuple[str, str], float] = {}
+    arrived = trace.messages["arrived_s"].to_numpy()
+
+    def add(phase: str, reason: str, seconds: float) -> None:
+        sums[phase, reason] = sums.get((phase, reason), 0.0) + seconds
+
+    own = {"computation": COMPUTATION, "overhead": OVERHEAD, "probe": PROBE}
+    for step in steps:
+        if step.kind != "transfer":
+            for phase, begin, end in clock.pieces(step.rank, step.begin_s, step.end_s):
+                add(phase, own[step.kind], end - begin)
+            continue
+        phase = clock.at(step.rank, float(np.nextafter(step.end_s, step.begin_s)))
+        latency = min(float(found.latency_s[step.message]), step.seconds)
+        rest = step.seconds - latency
+        add(phase, LATENCY, latency)
+        moving = float(arrived[step.message]) - step.begin_s - latency
+        for link, seconds in found.held(step.message):
+            part = min(seconds, rest) if moving > 0 else 0.0
+            add(phase, OWN_BOUND if link == WINDOW else kind_of(built.link(link)[0]), part)
+            rest -= part
+        if rest > 1e-9 * step.seconds:
+            add(phase, NOT_SOLVED, rest)
+    rows = [
+        (phase, reason, s, s / makespan_s if makespan_s > 0 else 0.0) for (phase, reason), s in sums.items()
+    ]
+    return pd.DataFrame(rows, columns=["phase", "reason", "seconds", "share"])
+
+
+def _path(steps: list[Step], clock: PhaseClock) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [
+        (
+            s.kind,
+            s.rank,
+            s.begin_s,
+            s.end_s,
+            s.message,
+            clock.at(s.rank, float(np.nextafter(s.end_s, s.begin_s))),
+        )
+        for s in steps
+    ]
+    return pd.DataFrame(rows, columns=["kind", "rank", "begin_s", "end_s", "message", "phase"])
+
+
+def _links(built: Any, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
+    import pandas as pd
+
+    used = np.flatnonzero(found.link_bytes > 0)
+    used = used[np.lexsort((used, -found.link_bytes[used], -found.link_held_s[used]))]
+    rows = []
+    for number in used.tolist():
+        name, capacity = built.link(number)[:2]
+        carried = float(found.link_bytes[number])
+        rows.append((
+            name, kind_of(name), capacity, carried, carried / capacity / makespan_s,
+            float(found.link_full_s[number]) / makespan_s, float(found.link_held_s[number]), number,
+        ))  # fmt: skip
+    columns = ["link", "kind", "capacity", "bytes", "utilisation", "full", "held_s", "number"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def spoken(reason: str) -> str:
+    """Return a reason as a part of a sentence."""
+    if reason in (COMPUTATION, LATENCY, NOT_SOLVED):
+        return reason
+    if reason == OWN_BOUND:
+        return "transfers alone at their own bound"
+    if reason == OVERHEAD:
+        return "start-ups and calls"
+    if reason == PROBE:
+        return "waiting until somebody sent"
+    return f"transfers held by {reason}"
+
+
+def _joined(parts: list[str]) -> str:
+    if not parts:
+        return "spread over many reasons of less than 5 % each"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.0005 else ""

@@ -1,0 +1,77 @@
+"""Which phase a rank was in at a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["NO_PHASE", "PhaseClock"]
+
+NO_PHASE = "(no phase)"
+
+
+class PhaseClock:
+    """Looks phases up by rank and time; of nested phases the innermost counts.
+
+    Parameters
+    ----------
+    phases : pandas.DataFrame
+        `Run.phases`: rank, phase, begin_s, end_s.
+    """
+
+    def __init__(self, phases: pd.DataFrame) -> None:
+        groups: Any = phases.groupby("rank", sort=False)
+        self._rows = {int(rank): group for rank, group in groups}
+        self._lines: dict[int, tuple[NDArray[np.float64], list[str]]] = {}
+
+    def at(self, rank: int, when_s: float) -> str:
+        """Return the phase of a rank at a time."""
+        cuts, names = self._line(rank)
+        return names[int(np.searchsorted(cuts, when_s, side="right"))]
+
+    def pieces(self, rank: int, begin_s: float, end_s: float) -> list[tuple[str, float, float]]:
+        """Cut an interval of a rank at the borders of its phases: (phase, begin, end), in order."""
+        cuts, names = self._line(rank)
+        first = int(np.searchsorted(cuts, begin_s, side="right"))
+        last = int(np.searchsorted(cuts, end_s, side="left"))
+        borders = [begin_s, *(float(cut) for cut in cuts[first:last]), end_s]
+        return [
+            (names[first + i], low, high) for i, (low, high) in enumerate(pairwise(borders)) if high > low
+        ]
+
+    def _line(self, rank: int) -> tuple[NDArray[np.float64], list[str]]:
+        """The borders of a rank's phases, and the phase before, between and after them."""
+        if rank not in self._lines:
+            self._lines[rank] = self._draw(rank)
+        return self._lines[rank]
+
+    def _draw(self, rank: int) -> tuple[NDArray[np.float64], list[str]]:
+        rows = self._rows.get(rank)
+        if rows is None:
+            return np.empty(0), [NO_PHASE]
+        spans = sorted(
+            zip(rows["begin_s"].tolist(), rows["end_s"].tolist(), rows["phase"].tolist(), strict=True),
+            key=lambda span: (span[0], -span[1]),
+        )
+        cuts: list[float] = []
+        names = [NO_PHASE]
+        open_spans: list[tuple[float, str]] = []
+
+        def close(until: float) -> None:
+            while open_spans and open_spans[-1][0] <= until:
+                cuts.append(open_spans.pop()[0])
+                names.append(open_spans[-1][1] if open_spans else NO_PHASE)
+
+        for begin, end, name in spans:
+            close(begin)
+            cuts.append(begin)
+            names.append(name)
+            open_spans.append((end, name))
+        close(float("inf"))
+        return np.array(cuts), names
