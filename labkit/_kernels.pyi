@@ -57,6 +57,11 @@ def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], rank
     A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).
     """
 
+def dragonfly(counts: Sequence[int], rank_hosts: Sequence[int], *, routing: str, seed: int, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
+    """
+    A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; loopback: (bytes/s, s).
+    """
+
 class Model:
     """A network model: every number that turns a message into time."""
 
@@ -502,4 +507,9 @@ def count_buckets(keys: Any, splitters: Any, counts: Any) -> bool:
 def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
     """
     Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
+    """
+
+def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
+    """
+    Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
     """

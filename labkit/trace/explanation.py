@@ -98,8 +98,8 @@ class Explanation:
             text += f" Only {b.solved / b.instants:.0%} of the instants were solved: this is an estimate."
         elif self.bottlenecks.moved_error > 1e-6:
             text += (
-                f" The rates found differ from the run's by up to {self.bottlenecks.moved_error:.1%}: the run had "
-                "something that the explanation does not know."
+                f" The rates found differ from the run's by up to {self.bottlenecks.moved_error:.1%}: "
+                "the run had something that the explanation does not know."
             )
         return text
 
@@ -176,8 +176,8 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
     machine, network = trace.setting
     if getattr(machine.description, "routing", "minimal") in ("valiant", "adaptive"):
         raise DataError(
-            f"{run.on} chooses the way of each message while it runs, and a trace does not keep it; explain a run "
-            "with routing=minimal or routing=shortest"
+            f"{run.on} chooses the way of each message while it runs, and a trace does not keep it; explain "
+            "a run with routing=minimal or routing=shortest"
         )
     built = machine.build(run.ranks)
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, bins)
