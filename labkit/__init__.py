@@ -38,6 +38,8 @@ _PUBLIC = {
     "Verdict": "labkit.scaling",
     "platform": "labkit.sim",
     "Platform": "labkit.sim",
+    "Zone": "labkit.sim",
+    "graph": "labkit.sim",
 }
 
 __all__ = ["MPI", "__version__", "errors", *sorted(_PUBLIC)]

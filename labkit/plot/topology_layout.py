@@ -10,7 +10,7 @@ from dataclasses import replace
 from labkit.errors import PlatformError
 from labkit.plot.dragonfly_layout import lay_out_dragonfly, smaller_dragonfly
 from labkit.plot.layout import Layout, Point
-from labkit.sim.spec import ClusterSpec, DragonflySpec, FatTreeSpec, StarSpec, TorusSpec
+from labkit.sim.spec import DragonflySpec, FatTreeSpec, MachineSpec, StarSpec, TorusSpec
 
 __all__ = ["Layout", "lay_out", "smaller"]
 
@@ -21,7 +21,7 @@ MAX_BOX_HOSTS = 125
 STUB = 0.42
 
 
-def smaller(spec: ClusterSpec) -> ClusterSpec:
+def smaller(spec: MachineSpec) -> MachineSpec:
     """Find the machine itself, or a sibling small enough to be drawn."""
     if isinstance(spec, StarSpec):
         return replace(spec, hosts=64) if (spec.hosts or 0) > MAX_DRAWN_HOSTS else spec
@@ -42,7 +42,7 @@ def smaller(spec: ClusterSpec) -> ClusterSpec:
     return spec
 
 
-def lay_out(spec: ClusterSpec) -> Layout:
+def lay_out(spec: MachineSpec) -> Layout:
     """Place hosts, switches and cables of a sized machine."""
     if isinstance(spec, StarSpec):
         return _star(spec)

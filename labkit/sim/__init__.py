@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.sim.platform import Platform, platform
+from labkit.sim.platform import Platform, graph, platform
+from labkit.sim.zones import Zone
 
-__all__ = ["Platform", "platform"]
+__all__ = ["Platform", "Zone", "graph", "platform"]

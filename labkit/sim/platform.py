@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
-from labkit.sim import models, units
+from labkit.sim import models
 from labkit.sim.mapping import BlockMapping, RankMapping, mapping_of
-from labkit.sim.spec import ClusterSpec, parse_spec
+from labkit.sim.spec import MachineSpec, parse_spec
+from labkit.sim.zones import Zone, ZonesSpec
+from labkit.sim.zones.graph import graph_zone
 
-__all__ = ["Platform", "platform"]
+__all__ = ["Platform", "graph", "platform"]
 
 
 class Platform:
@@ -25,7 +27,7 @@ class Platform:
 
     Parameters
     ----------
-    spec : ClusterSpec
+    spec : MachineSpec
         What it is made of.
     name : str, optional
         What to call it; default: its specification.
@@ -33,14 +35,22 @@ class Platform:
         Where its numbers come from.
     mapping : RankMapping, optional
         How ranks are placed on its hosts; default: what the specification says, else block.
+    facts : sequence of (str, str)
+        Further rows of what it shows of itself: a heading and a text.
     """
 
     def __init__(
-        self, spec: ClusterSpec, name: str | None = None, source: str = "", mapping: RankMapping | None = None
+        self,
+        spec: MachineSpec,
+        name: str | None = None,
+        source: str = "",
+        mapping: RankMapping | None = None,
+        facts: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.description = spec
         self.name = name or str(spec)
         self.source = source
+        self.facts = tuple(facts)
         self._mapping = mapping_of(spec.mapping) if mapping is None and spec.mapping else mapping
 
     @property
@@ -84,7 +94,11 @@ class Platform:
         if mapping is None:
             return self
         return Platform(
-            self.description, self.name, self.source, mapping_of(mapping, self.description.host_number)
+            self.description,
+            self.name,
+            self.source,
+            mapping_of(mapping, self.description.host_number),
+            self.facts,
         )
 
     def hosts_for(self, ranks: int) -> int:
@@ -161,23 +175,11 @@ class Platform:
         return Platform(self.description.sized(self.hosts_for(ranks)), mapping=self._mapping)
 
     def _rows(self) -> list[tuple[str, str]]:
-        s = self.description
-        bandwidth, time = units.format_bandwidth, units.format_time
-        rows = [
-            *s.shape_rows(),
-            ("cores per host", f"{s.cores}, {units.format_speed(s.speed)} each"),
-            ("links", f"{bandwidth(s.bw)}, {time(s.lat)}, {s.sharing}"),
-        ]
-        if s.limiter is not None:
-            rows.append(
-                ("limiter per node" if s.KIND == "fattree" else "limiter per host", bandwidth(s.limiter))
-            )
-        if s.loopback_bw is not None:
-            rows.append(("loopback", f"{bandwidth(s.loopback_bw)}, {time(s.loopback_lat or 0.0)}"))
+        rows = self.description.rows()
         if self._mapping is not None:
             rows.append(("ranks on hosts", str(self._mapping)))
-        rows.append(("network model", f"{s.model}: {self.model.title}"))
-        return rows
+        rows.append(("network model", f"{self.description.model}: {self.model.title}"))
+        return rows + list(self.facts)
 
     def __repr__(self) -> str:
         named = "" if self.name == self.spec else f", name={self.name!r}"
@@ -200,20 +202,21 @@ class Platform:
         return hash(self._identity)
 
     @property
-    def _identity(self) -> tuple[ClusterSpec, str, RankMapping | None]:
+    def _identity(self) -> tuple[MachineSpec, str, RankMapping | None]:
         return self.description, self.name, self._mapping
 
 
-def platform(spec_or_file: str | os.PathLike[str] | Platform) -> Platform:
-    """Make a simulated machine from a specification or a file.
+def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Platform:
+    """Make a simulated machine from a specification, a file, zones or a graph.
 
     Parameters
     ----------
-    spec_or_file : str, path or Platform
+    spec_or_file : str, path, Platform, Zone or graph
         ``star:64``, ``torus:8x8x8`` or ``fattree:4x4:1x2:1x2`` (down : up : cables, from the hosts upwards);
         ``star``, ``torus`` or ``fattree`` grow with the ranks; options behind commas as in
-        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a TOML file with `spec` and, if wanted, `name`
-        and `source`. A Platform is handed back as it is.
+        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a file: SimGrid's platform XML, or TOML with
+        `spec` and, if wanted, `name` and `source`. Or a `labkit.Zone`, a list of edges (u, v), a graph of
+        NetworkX (see `labkit.graph`, which takes options). A Platform is handed back as it is.
 
     Returns
     -------
@@ -228,25 +231,66 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform) -> Platform:
     --------
     >>> platform("star:64,lat=24us").hosts
     64
+    >>> platform([("a", "switch"), ("b", "switch")]).hosts
+    2
     """
     if isinstance(spec_or_file, Platform):
         return spec_or_file
+    if isinstance(spec_or_file, Zone):
+        return Platform(ZonesSpec(spec_or_file))
     if not isinstance(spec_or_file, str | os.PathLike):
-        raise PlatformError(
-            f"a platform is a specification such as 'star:64', or a file; got {type(spec_or_file).__name__}"
-        )
+        return graph(spec_or_file)
     text = os.fspath(spec_or_file)
     if isinstance(spec_or_file, os.PathLike) or text.endswith((".toml", ".xml")):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
 
 
+def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -> Platform:
+    """Make a simulated machine from a graph whose nodes are hosts and switches.
+
+    Parameters
+    ----------
+    edges, hosts
+        See `labkit.sim.zones.graph.graph_zone`.
+    **options
+        bw, lat, sharing of the edges; speed, cores of the hosts; routing; name.
+
+    Returns
+    -------
+    Platform
+
+    Raises
+    ------
+    PlatformError
+        Not a graph, or not a connected one.
+
+    Examples
+    --------
+    >>> ring = graph([(i, (i + 1) % 6) for i in range(6)], bw="10Gbps", lat="2us")
+    >>> ring.build(6).route(0, 3)
+    (['0 - 1 up', '1 - 2 up', '2 - 3 up'], 6e-06)
+    """
+    if isinstance(edges, int | float | None):
+        raise PlatformError(
+            "a platform is a specification such as 'star:64', a file, a Zone or a graph; got "
+            f"{type(edges).__name__}"
+        )
+    unknown = sorted(set(options) - {"bw", "lat", "sharing", "speed", "cores", "routing", "name"})
+    if unknown:
+        raise PlatformError(
+            f"a graph has no option {unknown[0]!r}; allowed: bw, lat, sharing, speed, cores, routing, name"
+        )
+    return Platform(ZonesSpec(graph_zone(edges, hosts, **options)))
+
+
 def _from_file(path: Path) -> Platform:
     if path.suffix == ".xml":
-        raise PlatformError(
-            f"{path}: this version writes SimGrid platforms but does not read them; give a specification "
-            "such as star:64,bw=1.25GBps,lat=1us"
-        )
+        from labkit.sim.xml_reader import read_platform
+
+        described, name, read_over = read_platform(path)
+        facts = [("read over", ", ".join(read_over))] if read_over else []
+        return Platform(described, name, source=str(path), facts=facts)
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -3,6 +3,7 @@
 from labkit.sim.spec.cluster import MAX_HOSTS, MAX_LINKS, ClusterSpec
 from labkit.sim.spec.dragonfly import DragonflySpec
 from labkit.sim.spec.fat_tree import FatTreeSpec
+from labkit.sim.spec.machine import MachineSpec
 from labkit.sim.spec.reader import KINDS, parse_spec
 from labkit.sim.spec.star import StarSpec
 from labkit.sim.spec.torus import TorusSpec
@@ -14,6 +15,7 @@ __all__ = [
     "ClusterSpec",
     "DragonflySpec",
     "FatTreeSpec",
+    "MachineSpec",
     "StarSpec",
     "TorusSpec",
     "parse_spec",

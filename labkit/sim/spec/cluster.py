@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from labkit.errors import PlatformError
 from labkit.sim import models, units
+from labkit.sim.spec.machine import MachineSpec
 from labkit.sim.spec.options import OPTIONS, SHARINGS, one_of, parse_mapping
 
 __all__ = ["MAX_HOSTS", "MAX_LINKS", "ClusterSpec"]
@@ -19,7 +19,7 @@ MAX_LINKS = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterSpec(ABC):
+class ClusterSpec(MachineSpec):
     """Equal hosts and the cables between them, whatever the topology.
 
     Attributes
@@ -44,8 +44,6 @@ class ClusterSpec(ABC):
         Name of the network model of a run that names none itself.
     """
 
-    #: the word before the colon
-    KIND: ClassVar[str]
     #: how its size is written, for messages
     FORM: ClassVar[str]
 
@@ -122,25 +120,6 @@ class ClusterSpec(ABC):
             It cannot be read; the offset is that of the place in `text`.
         """
 
-    @property
-    @abstractmethod
-    def hosts(self) -> int | None:
-        """How many hosts; None grows with the ranks of a run."""
-
-    @abstractmethod
-    def sized(self, hosts: int) -> Self:
-        """Return the machine itself or, when it grows, the one that has at least so many hosts.
-
-        Raises
-        ------
-        PlatformError
-            It would need more than `MAX_HOSTS`.
-        """
-
-    @abstractmethod
-    def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Compile a sized machine for the engine, with the host of each rank."""
-
     @abstractmethod
     def shape_rows(self) -> list[tuple[str, str]]:
         """Describe the shape for people: pairs of a heading and a text."""
@@ -154,6 +133,25 @@ class ClusterSpec(ABC):
         digits = name.removeprefix("host-")
         is_good = digits != name and digits.isascii() and digits.isdigit() and len(digits) < 10
         return int(digits) if is_good else None
+
+    def host_name(self, number: int) -> str:
+        """Give the name of a host in host files, ``host-7``."""
+        return f"host-{number}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Describe the shape, the hosts and the links for people."""
+        rows = [
+            *self.shape_rows(),
+            ("cores per host", f"{self.cores}, {units.format_speed(self.speed)} each"),
+            ("links", f"{units.format_bandwidth(self.bw)}, {units.format_time(self.lat)}, {self.sharing}"),
+        ]
+        if self.limiter is not None:
+            what = "limiter per node" if self.KIND == "fattree" else "limiter per host"
+            rows.append((what, units.format_bandwidth(self.limiter)))
+        if self.loopback_bw is not None:
+            delay = units.format_time(self.loopback_lat or 0.0)
+            rows.append(("loopback", f"{units.format_bandwidth(self.loopback_bw)}, {delay}"))
+        return rows
 
     def common(self) -> dict[str, Any]:
         """Give the arguments that every builder of `labkit._kernels` takes."""

@@ -1,0 +1,72 @@
+"""What every simulated machine can say of itself, whatever it is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+__all__ = ["MachineSpec"]
+
+
+class MachineSpec(ABC):
+    """A description that a `Platform` builds: a cluster (`ClusterSpec`) or zones in zones (`ZonesSpec`).
+
+    Equal descriptions build equal machines; `str` gives what `labkit.platform` reads, where there is a text.
+
+    Attributes
+    ----------
+    KIND : str
+        One word for it.
+    cores : int
+        Ranks that any of its hosts may hold.
+    speed : float
+        Flop/s of one core; of its first host, where they differ.
+    mapping : str or None
+        How ranks are placed on hosts, unless the caller says otherwise.
+    model : str
+        Name of the network model of a run that names none itself.
+    """
+
+    KIND: ClassVar[str]
+
+    cores: int
+    speed: float
+    mapping: str | None
+    model: str
+
+    @property
+    def size(self) -> str | None:
+        """Its size as a specification writes it; None where there is none to write."""
+        return None
+
+    @property
+    @abstractmethod
+    def hosts(self) -> int | None:
+        """How many hosts; None grows with the ranks of a run."""
+
+    @abstractmethod
+    def sized(self, hosts: int) -> Self:
+        """Return the machine itself or, when it grows, the one that has at least so many hosts.
+
+        Raises
+        ------
+        PlatformError
+            It would need more hosts than there may be.
+        """
+
+    @abstractmethod
+    def build(self, rank_hosts: Sequence[int]) -> Any:
+        """Compile a sized machine for the engine, with the host of each rank."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, str]]:
+        """Describe it for people: pairs of a heading and a text."""
+
+    @abstractmethod
+    def host_number(self, name: str) -> int | None:
+        """Give the number of a host from its name in host files; None for any other name."""
+
+    @abstractmethod
+    def host_name(self, number: int) -> str:
+        """Give the name of a host in host files."""
