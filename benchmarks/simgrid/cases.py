@@ -234,8 +234,9 @@ def mixes() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    from topology_cases import topology_cases  # it takes its programs from here
+    from matrix_cases import matrix_cases  # they take their programs from here
+    from topology_cases import topology_cases
 
-    cases = [*point_to_point(), *mixes(), *collectives(), *topology_cases()]
+    cases = [*point_to_point(), *mixes(), *collectives(), *topology_cases(), *matrix_cases()]
     assert len({case.name for case in cases}) == len(cases)
     return cases

@@ -30,6 +30,7 @@ from cases import (
     linear_alltoall,
     posted_mix,
 )
+from named import NAMED, OF_MESSAGE_PROGRAMS
 
 from labkit import registry
 from labkit.errors import DeadlockError
@@ -83,28 +84,47 @@ def compare(case: Case, folder: Path) -> tuple[float, str]:
     theirs = driver.run(case.program, case.ranks, case.platform, case.network_model, folder, case.simgrid)
     begin = time.perf_counter()
     try:
-        ours = run_program(case.program, case.ranks, case.platform, case.network_model)
+        marks, messages = labkit_marks(case)
     except DeadlockError as error:
         return float("inf"), f"{case.name}: {error}"
     took = time.perf_counter() - begin
-    mine, other = np.concatenate(ours.marks), np.concatenate(theirs.marks)
+    mine, other = marks, np.concatenate(theirs.marks)
     different = mine != other
     worst = float((np.abs(mine - other)[different] / other[different]).max(initial=0.0))
     ratio = theirs.host_seconds / took
     figures = f"{theirs.host_seconds:10.3f} {took:10.4f} {ratio:8.0f} {worst:10.1e}"
-    return worst, f"{case.name:36} {case.ranks:5} {ours.messages:8} {figures}"
+    return worst, f"{case.name:36} {case.ranks:5} {messages:8} {figures}"
+
+
+def labkit_marks(case: Case) -> tuple[np.ndarray, int]:
+    """Every rank's marks, one after the other, and how many messages there were."""
+    if operation_of(case.program) in set(NAMED) - set(OF_MESSAGE_PROGRAMS):
+        ran = as_schedule(case)
+        return ran.end_s, ran.messages
+    ran = run_program(case.program, case.ranks, case.platform, case.network_model)
+    return np.concatenate(ran.marks), ran.messages
+
+
+def operation_of(program: str) -> str:
+    """The collective of a program of one, ``*: bcast 8 0; mark``; empty for any other."""
+    name = program.removeprefix("*:").split(";")[0].split()[0]
+    return name if program.startswith("*:") and name in NAMED else ""
+
+
+def as_schedule(case: Case) -> Any:
+    """Run a program of one collective from its native schedule."""
+    _, *numbers = case.program.removeprefix("*:").split(";")[0].split()
+    size, root = (*map(int, numbers), 0, 0)[:2]
+    problem, algorithm, _ = NAMED[operation_of(case.program)]
+    schedule = registry.get(problem, algorithm).build(case.ranks, root=root)
+    return simulate(schedule, case.platform, case.network_model, n_bytes=size)
 
 
 def native_seconds(case: Case) -> float:
     """Host time of the same collective, run from its schedule; the second of two runs."""
-    collective, size, *rest = case.program.removeprefix("*:").split(";")[0].split()
-    problem = {"allreduce": "recursive_doubling", "alltoall": "pairwise", "bcast": "binomial"}
-    schedule = registry.get(collective, problem[collective]).build(
-        case.ranks, root=int(rest[0]) if rest else 0
-    )
     for _ in range(2):
         begin = time.perf_counter()
-        simulate(schedule, case.platform, case.model, n_bytes=int(size))
+        as_schedule(case)
         took = time.perf_counter() - begin
     return took
 
@@ -137,7 +157,7 @@ def main() -> int:
                 # Where its own two ways of updating part (ties), either will do.
                 error, line = compare(replace(case, simgrid=FINE), Path(folder))
             worst = max(worst, error)
-            if case.program.startswith(("*: allreduce", "*: alltoall", "*: bcast")):
+            if operation_of(case.program):
                 line += f"   schedule {native_seconds(case):.4f} s"
             if error > TOLERANCE:
                 failed.append(case.name)

@@ -12,20 +12,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from named import NAMED
+
 from labkit.sim.models import NetworkModel
 from labkit.sim.platform import Platform
 from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
-#: Operation of a message program -> SimGrid's algorithm whose messages labkit.sim.message_program repeats.
-ALGORITHMS = {
-    "allreduce": "smpi/allreduce:rdb",
-    "alltoall": "smpi/alltoall:pair",
-    "alltoall_bruck": "smpi/alltoall:bruck",
-    "alltoall_linear": "smpi/alltoall:basic_linear",
-    "allgather": "smpi/allgather:NTSLR",
-    "bcast": "smpi/bcast:binomial_tree",
-}
+#: Operation of a program -> the option of smpirun that chooses its algorithm.
+ALGORITHMS = {name: option for name, (_, _, option) in NAMED.items()}
 
 
 @dataclass(frozen=True)

@@ -71,21 +71,39 @@ static void send_or_receive(State *s, const char *op, char **save) {
     MPI_Irecv(s->in, bytes, MPI_BYTE, any_source(peer), any_tag(tag), MPI_COMM_WORLD, request);
 }
 
+/* The first word of the name says what; which algorithm, the options of smpirun say. */
+static int is(const char *op, const char *what) { return !strncmp(op, what, strlen(what)); }
+
 static void collective(State *s, const char *op, char **save) {
+  if (is(op, "barrier")) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return;
+  }
   int bytes = (int)next(save);
-  size_t all = (size_t)bytes * s->size;
-  if (!strcmp(op, "allreduce")) MPI_Allreduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
-  else if (!strncmp(op, "alltoall", 8)) { /* which one is an option of smpirun; p^2 blocks need memory in common */
-    char *all_out = SMPI_SHARED_MALLOC(all), *all_in = SMPI_SHARED_MALLOC(all);
-    MPI_Alltoall(all_out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+  /* of "reduce_scatter" the first word is "reduce", too */
+  int root = is(op, "bcast") || is(op, "gather") || is(op, "scatter") || is(op, "reduce_binomial") ||
+                     is(op, "reduce_linear")
+                 ? (int)next(save)
+                 : 0;
+  if (is(op, "allreduce")) {
+    MPI_Allreduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+  } else if (is(op, "bcast")) {
+    MPI_Bcast(s->out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+  } else if (is(op, "reduce_scatter_block")) {
+    char *all_out = calloc(s->size, bytes);
+    MPI_Reduce_scatter_block(all_out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    free(all_out);
+  } else if (is(op, "reduce")) {
+    MPI_Reduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
+  } else { /* blocks of all ranks, p^2 in all, need memory in common */
+    char *all_out = SMPI_SHARED_MALLOC((size_t)bytes * s->size), *all_in = SMPI_SHARED_MALLOC((size_t)bytes * s->size);
+    if (is(op, "alltoall")) MPI_Alltoall(all_out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else if (is(op, "allgather")) MPI_Allgather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else if (is(op, "gather")) MPI_Gather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+    else MPI_Scatter(all_out, bytes, MPI_BYTE, s->in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
     SMPI_SHARED_FREE(all_out);
     SMPI_SHARED_FREE(all_in);
-  } else if (!strcmp(op, "allgather")) {
-    char *all_in = SMPI_SHARED_MALLOC(all);
-    MPI_Allgather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
-    SMPI_SHARED_FREE(all_in);
-  } else
-    MPI_Bcast(s->out, bytes, MPI_BYTE, (int)next(save), MPI_COMM_WORLD);
+  }
 }
 
 static void run(State *s, char *op) {

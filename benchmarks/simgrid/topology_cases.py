@@ -7,7 +7,7 @@ from typing import Any
 
 from cases import FINE, FULL, Case, blocking_mix, posted_mix
 
-__all__ = ["topology_cases"]
+__all__ = ["every_pair", "neighbours", "title", "topology_cases"]
 
 EXTRAS = "limiter=1.5GBps,loopback_bw=6GBps,loopback_lat=100ns"
 #: Small machines on which every host sends to every other one.
@@ -32,7 +32,7 @@ RAILS = "fattree:4x4x4:1x2x3:2x1x2"
 SLIM = "fattree:16x4:1x4:1x1,limiter=3GBps"
 
 
-def _title(spec: str) -> str:
+def title(spec: str) -> str:
     """A specification as a part of a file's name."""
     for old, new in ((EXTRAS, "extras"), (":", "-"), ("=", ""), (",", "-")):
         spec = spec.replace(old, new)
@@ -57,7 +57,7 @@ def every_pair(spec: str, model: str, options: dict[str, Any]) -> Case:
         ops[first].pop()
     program = "".join(f"{rank}: {'; '.join(own)}\n" for rank, own in enumerate(ops))
     tail = "".join("-nocross" for value in options.values() if value is False)
-    return Case(f"everypair-{_title(spec)}-{model}{tail}", ranks, spec, model, program, options)
+    return Case(f"everypair-{title(spec)}-{model}{tail}", ranks, spec, model, program, options)
 
 
 def neighbours(spec: str, ranks: int, size: int) -> str:
@@ -78,7 +78,7 @@ def collectives_on_tori() -> Iterator[Case]:
             program = f"*: allreduce {size}; mark\n"
             model = "smpi" if side == 16 or size == 8 else "lab"
             spec = f"torus:{side}x{side}x{side}"
-            yield Case(f"allreduce-{text}-{_title(spec)}-{model}", side**3, spec, model, program)
+            yield Case(f"allreduce-{text}-{title(spec)}-{model}", side**3, spec, model, program)
     program = f"*: allreduce {2**20}; mark\n"
     nosy = {"cross_traffic": False}
     yield Case("allreduce-1MiB-torus-8x8x8-smpi-nocross", 512, "torus:8x8x8", "smpi", program, nosy)
@@ -99,7 +99,7 @@ def collectives_on_trees() -> Iterator[Case]:
             ("allgather", 65_536),
         ):
             for model in ("smpi", "lab") if hosts == 64 else ("lab",):
-                name = f"{operation}-{size}B-{_title(spec)}-{model}"
+                name = f"{operation}-{size}B-{title(spec)}-{model}"
                 yield Case(name, hosts, spec, model, f"*: {operation} {size}; mark\n")
     for operation, size in (("alltoall", 65_536), ("alltoall_bruck", 1000), ("alltoall_linear", 5000)):
         program = f"*: {operation} {size}; mark\n"
@@ -114,9 +114,9 @@ def unsynchronised() -> Iterator[Case]:
     for spec, model in ((TORUS, "smpi"), (LIMITED, "lab"), (TREE, "smpi"), (RAILS, "lab"), (SLIM, "smpi")):
         seed = len(spec)
         program = posted_mix(seed, 64, 300, is_any=False, wait="waitall", largest=300_000)
-        yield Case(f"posted-{_title(spec)}-{model}", 64, spec, model, program, {}, FINE + FULL)
+        yield Case(f"posted-{title(spec)}-{model}", 64, spec, model, program, {}, FINE + FULL)
         program = blocking_mix(seed, 64, 200, 300_000)
-        yield Case(f"blocking-{_title(spec)}-{model}", 64, spec, model, program, {}, FINE + FULL)
+        yield Case(f"blocking-{title(spec)}-{model}", 64, spec, model, program, {}, FINE + FULL)
 
 
 def topology_cases() -> Iterator[Case]:
@@ -126,7 +126,7 @@ def topology_cases() -> Iterator[Case]:
             yield every_pair(spec, model, {} if model == "raw" else options)
     for spec in (TORUS, LIMITED, "torus:64"):
         for model, size in (("lab", 100_000), ("smpi", 2**20), ("cm02", 1000)):
-            name = f"ring-{size}B-{_title(spec)}-{model}"
+            name = f"ring-{size}B-{title(spec)}-{model}"
             yield Case(name, 64, spec, model, neighbours(spec, 64, size))
     yield from collectives_on_tori()
     yield from collectives_on_trees()

@@ -1,7 +1,6 @@
-"""Native schedules predict what SimGrid 3.32 does for its algorithm of the same idea, at every rank.
+"""Native schedules predict what SimGrid 3.32 does for its algorithm of the same messages, at every rank.
 
-The figures are SimGrid's own: its allreduce `rdb`, alltoall `pair`, `bruck` and `basic_linear`, allgather
-`NTSLR` and bcast `binomial_tree`.
+The figures are SimGrid's own; `benchmarks/simgrid/named.py` says which of its algorithms each is.
 """
 
 from __future__ import annotations
@@ -23,11 +22,24 @@ FOLDER = Path(__file__).parent / "simgrid"
 #: operation of the golden's program -> problem and algorithm
 ALGORITHMS = {
     "allreduce": ("allreduce", "recursive_doubling"),
+    "allreduce_ring": ("allreduce", "ring"),
+    "allreduce_rabenseifner": ("allreduce", "rabenseifner"),
     "alltoall": ("alltoall", "pairwise"),
     "alltoall_bruck": ("alltoall", "bruck"),
     "alltoall_linear": ("alltoall", "linear"),
     "allgather": ("allgather", "ring"),
+    "allgather_bruck": ("allgather", "bruck"),
+    "allgather_recursive_doubling": ("allgather", "recursive_doubling"),
+    "barrier_dissemination": ("barrier", "dissemination"),
     "bcast": ("bcast", "binomial"),
+    "bcast_linear": ("bcast", "linear"),
+    "gather_binomial": ("gather", "binomial"),
+    "gather_linear": ("gather", "linear"),
+    "reduce_binomial": ("reduce", "binomial"),
+    "reduce_linear": ("reduce", "linear"),
+    "reduce_scatter_block_pairwise": ("reduce_scatter_block", "pairwise"),
+    "reduce_scatter_block_recursive_halving": ("reduce_scatter_block", "recursive_halving"),
+    "scatter_linear": ("scatter", "linear"),
 }
 FILES = sorted(path for path in FOLDER.glob("*.json") if path.stem.split("-")[0] in ALGORITHMS)
 
@@ -36,13 +48,14 @@ def load(path: Path) -> tuple[dict[str, Any], str, int, int]:
     """Return a golden, its collective, bytes and root; the program reads ``*: bcast 800 0; mark``."""
     golden: dict[str, Any] = json.loads(path.read_text())
     words = golden["program"].removeprefix("*:").split(";")[0].split()
-    return golden, words[0], int(words[1]), int(words[2]) if len(words) > 2 else 0
+    size, root = (*map(int, words[1:]), 0, 0)[:2]
+    return golden, words[0], size, root
 
 
 def test_all_are_there_and_on_every_topology() -> None:
     assert {path.stem.split("-")[0] for path in FILES} == set(ALGORITHMS)
     shapes = [json.loads(path.read_text())["spec"].partition(":")[0] for path in FILES]
-    assert min(shapes.count(kind) for kind in ("star", "torus", "fattree")) >= 10
+    assert min(shapes.count(kind) for kind in ("star", "torus", "fattree", "dragonfly")) >= 10
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
