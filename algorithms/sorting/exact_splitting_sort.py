@@ -30,9 +30,9 @@ Properties
     Memory: O(p) per rank beside the keys.
 
 Reference
-    C. Siebert, F. Wolf: A scalable parallel sorting algorithm using exact splitting. RWTH Aachen,
-    Technical Report, 2011. Weighted medians: E. L. G. Saukas, S. W. Song: A note on parallel selection on
-    coarse-grained multicomputers. Algorithmica 24 (1999), doi:10.1007/PL00008268. Ternary tree: P. J.
+    C. Siebert, F. Wolf: A scalable parallel sorting algorithm using exact splitting. RWTH Aachen University,
+    technical report RWTH-CONV-008835, 2011. Weighted medians: E. L. G. Saukas, S. W. Song: A note on parallel
+    selection on coarse-grained multicomputers. Algorithmica 24 (1999), pp. 371-380. Ternary tree: P. J.
     Rousseeuw, G. W. Bassett: The remedian. J. Am. Stat. Assoc. 85 (1990),
     doi:10.1080/01621459.1990.10475311. Binary tree: M. Axtmann, P. Sanders: Robust massively parallel
     sorting. ALENEX 2017, doi:10.1137/1.9781611974768.7.

@@ -27,9 +27,10 @@ Properties
     Memory: O(s p) per rank for the probes.
 
 Reference
-    L. V. Kale, S. Krishnan: A comparison based parallel sorting algorithm. ICPP 1993,
-    doi:10.1109/ICPP.1993.5. Probes sampled from what is still open: V. Harsh, L. Kale, E. Solomonik:
-    Histogram sort with sampling. SPAA 2019, doi:10.1145/3323165.3323184.
+    L. V. Kale, S. Krishnan: A comparison based parallel sorting algorithm. Proc. ICPP 1993, pp. 196-200.
+    E. Solomonik, L. V. Kale: Highly scalable parallel sorting. Proc. IPDPS 2010. Probes sampled from what is
+    still open: V. Harsh, L. Kale, E. Solomonik: Histogram sort with sampling. SPAA 2019,
+    doi:10.1145/3323165.3323184.
 
 Examples
 --------

@@ -35,7 +35,7 @@ Properties
 
 Reference
     G. E. Blelloch et al.: A comparison of sorting algorithms for the Connection Machine CM-2. Proc. 3rd ACM
-    Symp. Parallel Algorithms and Architectures (1991), doi:10.1145/113379.113380.
+    Symp. Parallel Algorithms and Architectures (1991), pp. 3-16.
 
 Examples
 --------

@@ -28,7 +28,7 @@ Properties
 Reference
     W. D. Frazer, A. C. McKellar: Samplesort: a sampling approach to minimal storage tree sorting. Journal
     of the ACM 17 (1970), doi:10.1145/321592.321600. Regular samples: H. Shi, J. Schaeffer: Parallel sorting
-    by regular sampling. J. Parallel Distrib. Comput. 14 (1992), doi:10.1016/0743-7315(92)90075-X.
+    by regular sampling. J. Parallel Distrib. Comput. 14 (1992).
 
 Examples
 --------

@@ -15,7 +15,11 @@ __all__ = ["configure", "execute"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit demo``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object; progress goes to stderr")
-    parser.add_argument("--quick", action="store_true", help="fewer ranks and columns")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--quick", action="store_const", dest="extent", const="quick", default="full",
+        help="fewer ranks and columns")  # fmt: skip
+    extent.add_argument("--large", action="store_const", dest="extent", const="large",
+        help="every phase judged up to 1024 simulated ranks instead of 256: about ten minutes")  # fmt: skip
     parser.add_argument(
         "--out",
         type=Path,
@@ -35,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(line, file=sys.stderr if arguments.json else sys.stdout, flush=True)
 
-    demo = run_demo(arguments.quick, say)
+    demo = run_demo(arguments.extent, say)
     page = write_page(demo, arguments.out)
     say(f"Figures and tables: {page} ({demo.seconds:.0f} s in all)")
     if arguments.json:

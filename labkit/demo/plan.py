@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from labkit import registry
 
-__all__ = ["FULL", "KEYS_PER_RANK", "MACHINES", "QUICK", "Plan", "keys_per_rank", "title"]
+__all__ = ["FULL", "KEYS_PER_RANK", "LARGE", "MACHINES", "QUICK", "Plan", "keys_per_rank", "title"]
 
 KEYS_PER_RANK = 1000
 COLUMNS = ("dep_delay", "arr_delay", "distance")
@@ -35,6 +35,8 @@ class Plan:
         Names of registered sorters.
     machines : mapping of str to str
         Name -> platform.
+    limit_s : float or None
+        Limit of host time of each simulated run.
     """
 
     real: tuple[int, ...]
@@ -43,9 +45,12 @@ class Plan:
     columns: tuple[str, ...]
     sorters: tuple[str, ...] = SORTERS
     machines: Mapping[str, str] = field(default_factory=lambda: dict(MACHINES))
+    limit_s: float | None = 60.0
 
 
 FULL = Plan((1, 2, 4), (16, 32, 64, 128, 256), 512, COLUMNS)
+#: minutes of work; the widest range of p, so the hardest test of every expectation
+LARGE = Plan((1, 2, 4), (16, 32, 64, 128, 256, 512, 1024), 2048, COLUMNS, limit_s=None)
 QUICK = Plan((1, 2), (4, 8, 16, 32, 64), 128, COLUMNS[2:])
 
 

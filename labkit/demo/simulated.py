@@ -94,12 +94,14 @@ def simulate(plan: Plan, done: Callable[[SimulatedSort], None] = lambda _: None)
     sweeps = []
     for sorter in plan.sorters:
         for machine, on in plan.machines.items():
-            sweeps.append(simulate_one(sorter, machine, on, plan.simulated))
+            sweeps.append(simulate_one(sorter, machine, on, plan.simulated, plan.limit_s))
             done(sweeps[-1])
     return sweeps
 
 
-def simulate_one(sorter: str, machine: str, on: str, ranks: Sequence[int]) -> SimulatedSort:
+def simulate_one(
+    sorter: str, machine: str, on: str, ranks: Sequence[int], limit_s: float | None = 60.0
+) -> SimulatedSort:
     """Sweep one sorter over one machine."""
     from labkit.study import sweep
 
@@ -119,7 +121,7 @@ def simulate_one(sorter: str, machine: str, on: str, ranks: Sequence[int]) -> Si
 
     study = sweep(
         sort_generated, list(ranks), on, model=MODEL, repeats=1, progress=False, measure=examine,
-        sorter=sorter, n_local=n_local,
+        timeout_s=limit_s, sorter=sorter, n_local=n_local,
     )  # fmt: skip
     if wrong:
         found = ", ".join(map(str, wrong))
@@ -167,7 +169,7 @@ class Extrapolation:
     expected_s: float
 
 
-def extrapolate(swept: SimulatedSort, ranks: int) -> Extrapolation:
+def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) -> Extrapolation:
     """Simulate one more, larger machine, and compare the makespan with what the fits predict for it.
 
     Parameters
@@ -176,9 +178,11 @@ def extrapolate(swept: SimulatedSort, ranks: int) -> Extrapolation:
         The sweep whose fits are put to the test.
     ranks : int
         More than any of the sweep.
+    limit_s : float or None
+        Limit of host time.
     """
     given = {"sorter": swept.sorter, "n_local": swept.n_local}
-    outcome = run(sort_generated, ranks, swept.on, model=MODEL, kwargs=given)
+    outcome = run(sort_generated, ranks, swept.on, model=MODEL, kwargs=given, timeout_s=limit_s)
     model, verdict = swept.table.models["whole run"], swept.table.verdicts.get("whole run")
     reference = verdict.reference if verdict is not None else None
     return Extrapolation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -74,5 +74,9 @@ class Figure:
         Path
         """
         target = Path(path)
-        target.write_text(self.to_page(self.reading), encoding="utf-8")
+        from labkit.plot.page import render_page
+
+        # The reading is said once: by the picture, or else as the page's heading instead of a caption.
+        heading = "labkit" if self.has_words else self.reading
+        target.write_text(render_page(heading, [replace(self, has_words=True)]), encoding="utf-8")
         return target

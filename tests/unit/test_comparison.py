@@ -72,6 +72,11 @@ def test_html_says_the_match_without_colour(comparison):
     assert 'title="approximate"' in page
 
 
+def test_html_is_lean_enough_for_a_notebook_full_of_comparisons(comparison):
+    rows = sum(len(table) for machines in comparison.tables.values() for table in machines.values())
+    assert len(comparison._repr_html_()) < 1000 * rows
+
+
 def test_a_machine_that_one_program_did_not_run_on_stays_empty():
     text = str(Comparison({"a": {"star": table(1.0)}, "b": {"ring": table(1.0)}}))
     assert re.search(r"^meet +p +✓ p$", text, re.M)

@@ -145,9 +145,10 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
         return sweeps
 
     monkeypatch.setattr(job, "QUICK", Plan((1,), P, 512, ("distance",), ("sample_sort",)))
+    monkeypatch.setattr(job, "LARGE", Plan((1,), P, 2048, ("distance",), ("sample_sort",)))
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
     monkeypatch.setattr(job, "simulate", simulate)
-    monkeypatch.setattr(job, "extrapolate", lambda one, ranks: beyond()[0])
+    monkeypatch.setattr(job, "extrapolate", lambda one, ranks, limit_s: beyond()[0])
 
 
 @pytest.mark.usefixtures("without_mpi")
@@ -163,6 +164,14 @@ def test_without_mpi_the_simulation_goes_on_and_the_exit_code_tells(
     text = out.read_text()
     assert "Not run:" in text
     assert "no MPI here; install one" in text
+
+
+@pytest.mark.usefixtures("without_mpi")
+def test_the_large_demo_goes_further(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--large", "--out", str(tmp_path / "page.html")]) == 3
+    said = capsys.readouterr().out
+    assert "2048 ranks" in said
+    assert main(["demo", "--large", "--quick"]) == 2
 
 
 @pytest.mark.usefixtures("without_mpi")

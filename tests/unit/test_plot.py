@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from pathlib import Path
@@ -158,6 +159,15 @@ def test_figures_show_themselves_in_notebooks() -> None:
     bundle = plot.scaling(lk.judge(P, P, "p"))._repr_mimebundle_()
     assert "Exact match" in bundle["text/plain"]
     assert {"application/vnd.jupyter.widget-view+json", "text/html"} & set(bundle)
+
+
+@pytest.mark.parametrize("has_words", [False, True])
+def test_a_saved_figure_says_its_reading_once(tmp_path: Path, has_words: bool) -> None:
+    figure = plot.scaling(lk.judge(P, P, "p"))
+    figure.has_words = has_words
+    text = figure.save(tmp_path / "figure.html").read_text(encoding="utf-8")
+    seen = re.sub(r"<[^>]*>", "", text[text.index("<main>") :])
+    assert seen.count(html.escape(figure.reading)) == (0 if has_words else 1)
 
 
 def test_without_jupyter_bokeh_a_framed_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
