@@ -78,8 +78,8 @@ def test_every_single_round_trip_agrees(path: Path) -> None:
 
 
 def elements(xml: str) -> str:
-    """The elements of a platform file, whatever the spaces between them."""
-    return canonicalize(xml.partition("?>")[2], strip_text=True)
+    """The elements of a platform file, whatever the spaces between them; host 0 alone may be called 0-0."""
+    return canonicalize(xml.partition("?>")[2].replace('radical="0-0"', 'radical="0"'), strip_text=True)
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
