@@ -1,4 +1,4 @@
-"""What a run prints, how it ends, what comes back from it, and scripts: the same on real MPI and simulated."""
+"""What a run prints, how it ends and what comes back, scripts: the same on real MPI and simulated."""
 
 from __future__ import annotations
 
