@@ -19,6 +19,7 @@ __all__ = ["TimeLimit", "TimeUp"]
 
 _AGAIN_S = 0.1
 _PATIENCE = 20
+_REPORT_FRAMES = 200
 
 
 class TimeUp(BaseException):
@@ -94,7 +95,12 @@ class TimeLimit:
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         if self._simulation.hub.rank < 0:
             return  # the engine's loops see it themselves
-        self._simulation.time_up(frame)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit + _REPORT_FRAMES)  # a rank that has used up its stack is told of, too
+        try:
+            self._simulation.time_up(frame)
+        finally:
+            sys.setrecursionlimit(limit)
         self._knocks += 1
         if self._knocks > _PATIENCE:
             self._knocks = 0

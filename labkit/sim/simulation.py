@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from labkit.local.calibration import Calibration, find_calibration
 from labkit.sim import deadlock
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.output import RankOutput
-from labkit.sim.where import lines_of, place_of, trimmed_traceback
+from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_traceback
 
 __all__ = ["Simulation", "running"]
 
@@ -110,6 +111,7 @@ class Simulation:
         self.output = RankOutput(ranks)
         self.results: list[Any] = [None] * ranks
         self.timeout_s = timeout_s
+        self._deadline_s: float | None = None
         self._main: Callable[[int], Any] | None = None
         self._failure: BaseException | None = None
 
@@ -130,6 +132,7 @@ class Simulation:
             After every rank has been unwound.
         """
         self._main = main
+        self._deadline_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
         stack: list[Simulation] = _local.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -173,11 +176,19 @@ class Simulation:
 
     def _fail(self, error: BaseException) -> None:
         """Note the first failure and end the run; later ones are consequences of it."""
+        if self._struck_without_room(error):
+            self.time_up(innermost_frame(error))
+            return
         if self._failure is None and not self.hub.is_ending:
             self._failure = self._as_failure(error)
         if not self.hub.is_ending:
             self.hub.set_ending(RunEnded)
         self.hub.stop()
+
+    def _struck_without_room(self, error: BaseException) -> bool:
+        """Whether the time limit struck where no stack was left for its handler, which then did not run."""
+        is_late = self._deadline_s is not None and time.monotonic() >= self._deadline_s
+        return isinstance(error, RecursionError) and is_late and self._failure is None
 
     def _as_failure(self, error: BaseException) -> BaseException:
         rank = self.hub.rank

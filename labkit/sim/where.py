@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-__all__ = ["Place", "is_framework", "lines_of", "place_of", "ranks_text", "trimmed_traceback"]
+__all__ = [
+    "Place",
+    "innermost_frame",
+    "is_framework",
+    "lines_of",
+    "place_of",
+    "ranks_text",
+    "trimmed_traceback",
+]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FRAMEWORK = (
@@ -52,6 +60,14 @@ def place_of(frame: FrameType | None) -> Place | None:
         method = code.co_name
         frame = frame.f_back
     return None
+
+
+def innermost_frame(error: BaseException) -> FrameType | None:
+    """Return the frame in which an error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame if trace is not None else None
 
 
 def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:

@@ -155,6 +155,30 @@ def test_a_rank_that_never_yields_meets_the_limit() -> None:
     assert unwound == [1]
 
 
+@pytest.mark.parametrize("left", [2, 3, 5, 30])
+def test_the_limit_is_told_from_a_stack_that_is_used_up(left: int) -> None:
+    """The report of the limit needs frames of its own; without them the rank seemed to recurse too deeply."""
+
+    def frames_left(used=0):
+        try:
+            return frames_left(used + 1)
+        except RecursionError:
+            return used
+
+    def descend(levels, comm):
+        if levels > 0:
+            return descend(levels - 1, comm)
+        while comm.rank == 1:
+            pass
+        return comm.recv(source=1)
+
+    def program(comm):
+        return descend(frames_left() - left if comm.rank == 1 else 0, comm)
+
+    with pytest.raises(TimeLimitError, match=r"rank 1: running at .* in descend"):
+        lk.run(program, 3, timeout_s=0.2)
+
+
 def test_the_limit_works_on_other_threads() -> None:
     caught: list[BaseException] = []
 
