@@ -21,7 +21,7 @@ from labkit.markup import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, style_axes, time_axis
 from labkit.plot.topology_figure import cable_of, draw_layout
-from labkit.plot.topology_layout import lay_out, smaller
+from labkit.sim.layout import lay_out, smaller
 
 if TYPE_CHECKING:
     from labkit.trace import Explanation
@@ -57,6 +57,11 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
         raise DataError(
             f"{machine.name} is too large to be drawn with its heat; "
             "labkit.plot.utilisation shows its busiest links"
+        )
+    if machine.description.KIND == "zones":
+        raise DataError(
+            f"{machine.name} has links with names of their own, which no picture can place; "
+            "labkit.plot.utilisation shows the busiest ones"
         )
     layout = lay_out(machine.description)
     shares: dict[tuple[str, str], float] = {}

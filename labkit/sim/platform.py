@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import tomllib
 from collections.abc import Hashable, Iterable, Sequence
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from labkit.errors import PlatformError
 from labkit.sim import models
 from labkit.sim.mapping import BlockMapping, RankMapping, mapping_of
+from labkit.sim.show import Shown
 from labkit.sim.spec import MachineSpec, parse_spec
 from labkit.sim.zones import Zone, ZonesSpec
 from labkit.sim.zones.graph import graph_zone
@@ -22,7 +22,7 @@ from labkit.sim.zones.graph import graph_zone
 __all__ = ["Platform", "graph", "platform"]
 
 
-class Platform:
+class Platform(Shown):
     """A simulated machine.
 
     Parameters
@@ -176,24 +176,11 @@ class Platform:
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = self.description.rows()
+        rows += self._measures()
         if self._mapping is not None:
             rows.append(("ranks on hosts", str(self._mapping)))
         rows.append(("network model", f"{self.description.model}: {self.model.title}"))
         return rows + list(self.facts)
-
-    def __repr__(self) -> str:
-        named = "" if self.name == self.spec else f", name={self.name!r}"
-        placed = "" if self._mapping is None else f", mapping={str(self._mapping)!r}"
-        return f"Platform({self.spec!r}{named}{placed})"
-
-    def _repr_html_(self) -> str:
-        head = f"<caption style='text-align:left'><b>{html.escape(self.name)}</b> (simulated)</caption>"
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(what)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for what, value in self._rows()
-        )
-        return f"<table>{head}{body}</table>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Platform) and self._identity == other._identity
@@ -212,8 +199,9 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Pl
     Parameters
     ----------
     spec_or_file : str, path, Platform, Zone or graph
-        ``star:64``, ``torus:8x8x8`` or ``fattree:4x4:1x2:1x2`` (down : up : cables, from the hosts upwards);
-        ``star``, ``torus`` or ``fattree`` grow with the ranks; options behind commas as in
+        ``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2`` (down : up : cables, from the hosts upwards) or
+        ``dragonfly:4x4:3x4:5x1:2`` (groups x blue : chassis x black : routers x green : nodes); without a
+        size they grow with the ranks; options behind commas as in
         ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a file: SimGrid's platform XML, or TOML with
         `spec` and, if wanted, `name` and `source`. Or a `labkit.Zone`, a list of edges (u, v), a graph of
         NetworkX (see `labkit.graph`, which takes options). A Platform is handed back as it is.

@@ -128,25 +128,21 @@ def test_more_ranks_than_it_holds_are_refused() -> None:
 def test_they_show_themselves() -> None:
     rows = dict(lk.platform("torus:8x8x4,limiter=2GBps")._rows())
     assert rows["hosts"] == "8x8x4 = 256"
-    assert rows["farthest hosts"] == "10 links"
+    assert rows["diameter"] == "10 links, 10us"
     assert rows["cables"] == "768"
-    assert rows["between its halves"] == "80GBps each way: 64 cables between 128 and 128 hosts"
+    assert rows["bisection"] == "80GBps each way (64 cables across a slice)"
     assert rows["limiter per host"] == "2GBps"
     # Two hosts are joined by the one cable in use, a ring by two across any cut.
-    assert "2.5GBps each way: 2 cables" in dict(lk.platform("torus:3")._rows())["between its halves"]
-    assert dict(lk.platform("torus:2x2")._rows())["between its halves"].startswith(
-        "2.5GBps each way: 2 cables"
-    )
+    assert dict(lk.platform("torus:3")._rows())["bisection"].startswith("2.5GBps each way (2 cables")
+    assert dict(lk.platform("torus:2x2")._rows())["bisection"].startswith("2.5GBps each way (2 cables")
     rows = dict(lk.platform("fattree:8x4:1x2:1x2,limiter=2GBps")._rows())
     assert rows["switches"] == "4 + 2 (from the hosts upwards)"
     assert rows["cables"] == "32 + 16 (from the hosts upwards)"
-    assert rows["farthest hosts"] == "4 links"
-    assert rows["between its halves"] == "10GBps each way: 8 cables between 16 and 16 hosts"
+    assert rows["diameter"] == "4 links, 4us"
+    assert rows["bisection"] == "10GBps each way (8 cables)"
     assert rows["limiter per node"] == "2GBps"
     assert "as many as the ranks need" in lk.platform("torus")._repr_html_()
-    assert dict(lk.platform("star:5")._rows())["between its halves"] == (
-        "2.5GBps each way: 2 cables between 2 and 3 hosts"
-    )
+    assert dict(lk.platform("star:5")._rows())["bisection"] == "2.5GBps each way (2 cables of the hosts)"
 
 
 def test_the_xml_wraps_the_cluster_in_a_zone() -> None:

@@ -11,7 +11,7 @@ import labkit as lk
 from labkit.errors import PlatformError
 from labkit.plot import topology
 from labkit.plot.topology_figure import _way
-from labkit.plot.topology_layout import MAX_DRAWN_HOSTS, lay_out, smaller
+from labkit.sim.layout import MAX_DRAWN_HOSTS, lay_out, smaller
 
 SPECS = [
     "star:5",

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labkit.errors import PlatformError
-from labkit.plot.dragonfly_layout import lay_out_dragonfly, smaller_dragonfly
-from labkit.plot.layout import Layout, Point
+from labkit.sim.layout.base import Layout, Point
+from labkit.sim.layout.dragonfly import lay_out_dragonfly, smaller_dragonfly
+from labkit.sim.layout.zones import lay_out_zones
 from labkit.sim.spec import DragonflySpec, FatTreeSpec, MachineSpec, StarSpec, TorusSpec
+from labkit.sim.zones.spec import ZonesSpec
 
 __all__ = ["Layout", "lay_out", "smaller"]
 
@@ -52,7 +54,9 @@ def lay_out(spec: MachineSpec) -> Layout:
         return _torus(spec)
     if isinstance(spec, DragonflySpec):
         return lay_out_dragonfly(spec)
-    raise PlatformError(f"there is no picture of a {spec.KIND}; star, torus, fattree and dragonfly have one")
+    if isinstance(spec, ZonesSpec):
+        return lay_out_zones(spec)
+    raise PlatformError(f"there is no picture of a {spec.KIND}")
 
 
 def _circle(count: int) -> Iterator[Point]:

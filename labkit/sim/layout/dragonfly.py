@@ -6,15 +6,14 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 
-from labkit.plot.layout import Layout, Point
-from labkit.plot.style import COLORS
+from labkit.sim.layout.base import Layout, Point
 from labkit.sim.spec import DragonflySpec
 
 __all__ = ["lay_out_dragonfly", "smaller_dragonfly"]
 
 #: between the rows of a group, and from a router outwards to its hosts
 _ROW, _STEM = 2.0, 0.8
-_TINTS = {"green": COLORS[2], "black": "#222222", "blue": COLORS[0]}
+_TINTS = {"green": "#009E73", "black": "#222222", "blue": "#0072B2"}
 _WAYS = {
     "minimal": "Messages take SimGrid's minimal ways.",
     "shortest": "Messages take the shortest ways.",

@@ -170,28 +170,6 @@ class ClusterSpec(MachineSpec):
         """Two when each direction has its own."""
         return 2 if self.sharing == "splitduplex" else 1
 
-    def halves_rows(self, first: int, second: int, cables: float) -> list[tuple[str, str]]:
-        """Describe what two halves of the machine may exchange.
-
-        Parameters
-        ----------
-        first, second : int
-            Hosts of the two halves.
-        cables : float
-            Cables between them, at their narrowest.
-
-        Returns
-        -------
-        list
-            One row; none where cables never fill, or for a single host.
-        """
-        if self.sharing == "fatpipe" or not first:
-            return []
-        ways = "each way" if self.sharing == "splitduplex" else "both ways together"
-        rate = units.format_bandwidth(float(f"{cables * self.bw:.6g}"))
-        joined = f"{cables:,.6g} cable{'s' if cables > 1 else ''} between {first:,} and {second:,} hosts"
-        return [("between its halves", f"{rate} {ways}: {joined}")]
-
     def __str__(self) -> str:
         """The specification that reads back as this one; options at their default are left out."""
         defaults = {f.name: f.default for f in fields(self)}

@@ -151,7 +151,7 @@ class FatTreeSpec(ClusterSpec):
         )
 
     def shape_rows(self) -> list[tuple[str, str]]:
-        """Hosts, switches and cables by level, diameter, and what the top lets through."""
+        """Hosts, switches and cables by level."""
         if self.down is None:
             return [
                 ("shape", "a fat tree of full bisection, two levels up to 1024 hosts"),
@@ -160,8 +160,7 @@ class FatTreeSpec(ClusterSpec):
         levels = len(self.down)
         switches = " + ".join(f"{self.nodes(level):,}" for level in range(1, levels + 1))
         cables = " + ".join(f"{self.level_cables(level):,}" for level in range(levels))
-        widest = max((level for level in range(levels) if self.down[level] > 1), default=-1)
-        rows = [
+        return [
             ("shape", f"a fat tree of {levels} level{'s' if levels > 1 else ''} of switches"),
             (
                 "hosts",
@@ -169,17 +168,7 @@ class FatTreeSpec(ClusterSpec):
             ),
             ("switches", f"{switches} (from the hosts upwards)" if levels > 1 else switches),
             ("cables", f"{cables} (from the hosts upwards)" if levels > 1 else cables),
-            ("farthest hosts", f"{2 * (widest + 1)} links"),
         ]
-        if widest < 0:
-            return rows
-        # Half of the children of a topmost switch against the other half: their subtrees let through as much
-        # as their narrowest level.
-        subtrees = self.down[widest]
-        assert self.hosts is not None
-        through = min(self.level_cables(level) for level in range(widest + 1)) // subtrees * (subtrees // 2)
-        first = self.hosts // subtrees * (subtrees // 2)
-        return rows + self.halves_rows(first, self.hosts - first, through)
 
     def xml_attributes(self) -> dict[str, str]:
         """SimGrid's words for it."""

@@ -89,11 +89,6 @@ class StarSpec(ClusterSpec):
             rows.append(
                 ("backbone", f"{units.format_bandwidth(self.bb_bw)}, {lat}, {self.bb_sharing or 'shared'}")
             )
-        elif self.hosts is not None:
-            rows += self.halves_rows(self.hosts // 2, self.hosts - self.hosts // 2, self.hosts // 2)
-        if self.hosts is not None and self.hosts > 1:
-            way = "2 links" if self.bb_bw is None else "2 links and the backbone"
-            rows.append(("farthest hosts", way))
         return rows
 
     def xml_attributes(self) -> dict[str, str]:

@@ -103,13 +103,8 @@ class TorusSpec(ClusterSpec):
         assert self.sizes is not None
         return _kernels.torus(list(self.sizes), list(rank_hosts), **self.common())
 
-    @property
-    def diameter(self) -> int:
-        """Links between the hosts farthest apart."""
-        return sum(size // 2 for size in self.sizes or ())
-
     def shape_rows(self) -> list[tuple[str, str]]:
-        """Hosts, cables in use, diameter, and the cut across the longest dimension."""
+        """Hosts, and cables in use."""
         if self.sizes is None:
             return [
                 ("shape", "a torus of three dimensions, nearly a cube"),
@@ -118,17 +113,11 @@ class TorusSpec(ClusterSpec):
         hosts = math.prod(self.sizes)
         # Along a dimension of two hosts both directions use one cable of the two; of one host, none.
         cables = sum(hosts // 2 if size == 2 else hosts for size in self.sizes if size > 1)
-        rows = [
+        return [
             ("shape", f"a torus of {len(self.sizes)} dimension{'s' if len(self.sizes) > 1 else ''}"),
             ("hosts", f"{self.size} = {hosts:,}" if len(self.sizes) > 1 else f"{hosts:,}"),
             ("cables", f"{cables:,}"),
-            ("farthest hosts", f"{self.diameter} links"),
         ]
-        longest = max(self.sizes)
-        across = hosts // longest
-        return rows + self.halves_rows(
-            longest // 2 * across, (longest - longest // 2) * across, across * (1 if longest == 2 else 2)
-        )
 
     def xml_attributes(self) -> dict[str, str]:
         """SimGrid's words for it."""
