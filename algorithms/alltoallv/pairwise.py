@@ -10,6 +10,11 @@ lasts as long as its largest message.
 **Properties**: no rank uses a size that MPI does not tell it: a rank knows what it sends to
 and receives from each other rank.
 
+**Empty blocks**: a block of no elements is a message of 0 bytes, with its overheads and its latency, so a
+sparse exchange costs as many start-ups as a full one: the messages do not depend on the counts. Some MPI
+libraries leave such messages out; a program that is to profit from empty blocks everywhere sends its own
+messages (as radix sort does with ``exchange="messages"``).
+
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 

@@ -13,7 +13,9 @@ class Constant(int):
     """A number of the module that pickles by its name, so that on real MPI it is that library's number.
 
     Without that a function that caught ``MPI.ANY_SOURCE`` in a variable would take this module's -1 to
-    MPICH, where it means PROC_NULL. What the program computes from it is a plain int.
+    MPICH, where it means PROC_NULL. What the program computes from it (``MPI.ANY_TAG + 0``, a NumPy scalar)
+    is a plain int, and so is the constant of a real mpi4py that a function caught: such a number goes to
+    another library as it is. Write ``MPI.ANY_SOURCE`` where it is used, inside the program.
     """
 
     __module__ = MODULE_NAME
