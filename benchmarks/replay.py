@@ -1,0 +1,147 @@
+"""Off-line simulation beside SimGrid's own replay: the predictions of the same traces, and the host's time.
+
+For every case of ``simgrid/traces.py`` both simulators replay the same text on the same platform with
+collective algorithms that send the same messages. Then a large trace is replayed by both: microseconds of
+CPU for each message, the interpreter's and smpirun's start apart; and a larger one is read: lines a second.
+SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "simgrid"))
+
+import driver  # noqa: E402
+from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
+
+import labkit as lk  # noqa: E402
+from labkit.offline import read_actions  # noqa: E402
+from labkit.sim.models import get  # noqa: E402
+from labkit.sim.platform import platform  # noqa: E402
+from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options  # noqa: E402
+
+TOLERANCE = 1e-6
+
+
+def prepare(case: TraceCase, folder: Path) -> Path:
+    """Write trace, list, platform and hosts; the list is what both take."""
+    machine = platform(case.spec)
+    (folder / "trace.txt").write_text(case.text)
+    (folder / "list.txt").write_text("trace.txt\n")
+    (folder / "platform.xml").write_text(platform_xml(machine, case.ranks))
+    (folder / "hosts.txt").write_text(host_file(machine, case.ranks))
+    return folder / "list.txt"
+
+
+def simgrid(case: TraceCase, folder: Path) -> tuple[float, float]:
+    """One ``smpirun -replay``: simulated seconds with 15 digits, and CPU seconds."""
+    options = [o for o in smpirun_options(get(case.model)) if not o.startswith("smpi/simulate-computation")]
+    options += ["smpi/host-speed:1Gf", *case.simgrid]
+    options += [f"smpi/{name}:{ALGORITHMS[name][1]}" for name in case.collectives]
+    command = ["smpirun", "-np", str(case.ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
+               "-replay", "list.txt", *(f"--cfg={o}" for o in options), "--log=root.fmt:%.15r%e%m%n"]  # fmt: skip
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = re.search(r"^(\S+) Simulation time", done.stdout + done.stderr, re.MULTILINE)
+    if done.returncode or found is None:
+        raise RuntimeError(f"{case.name}: smpirun failed:\n{(done.stdout + done.stderr)[-1500:]}")
+    return float(found[1]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def labkit(case: TraceCase, path: Path) -> tuple[lk.Run, float]:
+    """One replay and its CPU seconds."""
+    coll = {name: ALGORITHMS[name][0] for name in case.collectives}
+    begin = time.process_time()
+    run = lk.replay(path, on=case.spec, model=case.model, coll=coll, timeout_s=None)
+    return run, time.process_time() - begin
+
+
+def predictions(names: list[str]) -> float:
+    """Compare every case; the largest relative difference."""
+    print(f"{'trace':18} ranks  messages   SimGrid makespan s    labkit makespan s  difference")
+    worst = 0.0
+    for case in trace_cases():
+        if names and not any(word in case.name for word in names):
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            path = prepare(case, folder)
+            ours, _ = labkit(case, path)
+            theirs, _ = simgrid(case, folder)
+        difference = abs(ours.makespan_s - theirs) / theirs
+        worst = max(worst, difference)
+        print(
+            f"{case.name:18} {case.ranks:5} {ours.messages:9} {theirs:20.15f} {ours.makespan_s:20.15f} "
+            f"{difference:11.1e}",
+            flush=True,
+        )
+    print(f"largest relative difference {worst:.1e}")
+    return worst
+
+
+def speed() -> None:
+    """CPU microseconds a message, SimGrid's start apart (a trace of two lines is subtracted)."""
+    large = TraceCase("halo", 256, "star:256,bw=1.25GBps,lat=1us", "smpi", halo(256, 200, 1000))
+    small = TraceCase("nothing", 256, large.spec, "smpi", halo(256, 1, 0))
+    figures = {}
+    for case in (small, large):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            path = prepare(case, folder)
+            labkit(case, path)
+            run, ours = labkit(case, path)
+            theirs = simgrid(case, folder)[1] if driver.is_there() else float("nan")
+            figures[case.name] = (run.messages, ours, theirs)
+    messages = figures["halo"][0] - figures["nothing"][0]
+    ours, theirs = (figures["halo"][k] - figures["nothing"][k] for k in (1, 2))
+    print(f"halo exchange, 256 ranks of a star, {messages} messages, reading included, CPU us a message:")
+    print(f"  labkit {1e6 * ours / messages:.2f}, SimGrid {1e6 * theirs / messages:.2f}, ratio {theirs / ours:.1f}")
+
+
+def reading(lines: int) -> None:
+    """Lines a second and bytes an action of the reader."""
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "trace.txt"
+        block = "".join(f"{line}\n" for line in halo(64, 20, 4096) if "init" not in line and "final" not in line)
+        with open(path, "w") as file:
+            for _ in range(lines // block.count("\n")):
+                file.write(block)
+        size = os.stat(path).st_size
+        begin = time.process_time()
+        trace = read_actions(path)
+        took = time.process_time() - begin
+    print(
+        f"reading {trace.actions} actions, {size >> 20} MiB of text: {trace.actions / took / 1e6:.1f} million lines "
+        f"a CPU second, {trace.bytes / trace.actions:.1f} bytes an action kept"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--names", nargs="*", default=[])
+    parser.add_argument("--lines", type=int, default=5_000_000)
+    chosen = parser.parse_args()
+    worst = 0.0
+    if driver.is_there():
+        worst = predictions(chosen.names)
+    else:
+        print("smpirun is not here (Debian: apt install libsimgrid-dev); nothing to compare with")
+    if not chosen.names:
+        speed()
+        reading(chosen.lines)
+    return int(worst > TOLERANCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
