@@ -49,7 +49,8 @@ def simgrid(case: TraceCase, folder: Path) -> tuple[float, float]:
     options += ["smpi/host-speed:1Gf", *case.simgrid]
     options += [f"smpi/{name}:{ALGORITHMS[name][1]}" for name in case.collectives]
     command = ["smpirun", "-np", str(case.ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
-               "-replay", "list.txt", *(f"--cfg={o}" for o in options), "--log=root.fmt:%.15r%e%m%n"]  # fmt: skip
+               "-replay", "list.txt", *(f"--cfg={o}" for o in options)]  # fmt: skip
+    command.append("--log=root.fmt:%.15r%e%m%n")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -106,14 +107,19 @@ def speed() -> None:
     messages = figures["halo"][0] - figures["nothing"][0]
     ours, theirs = (figures["halo"][k] - figures["nothing"][k] for k in (1, 2))
     print(f"halo exchange, 256 ranks of a star, {messages} messages, reading included, CPU us a message:")
-    print(f"  labkit {1e6 * ours / messages:.2f}, SimGrid {1e6 * theirs / messages:.2f}, ratio {theirs / ours:.1f}")
+    print(
+        f"  labkit {1e6 * ours / messages:.2f}, SimGrid {1e6 * theirs / messages:.2f}, "
+        f"ratio {theirs / ours:.1f}"
+    )
 
 
 def reading(lines: int) -> None:
     """Lines a second and bytes an action of the reader."""
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "trace.txt"
-        block = "".join(f"{line}\n" for line in halo(64, 20, 4096) if "init" not in line and "final" not in line)
+        block = "".join(
+            f"{line}\n" for line in halo(64, 20, 4096) if "init" not in line and "final" not in line
+        )
         with open(path, "w") as file:
             for _ in range(lines // block.count("\n")):
                 file.write(block)
@@ -122,8 +128,8 @@ def reading(lines: int) -> None:
         trace = read_actions(path)
         took = time.process_time() - begin
     print(
-        f"reading {trace.actions} actions, {size >> 20} MiB of text: {trace.actions / took / 1e6:.1f} million lines "
-        f"a CPU second, {trace.bytes / trace.actions:.1f} bytes an action kept"
+        f"reading {trace.actions} actions, {size >> 20} MiB of text: {trace.actions / took / 1e6:.1f} "
+        f"million lines a CPU second, {trace.bytes / trace.actions:.1f} bytes an action kept"
     )
 
 

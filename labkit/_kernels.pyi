@@ -32,11 +32,6 @@ class Platform:
     def placed(self, rank_hosts: Sequence[int]) -> Platform:
         """The same machine with other ranks on it."""
 
-    def link(self, link: int) -> tuple[Any, ...]:
-        """
-        Name, bandwidth (bytes/s), latency (s) and policy (shared, fatpipe) of a link.
-        """
-
     def route(self, src: int, dst: int) -> tuple[Any, ...]:
         """Names of the links from host to host, and their latency (s)."""
 
@@ -135,11 +130,6 @@ class Zones:
 
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
-
-def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
-    """
-    What held each transfer, and the links' use; see labkit.trace.bottlenecks.
-    """
 
 def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
@@ -385,6 +375,20 @@ class Hub:
 
     def collective(self, comm: Any, number: int, program: Program, buffers: tuple[Any, ...], reduction: Reduction | None, name: str) -> None:
         """Carry out the running rank's part of a collective call."""
+
+    def keep_calls(self) -> None:
+        """Note every call, for a time-independent trace."""
+
+    def begin_collective(self, text: str) -> None:
+        """The running rank calls a collective: its action in the trace."""
+
+    def end_collective(self) -> None: ...
+
+    def declare_group(self, text: str) -> None:
+        """A line of the trace that declares a communicator."""
+
+    def call_lines(self, rank: int) -> bytes:
+        """The noted calls of a rank, as lines of a trace."""
 
     def new_context(self) -> int: ...
 

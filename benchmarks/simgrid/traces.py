@@ -66,7 +66,7 @@ def halo(p: int, rounds: int, size: int) -> list[str]:
         right, left = (rank + 1) % p, (rank - 1) % p
         posts = [f"irecv {left} 0 {size} 6", f"irecv {right} 1 {size} 6"]
         posts += [f"isend {right} 0 {size} 6", f"isend {left} 1 {size} 6", "waitall 4"]
-        return (posts + [f"compute {2e4 * (rank % 7)}"]) * rounds
+        return [*posts, f"compute {2e4 * (rank % 7)}"] * rounds
 
     return all_ranks(p, program)
 
@@ -78,7 +78,9 @@ def mix(seed: int, p: int, messages: int, wait: str) -> list[str]:
     keys: list[list[str]] = [[] for _ in range(p)]
     for tag in range(messages):
         src, dst = rng.sample(range(p), 2)
-        size = rng.choice([0, 1, rng.randrange(2, 300), rng.randrange(300, 65_000), rng.randrange(65_000, 2_000_000)])
+        size = rng.choice(
+            [0, 1, rng.randrange(2, 300), rng.randrange(300, 65_000), rng.randrange(65_000, 2_000_000)]
+        )
         posts[src].append(f"isend {dst} {tag} {size} 6")
         posts[dst].append(f"irecv {src} {tag} {size} 6")
         for rank in (src, dst):
@@ -133,7 +135,11 @@ def application(p: int, steps: int) -> list[str]:
         for k in range(steps):
             lines += [f"irecv {left} 0 4000 0", f"irecv {right} 1 4000 0"]
             lines += [f"isend {right} 0 4000 0", f"isend {left} 1 4000 0"]
-            lines += [f"compute {1e6 + 1e4 * ((rank * 13 + k) % 16)}", f"wait {left} {rank} 0", f"wait {right} {rank} 1"]
+            lines += [
+                f"compute {1e6 + 1e4 * ((rank * 13 + k) % 16)}",
+                f"wait {left} {rank} 0",
+                f"wait {right} {rank} 1",
+            ]
             lines += ["waitall 2", "allreduce 2 10 0"]
         return [*lines, "barrier"]
 
@@ -149,7 +155,9 @@ def trace_cases() -> list[TraceCase]:
         TraceCase("halo-smpi", 64, torus, "smpi", halo(64, 10, 20_000), simgrid=FINE + FULL),
         TraceCase("halo-lab-tree", 64, tree, "lab", halo(64, 10, 100_000), simgrid=FINE + FULL),
         TraceCase("mix-waits", 24, STAR.format(p=24), "lab", mix(1, 24, 400, "wait"), simgrid=FINE + FULL),
-        TraceCase("mix-waitall", 24, CONTENDED.format(p=24), "smpi", mix(2, 24, 400, "waitall"), simgrid=FINE + FULL),
+        TraceCase(
+            "mix-waitall", 24, CONTENDED.format(p=24), "smpi", mix(2, 24, 400, "waitall"), simgrid=FINE + FULL
+        ),
         TraceCase("mix-cm02", 24, torus, "cm02", mix(3, 24, 300, "wait"), simgrid=FINE + FULL),
     ]
     lines = {
@@ -162,8 +170,18 @@ def trace_cases() -> list[TraceCase]:
         cases.append(TraceCase(f"{name}-even", 64, STAR.format(p=64), "smpi", text, (name,)))
         text = collective(64, 4, line, skewed)
         cases.append(TraceCase(f"{name}-skewed", 64, torus, "lab", text, (name,), FINE + FULL))
-    cases.append(TraceCase("alltoallv", 16, STAR.format(p=16), "smpi", vectors(16), ("alltoallv",), FINE + FULL))
     cases.append(
-        TraceCase("application", 64, torus, "smpi", application(64, 20), ("bcast", "allreduce", "barrier"), FINE + FULL)
+        TraceCase("alltoallv", 16, STAR.format(p=16), "smpi", vectors(16), ("alltoallv",), FINE + FULL)
+    )
+    cases.append(
+        TraceCase(
+            "application",
+            64,
+            torus,
+            "smpi",
+            application(64, 20),
+            ("bcast", "allreduce", "barrier"),
+            FINE + FULL,
+        )
     )
     return cases

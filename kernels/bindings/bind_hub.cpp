@@ -215,6 +215,18 @@ void bind_hub_class(nb::module_& module) {
       .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
       .def("collective", &run_collective, nb::arg("comm"), nb::arg("number"), nb::arg("program"), nb::arg("buffers"),
            nb::arg("reduction").none(), nb::arg("name"), "Carry out the running rank's part of a collective call.")
+      .def("keep_calls", &Hub::keep_calls, "Note every call, for a time-independent trace.")
+      .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(hub.current(), text); },
+           nb::arg("text"), "The running rank calls a collective: its action in the trace.")
+      .def("end_collective", [](Hub& hub) { hub.calls().end_collective(hub.current()); })
+      .def("declare_group", [](Hub& hub, const std::string& text) { hub.calls().declare(hub.current(), text); },
+           nb::arg("text"), "A line of the trace that declares a communicator.")
+      .def("call_lines",
+           [](Hub& hub, Rank rank) {
+             const std::string lines = hub.calls().lines(rank);
+             return nb::bytes(lines.data(), lines.size());
+           },
+           nb::arg("rank"), "The noted calls of a rank, as lines of a trace.")
       .def("new_context", &Hub::new_context)
       .def("state", &state_of, nb::arg("rank"))
       .def("call", &call_of, nb::arg("rank"))

@@ -55,6 +55,20 @@ Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vect
   engine_.recorder().keep_messages(keeps_messages);
 }
 
+void Hub::keep_calls() {
+  std::vector<double> speeds;
+  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) {
+    speeds.push_back(engine_.platform().host(engine_.host_of(rank)).speed_flops);
+  }
+  calls_ = std::make_unique<CallLog>(std::move(speeds));
+  engine_.set_call_log(calls_.get());
+}
+
+CallLog& Hub::calls() {
+  if (calls_ == nullptr) throw std::logic_error("this run keeps no calls");
+  return *calls_;
+}
+
 void Hub::close() {
   collectives_.forget_callbacks();
   Py_CLEAR(hub_greenlet_);

@@ -80,6 +80,10 @@ class Hub final : public Client {
   /// A context number that no communicator has.
   Context new_context() { return next_context_ += 2; }
 
+  // --- a time-independent trace of the run (kernels/include/labkit/call_log.hpp) -----------------
+  void keep_calls();
+  [[nodiscard]] CallLog& calls();
+
   // --- reports ----------------------------------------------------------------------------------
   [[nodiscard]] bool is_done(Rank rank) const { return at(rank).state == State::done; }
   [[nodiscard]] bool is_started(Rank rank) const { return at(rank).state != State::fresh; }
@@ -129,6 +133,7 @@ class Hub final : public Client {
 
   PayloadPool payloads_;         // these two outlive the engine, which may still hold snapshots of theirs
   CollectiveTable collectives_;
+  std::unique_ptr<CallLog> calls_;
   Engine engine_;
   std::vector<RankState> ranks_;
   std::vector<std::vector<std::uint32_t>> collective_numbers_;  // [context][rank]

@@ -39,12 +39,15 @@ bool look(Hub* hub, const ProbeKind& kind, const Posted& posted, int tag, Contex
   Engine& engine = hub->engine();
   const Rank me = hub->current();
   const Call call{kind.name, posted.peer, tag, 0};
-  if (!kind.is_waiting) engine.compute(me, hub->poll_cost(engine.model().iprobe_s));
+  if (!kind.is_waiting) engine.poll(me, hub->poll_cost(engine.model().iprobe_s));
   if (!engine.sync(me) && !hub->block(call)) return false;
   is_found = engine.probe(me, posted.peer, tag, context, envelope);
   while (kind.is_waiting && !is_found) {
     if (!engine.wait_probe(me, posted.peer, tag, context) && !hub->block(call)) return false;
     is_found = engine.probe(me, posted.peer, tag, context, envelope);
+  }
+  if (kind.is_waiting && engine.call_log() != nullptr) {
+    engine.call_log()->probed(me, envelope.source, envelope.tag, context);
   }
   return true;
 }

@@ -74,13 +74,25 @@ void Engine::compute(Rank rank, double seconds) {
     throw std::invalid_argument("rank " + std::to_string(rank) + " computes for " +
                                 std::to_string(seconds) + " s; it must be finite and at least 0");
   }
+  if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
   Time& clock = parts_->rank(rank).clock;
   parts_->recorder.keep_computation(rank, clock, clock + seconds);
   clock += seconds;
 }
 
+void Engine::poll(Rank rank, double seconds) {
+  CallLog* const log = std::exchange(parts_->calls, nullptr);
+  if (log != nullptr) log->slept(rank, seconds);
+  compute(rank, seconds);
+  parts_->calls = log;
+}
+
+void Engine::set_call_log(CallLog* log) { parts_->calls = log; }
+CallLog* Engine::call_log() { return parts_->calls; }
+
 Time Engine::wtime(Rank rank) {
   Parts::RankState& state = parts_->rank(rank);
+  if (parts_->calls != nullptr) parts_->calls->slept(rank, parts_->model.wtime_s);
   state.clock += parts_->model.wtime_s;
   return state.clock;
 }

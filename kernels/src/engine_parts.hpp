@@ -64,6 +64,7 @@ struct Engine::Parts {
   RequestSlab slab;
   Matching matching;
   Recorder recorder;
+  CallLog* calls = nullptr;
   std::vector<RankState> ranks;
   std::unordered_map<Rank, Detail> details;
   RankQueue ready;         // ranks the caller resumes

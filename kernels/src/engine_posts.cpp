@@ -48,6 +48,7 @@ RequestId Engine::send(const SendPost& post) {
   request.is_copy = is_copy;
   request.is_eager = is_eager;
   request.wants_completed = post.wants_completed;
+  if (parts.calls != nullptr) parts.calls->posted(request, index, post.mode, post.is_blocking);
   return parts.post(index);
 }
 
@@ -73,6 +74,7 @@ RequestId Engine::receive_claimed(const ReceivePost& post, RequestId claimed_sen
   request.tag = post.tag;
   request.context = post.context;
   request.wants_completed = post.wants_completed;
+  if (parts.calls != nullptr) parts.calls->posted(request, index, SendMode::standard, false);
   if (!claimed_send.is_null()) {
     parts.live(claimed_send);
     request.partner = claimed_send.index;
@@ -149,6 +151,7 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
   receive.received_bytes = send.bytes;
   receive.is_truncated = send.bytes > receive.bytes;
   receive.is_detached = send.is_detached && !send.is_copy;
+  if (calls != nullptr) calls->matched(receive, receive_index);
   receive.partner = send_index;
   receive.state = RequestState::matched;
   send.partner = receive_index;

@@ -18,7 +18,9 @@ void Engine::Parts::charge(RankState& state, Request& request) {
 
 void Engine::charge(Rank rank, RequestId id) {
   Request& request = parts_->live(id);
-  if (request.state == RequestState::complete) parts_->charge(parts_->rank(rank), request);
+  if (request.state != RequestState::complete) return;
+  if (parts_->calls != nullptr) parts_->calls->waited(rank, {&id, 1});
+  parts_->charge(parts_->rank(rank), request);
 }
 
 bool Engine::sync(Rank rank) {
@@ -32,6 +34,7 @@ bool Engine::sync(Rank rank) {
 bool Engine::wait_all(Rank rank, std::span<const RequestId> ids) {
   Parts& parts = *parts_;
   Parts::RankState& state = parts.rank(rank);
+  if (parts.calls != nullptr) parts.calls->waited(rank, ids);
   std::uint32_t missing = 0;
   for (const RequestId id : ids) {
     if (id.is_null()) continue;
@@ -86,6 +89,7 @@ bool Engine::Parts::try_any(Rank r) {
   if (found < detail.any.size()) {
     Request& request = live(detail.any[found]);
     detail.any_index = found;
+    if (calls != nullptr) calls->waited(r, {&detail.any[found], 1});
     if (request.state == RequestState::complete) charge(rank(r), request);
     return true;
   }
@@ -104,6 +108,7 @@ void Engine::Parts::any_completed(Rank r, std::uint32_t index) {
     if (id.index == index) detail.any_index = i;
   }
   recorder.keep_wait(r, rank(r).clock, queue.now(), true);
+  if (calls != nullptr) calls->waited(r, {&detail.any[detail.any_index], 1});
   charge(rank(r), slab.at(index));
   make_ready(r);
 }

@@ -9,6 +9,14 @@ namespace {
 constexpr std::uint64_t kStepsPerLook = 1 << 16;
 constexpr std::uint64_t kEventsPerLook = 1 << 16;
 
+SendMode mode_of(TiAction action) {
+  switch (action) {
+    case TiAction::ssend: case TiAction::issend: return SendMode::synchronous;
+    case TiAction::bsend: case TiAction::ibsend: return SendMode::buffered;
+    default: return SendMode::standard;
+  }
+}
+
 Context point_to_point(std::uint32_t comm) { return 2 * comm; }
 
 }  // namespace
@@ -97,16 +105,12 @@ bool Replay::step(Rank rank, RankState& state) {
     case TiAction::sleep:
       engine_.compute(rank, record_.amount);
       return true;
-    case TiAction::send: case TiAction::ssend: {
-      const SendMode mode = record_.action == TiAction::send ? SendMode::standard : SendMode::synchronous;
-      state.waited.assign(1, post_send(rank, mode, true, args[0], args[1], args[2]));
+    case TiAction::send: case TiAction::ssend: case TiAction::bsend:
+      state.waited.assign(1, post_send(rank, mode_of(record_.action), true, args[0], args[1], args[2]));
       return wait_own(rank, state);
-    }
-    case TiAction::isend: case TiAction::issend: {
-      const SendMode mode = record_.action == TiAction::isend ? SendMode::standard : SendMode::synchronous;
-      add(state, key(rank, args[0]), post_send(rank, mode, false, args[0], args[1], args[2]));
+    case TiAction::isend: case TiAction::issend: case TiAction::ibsend:
+      add(state, key(rank, args[0]), post_send(rank, mode_of(record_.action), false, args[0], args[1], args[2]));
       return true;
-    }
     case TiAction::recv:
       state.waited.assign(1, post_receive(rank, args[0], args[1], args[2]));
       return wait_own(rank, state);
@@ -133,9 +137,9 @@ bool Replay::step(Rank rank, RankState& state) {
 
 void Replay::add(RankState& state, const Key& key, RequestId id) { state.open.push_back({key, id}); }
 
-std::size_t Replay::find(const RankState& state, const Key& key) const {
+std::size_t Replay::find(const RankState& state, const Key& key, std::uint32_t nth) const {
   for (std::size_t i = state.head; i < state.open.size(); ++i) {
-    if (!state.open[i].id.is_null() && state.open[i].key == key) return i;
+    if (!state.open[i].id.is_null() && state.open[i].key == key && nth-- == 0) return i;
   }
   return state.open.size();
 }
@@ -171,7 +175,7 @@ bool Replay::wait_keys(Rank rank, RankState& state) {
   for (std::size_t i = record_.action == TiAction::wait ? 0 : 1; i < args.size(); i += 3) {
     const Key key{static_cast<Rank>(args[i]), static_cast<Rank>(args[i + 1]), static_cast<std::int32_t>(args[i + 2]),
                   record_.comm};
-    const std::size_t index = find(state, key);
+    const std::size_t index = find(state, key, record_.nth);
     if (index == state.open.size()) {
       ++idle_waits_;
       continue;
@@ -195,7 +199,7 @@ bool Replay::wait_everything(Rank rank, RankState& state) {
 bool Replay::test(Rank rank, RankState& state) {
   const auto& args = record_.args;
   state.tested = find(state, {static_cast<Rank>(args[0]), static_cast<Rank>(args[1]), static_cast<std::int32_t>(args[2]),
-                              record_.comm});
+                              record_.comm}, 0);
   if (state.tested == state.open.size()) return true;
   constexpr double kLeast_s = 1e-9;  // never nothing, as in programs: a polling loop lets time pass
   engine_.compute(rank, std::max(engine_.model().test_s, kLeast_s));

@@ -27,6 +27,8 @@ constexpr std::array kVerbs = {
     Verb{"isend", Form::message, TiAction::isend},
     Verb{"recv", Form::message, TiAction::recv},
     Verb{"irecv", Form::message, TiAction::irecv},
+    Verb{"bsend", Form::message, TiAction::bsend},
+    Verb{"ibsend", Form::message, TiAction::ibsend},
     Verb{"ssend", Form::message, TiAction::ssend},
     Verb{"issend", Form::message, TiAction::issend},
     Verb{"Ssend", Form::message, TiAction::ssend},
@@ -84,6 +86,7 @@ std::string list_of_verbs() {
 }  // namespace
 
 std::int64_t TiReader::element(std::size_t i) const {
+  if (element_ > 0) return 1;
   if (!has(i)) return default_element_[static_cast<std::size_t>(rank_)];
   std::int64_t number = -1;
   const std::string_view word = words_[i];
@@ -132,6 +135,7 @@ void TiReader::action_line() {
     case Form::bcast:
       need(1, 3, "bcast count [root [datatype]]");
       record_.args = {size(0, "count"), element(2), root(1)};
+      cut_in_elements();
       break;
     case Form::reduce: case Form::reduce_all: reduction(verb->action); break;
     case Form::pair_rooted: case Form::pair: pair_of_sizes(verb->action); break;
@@ -170,8 +174,19 @@ void TiReader::reduction(TiAction action) {
   need(2, is_rooted ? 4 : 3, is_rooted ? "reduce count flops [root [datatype]]" : "allreduce count flops [datatype]");
   record_.amount = amount(1, "flops");
   record_.args = {size(0, "count"), element(is_rooted ? 3 : 2)};
+  cut_in_elements();
   if (is_rooted) record_.args.push_back(root(2));
   (void)members();
+}
+
+/// element=N: the count is of bytes, and the message may be cut at multiples of N only.
+void TiReader::cut_in_elements() {
+  if (element_ == 0) return;
+  if (record_.args[0] % element_ != 0) {
+    fault("a message of " + std::to_string(record_.args[0]) + " bytes is no multiple of element=" + std::to_string(element_));
+  }
+  record_.args[0] /= element_;
+  record_.args[1] = element_;
 }
 
 void TiReader::pair_of_sizes(TiAction action) {

@@ -145,6 +145,7 @@ void TiReader::line(std::string_view text) {
   turn_to(who);
   words_.erase(words_.begin(), words_.begin() + 2);
   record_.comm = 0;
+  record_.nth = 0;
   record_.is_ordered = record_.is_whole = false;
   record_.amount = 0.0;
   record_.args.clear();
@@ -230,26 +231,41 @@ void TiReader::declare_group() {
 
 /// Takes the words `name=value` off the end of the line.
 void TiReader::options() {
+  element_ = 0;
   while (!words_.empty() && words_.back().find('=') != std::string_view::npos) {
     const std::string_view word = words_.back();
     words_.pop_back();
     const std::string_view name = word.substr(0, word.find('='));
     const std::string_view value = word.substr(name.size() + 1);
-    std::int64_t id = 0;
-    if (name == "comm" && parse(value, id) && id >= 0 && id <= INT32_MAX) {
-      record_.comm = static_cast<std::uint32_t>(id);
-      if (id != 0 && !trace_.groups.contains(record_.comm)) {
-        fault("comm=" + std::to_string(id) + " is used before it is declared with `#+ comm " + std::to_string(id) + " members`");
-      }
+    std::int64_t number = -1;
+    const bool is_number = parse(value, number) && number >= 0 && number <= INT32_MAX;
+    if (name == "comm" && is_number) {
+      record_.comm = static_cast<std::uint32_t>(number);
+    } else if (name == "nth" && is_number && number >= 1 && verb_ == "wait") {
+      record_.nth = static_cast<std::uint32_t>(number - 1);
+    } else if (name == "element" && is_number && number >= 1 && number < 65536) {
+      element_ = number;
     } else if (word == "order=fixed") {
       record_.is_ordered = true;
     } else if (word == "cut=no") {
       record_.is_whole = true;
-    } else if (word == "mode=sync" && (verb_ == "send" || verb_ == "isend")) {
-      verb_ = verb_ == "send" ? "ssend" : "issend";
+    } else if (name == "mode" && (verb_ == "send" || verb_ == "isend")) {
+      send_mode(value);
     } else {
-      fault(shown(word) + " is not known here; options are comm=NUMBER, mode=sync (of a send), order=fixed and cut=no");
+      fault(shown(word) + " is not known here; options are comm=NUMBER, mode=sync or mode=buffered (of a send), nth=NUMBER "
+            "(of a wait), element=BYTES, order=fixed and cut=no");
     }
+  }
+}
+
+void TiReader::send_mode(std::string_view mode) {
+  const bool is_blocking = verb_ == "send";
+  if (mode == "sync") {
+    verb_ = is_blocking ? "ssend" : "issend";
+  } else if (mode == "buffered") {
+    verb_ = is_blocking ? "bsend" : "ibsend";
+  } else {
+    fault("a send's mode is sync or buffered, got " + shown(mode));
   }
 }
 
@@ -323,7 +339,12 @@ std::int64_t TiReader::root(std::size_t i) const {
 
 std::int64_t TiReader::members() const {
   if (record_.comm == 0) return ranks_;
-  const std::vector<Rank>& sorted = sorted_groups_.at(record_.comm);
+  const auto found = sorted_groups_.find(record_.comm);
+  if (found == sorted_groups_.end()) {
+    fault("comm=" + std::to_string(record_.comm) + " is used before it is declared with `#+ comm " +
+          std::to_string(record_.comm) + " members`");
+  }
+  const std::vector<Rank>& sorted = found->second;
   if (!std::binary_search(sorted.begin(), sorted.end(), rank_)) {
     fault("rank " + std::to_string(rank_) + " is not a member of comm=" + std::to_string(record_.comm));
   }

@@ -9,12 +9,12 @@ namespace labkit {
 namespace {
 
 constexpr std::array<std::string_view, kTiActions> kNames = {
-    "compute", "sleep",   "send",      "ssend",  "isend",  "issend",  "recv",      "irecv",    "sendRecv", "wait",
+    "compute", "sleep",   "send",      "ssend",  "isend",  "issend",  "bsend", "ibsend", "recv",      "irecv",    "sendRecv", "wait",
     "waitall", "test",    "probe",     "barrier", "bcast", "reduce",  "allreduce", "scan",     "exscan",   "gather",
     "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "reducescatter"};
 
 // The first byte: the action, and what of the rare follows.
-constexpr std::uint8_t kRare = 0x20;     // a byte with comm (1), ordered (2), whole (4) follows
+constexpr std::uint8_t kRare = 0x20;     // comm follows, then flags (ordered 1, whole 2) with nth above them
 constexpr std::uint8_t kFraction = 0x40; // the amount is eight raw bytes, not a whole number
 constexpr double kWhole = 9007199254740992.0;  // 2^53
 
@@ -23,6 +23,7 @@ constexpr int fixed_args(TiAction action) {
   switch (action) {
     case TiAction::compute: case TiAction::sleep: case TiAction::barrier: return 0;
     case TiAction::send: case TiAction::ssend: case TiAction::isend: case TiAction::issend:
+    case TiAction::bsend: case TiAction::ibsend:
     case TiAction::recv: case TiAction::irecv: case TiAction::wait: case TiAction::test: return 3;
     case TiAction::send_recv: return 4;
     case TiAction::probe: return 2;
@@ -55,7 +56,7 @@ void TiCode::number(std::uint64_t value) {
 }
 
 void TiCode::append(const TiRecord& record) {
-  const bool is_rare = record.comm != 0 || record.is_ordered || record.is_whole;
+  const bool is_rare = record.comm != 0 || record.is_ordered || record.is_whole || record.nth != 0;
   const bool is_fraction = has_amount(record.action) &&
                            !(record.amount >= 0.0 && record.amount < kWhole &&
                              record.amount == static_cast<double>(static_cast<std::uint64_t>(record.amount)));
@@ -65,7 +66,7 @@ void TiCode::append(const TiRecord& record) {
   line_ = record.line;
   if (is_rare) {
     number(record.comm);
-    number((record.is_ordered ? 1u : 0u) | (record.is_whole ? 2u : 0u));
+    number((record.is_ordered ? 1u : 0u) | (record.is_whole ? 2u : 0u) | (std::uint64_t{record.nth} << 2));
   }
   if (is_fraction) {
     const auto bits = std::bit_cast<std::array<std::uint8_t, 8>>(record.amount);
@@ -93,6 +94,7 @@ bool TiCode::Cursor::next(TiRecord& record) {
   record.action = static_cast<TiAction>(head & 0x1f);
   record.line = line_ += number();
   record.comm = 0;
+  record.nth = 0;
   record.is_ordered = record.is_whole = false;
   record.amount = 0.0;
   if ((head & kRare) != 0) {
@@ -100,6 +102,7 @@ bool TiCode::Cursor::next(TiRecord& record) {
     const std::uint64_t flags = number();
     record.is_ordered = (flags & 1) != 0;
     record.is_whole = (flags & 2) != 0;
+    record.nth = static_cast<std::uint32_t>(flags >> 2);
   }
   if ((head & kFraction) != 0) {
     std::memcpy(&record.amount, at_, 8);

@@ -46,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
     add("--explain", action="store_true",
         help="say what the run's time went into: its critical path, and the links that held it")  # fmt: skip
+    add("--trace-ti", metavar="FILE",
+        help="record a time-independent trace for labkit replay: a file (.gz packs it), or a folder/ with a "
+        "file a rank")  # fmt: skip
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -72,6 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
             trace=arguments.trace or arguments.explain,
             tolerance=tolerance_of(arguments.tolerance),
             calibration=arguments.calibration,
+            trace_ti=arguments.trace_ti,
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
         )
     except Exception as error:

@@ -37,6 +37,9 @@ class CollectiveCalls:
     def __init__(self, hub: Any, coll: dict[str, str]) -> None:
         self.hub = hub
         self.coll = coll
+        #: whether the run is written down as a time-independent trace
+        self.keeps_calls = False
+        self._declared: set[tuple[int, int]] = set()
         #: what communicators carry besides their ranks: by context; by context and rank
         self.topologies: dict[int, Any] = {}
         self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
@@ -87,6 +90,21 @@ class CollectiveCalls:
         if len(call.arrived) == len(call.members):
             del self._open[key]
         return number, call
+
+    def note(self, comm: Any, call: Any) -> None:
+        """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
+        from labkit.comm.actions import action_of, group_line
+
+        size, context, rank = comm.size, comm._context, self.hub.rank
+        if size == 1 and self.hub.ranks > 1:
+            self.hub.begin_collective("")  # nothing moves
+            return
+        if context and size == self.hub.ranks and comm._world_ranks() == list(range(size)):
+            context = 0  # a copy of the world: its collectives are the world's
+        elif context and (context, rank) not in self._declared:
+            self._declared.add((context, rank))
+            self.hub.declare_group(group_line(context, comm._world_ranks()))
+        self.hub.begin_collective(action_of(call, size, comm.rank, context))
 
     def leave(self) -> None:
         """Note that the running rank is through its collective."""

@@ -160,7 +160,11 @@ def perform(comm: Any, call: Call) -> None:
     buffers = call.buffers
     if call.is_split and shared.element_bytes != buffers[0].element_bytes:
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
+    if calls.keeps_calls:
+        calls.note(comm, call)
     calls.hub.collective(comm, number, shared.program, buffers, call.reduction, call.name)
+    if calls.keeps_calls:
+        calls.hub.end_collective()
     calls.leave()
 
 

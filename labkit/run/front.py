@@ -49,6 +49,7 @@ def run(
     repeats: int = 1,
     tolerance: float = 0.0,
     calibration: Any = None,
+    trace_ti: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -89,6 +90,10 @@ def run(
         What the node-local work of simulated ranks costs: the name of a shipped calibration, a ``.toml``
         file of ``python -m labkit.local.calibrate``, or a `labkit.local.Calibration`; default: the
         calibration in use (`labkit.local.use_calibration`).
+    trace_ti : path, optional
+        Write what each rank calls there, as a time-independent trace in SimGrid's format, for
+        `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends
+        in a slash, or that exists) for a file a rank and their list.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
         cluster those of `labkit.run.cluster.run_cluster`.
@@ -106,6 +111,8 @@ def run(
         The calibration is not known or cannot be read.
     MachineError, PlatformError
         The machine is not known or cannot be used, or ranks, time limit, repeats or tolerance make no sense.
+    DataError
+        The trace cannot be written.
     RankError, DeadlockError, TimeLimitError
         The run failed.
     """
@@ -114,6 +121,7 @@ def run(
     check_limit(timeout_s)
     check_repeats(repeats)
     tolerance = check_tolerance(tolerance)
+    _check_recording(trace_ti, repeats)
     program = check_program(program, args, kwargs)
     if isinstance(on, str) and on.strip().lower() == "mpi":
         _refuse_simulated_options('on="mpi"', model, coll, mapping, calibration)
@@ -122,9 +130,13 @@ def run(
 
         return run_mpi(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **options,
+            repeats=repeats, trace_ti=trace_ti, **options,
         )  # fmt: skip
     if is_cluster(on):
+        if trace_ti is not None:
+            raise MachineError(
+                'trace_ti belongs to simulated runs and on="mpi", not to a cluster; leave it out'
+            )
         _refuse_simulated_options("a cluster", model, coll, mapping, calibration)
         check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
@@ -143,8 +155,19 @@ def run(
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
-        tolerance=tolerance, calibration=find_calibration(calibration),
+        tolerance=tolerance, calibration=find_calibration(calibration), trace_ti=trace_ti,
     )  # fmt: skip
+
+
+def _check_recording(trace_ti: Any, repeats: int) -> None:
+    """Refuse a place for a trace that cannot be written, or one trace of several runs."""
+    if trace_ti is None:
+        return
+    if repeats > 1:
+        raise MachineError(f"trace_ti records one run, and repeats={repeats} asks for several; leave one out")
+    from labkit.offline.writing import check_target
+
+    check_target(trace_ti)
 
 
 def _refuse_simulated_options(machine: str, model: Any, coll: Any, mapping: Any, calibration: Any) -> None:

@@ -14,6 +14,7 @@ from labkit.run.front import program_name
 from labkit.run.result import Run, phase_frame
 from labkit.run.tolerance import ToleranceUse
 from labkit.sim import models
+from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.isolation import Isolation
 from labkit.sim.mapping import ListedMapping
 from labkit.sim.platform import Platform, platform
@@ -41,6 +42,7 @@ def run_simulated(
     mapping: Any = None,
     tolerance: float = 0.0,
     calibration: Any = None,
+    trace_ti: Any = None,
     **options: Any,
 ) -> Run:
     """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
@@ -73,6 +75,8 @@ def run_simulated(
         Relative error of the capacities allowed on links with many messages; 0: exact.
     calibration : str, path or Calibration, optional
         What node-local work costs; default: the calibration in use.
+    trace_ti : path, optional
+        Write the calls of all ranks there, as a time-independent trace.
     **options
         Fields of the network model to change, such as ``cross_traffic=False``.
 
@@ -94,8 +98,11 @@ def run_simulated(
         machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
         tolerance=tolerance, calibration=find_calibration(calibration),
     )  # fmt: skip
+    target = keep_calls(simulation, trace_ti)
     notes: list[str] = []
     _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
+    if target is not None:
+        notes.append(write_calls(simulation, target))
     run = _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
     if tolerance > 0:
         run.tolerance = ToleranceUse(tolerance=tolerance, **simulation.tolerance_use())

@@ -41,6 +41,7 @@ def run_script(
     coll: Mapping[str, str] | None = None,
     tolerance: float = 0.0,
     calibration: Any = None,
+    trace_ti: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
 
@@ -54,7 +55,7 @@ def run_script(
         The platform.
     args : sequence
         The script's command line, ``sys.argv[1:]``.
-    model, trace, timeout_s, seed, coll, tolerance, calibration
+    model, trace, timeout_s, seed, coll, tolerance, calibration, trace_ti
         As for `labkit.run.run`.
 
     Returns
@@ -75,7 +76,7 @@ def run_script(
     check_script(path)
     how = {
         "on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll,
-        "tolerance": tolerance, "calibration": find_calibration(calibration),
+        "tolerance": tolerance, "calibration": find_calibration(calibration), "trace_ti": trace_ti,
     }  # fmt: skip
     request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
     started = time.monotonic()

@@ -27,6 +27,7 @@
 #include <span>
 #include <vector>
 
+#include "labkit/call_log.hpp"
 #include "labkit/model.hpp"
 #include "labkit/platform.hpp"
 #include "labkit/recorder.hpp"
@@ -123,12 +124,17 @@ class Engine {
   [[nodiscard]] const Platform& platform() const;
   [[nodiscard]] HostId host_of(Rank rank) const;
   [[nodiscard]] Recorder& recorder();
+  /// From now on calls are noted there; it outlives the engine or is taken back (nullptr).
+  void set_call_log(CallLog* log);
+  [[nodiscard]] CallLog* call_log();
 
   // --- clocks -----------------------------------------------------------------------------------
   [[nodiscard]] Time now() const;
   [[nodiscard]] Time clock(Rank rank) const;
   /// Push the rank's clock ahead by seconds >= 0.
   void compute(Rank rank, double seconds);
+  /// What a call costs that only looks (MPI_Test, MPI_Iprobe): as compute.
+  void poll(Rank rank, double seconds);
   /// MPI_Wtime: charge its cost, then read the clock.
   Time wtime(Rank rank);
   /// True when the engine has caught up with the rank's clock (all it could see has happened).

@@ -106,8 +106,8 @@ class Replay {
   bool probe(Rank rank, RankState& state);
   bool end(Rank rank, RankState& state);
   void add(RankState& state, const Key& key, RequestId id);
-  /// Index of the oldest open request of the key in state.open, or its size.
-  [[nodiscard]] std::size_t find(const RankState& state, const Key& key) const;
+  /// Index in state.open of the open request of the key with nth older ones, or state.open's size.
+  [[nodiscard]] std::size_t find(const RankState& state, const Key& key, std::uint32_t nth) const;
   void take(RankState& state, std::size_t index);
   void release(Rank rank, RankState& state);
 

@@ -7,7 +7,7 @@
 //     TiTrace trace = reader.take();  // checked as a whole
 //
 // What SimGrid's own reader accepts is accepted. Three things are labkit's own, and SimGrid passes over
-// them: words `name=value` behind the arguments (comm=, mode=sync, order=), keys behind the number of a
+// them: words `name=value` behind the arguments (comm=, mode=, nth=, element=, order=, cut=), keys behind the number of a
 // waitall, and comments that begin with `#+` (a communicator's members, a blocking probe).
 #pragma once
 
@@ -60,6 +60,7 @@ class TiReader {
   void action_line();
   void split(std::string_view text);
   void options();
+  void send_mode(std::string_view mode);
   [[nodiscard]] Rank rank_word(std::string_view word) const;
   void turn_to(std::string_view word);
   void declare_group();
@@ -82,6 +83,7 @@ class TiReader {
   [[nodiscard]] std::int64_t bytes(std::int64_t elements, std::int64_t element_bytes) const;
   void point_to_point(TiAction action);
   void pair_of_sizes(TiAction action);
+  void cut_in_elements();
   void reduction(TiAction action);
   void key(std::size_t first);
   void wait_all();
@@ -102,6 +104,7 @@ class TiReader {
   std::uint64_t since_look_ = 0;
   Rank only_rank_ = -1;
   Rank rank_ = -1;
+  std::int64_t element_ = 0;              ///< what element= said on this line; 0: nothing
   std::vector<std::uint8_t> default_element_;  ///< per rank, what `init` said
   std::map<std::uint32_t, std::vector<Rank>> sorted_groups_;
 };

@@ -30,6 +30,8 @@ enum class TiAction : std::uint8_t {
   ssend,         ///< destination, tag, bytes; synchronous
   isend,         ///< destination, tag, bytes
   issend,        ///< destination, tag, bytes; synchronous
+  bsend,         ///< destination, tag, bytes; buffered
+  ibsend,        ///< destination, tag, bytes; buffered
   recv,          ///< source or -1, tag or -1, bytes or -1
   irecv,         ///< source or -1, tag or -1, bytes or -1
   send_recv,     ///< bytes, destination, bytes, source; tag 0
@@ -53,7 +55,7 @@ enum class TiAction : std::uint8_t {
   alltoallv,     ///< number of ranks, bytes to each rank, bytes from each rank
   reduce_scatter,  ///< bytes of each rank's block; amount: flops
 };
-inline constexpr std::size_t kTiActions = 28;
+inline constexpr std::size_t kTiActions = 30;
 
 /// The action's name in the text.
 [[nodiscard]] std::string_view name_of(TiAction action);
@@ -67,6 +69,7 @@ struct TiRecord {
   TiAction action = TiAction::compute;
   std::uint64_t line = 0;
   std::uint32_t comm = 0;          ///< 0: the world
+  std::uint32_t nth = 0;           ///< wait: how many older open requests of the same key to pass over
   bool is_ordered = false;         ///< a reduction whose operator does not commute
   bool is_whole = false;           ///< a reduction whose messages must not be cut
   double amount = 0.0;
