@@ -4,6 +4,7 @@
 labkit's compiled core: the simulation engine and the node-local kernels
 """
 
+import builtins
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -31,6 +32,11 @@ class Platform:
 
     def placed(self, rank_hosts: Sequence[int]) -> Platform:
         """The same machine with other ranks on it."""
+
+    def link(self, link: int) -> tuple[Any, ...]:
+        """
+        Name, bandwidth (bytes/s), latency (s) and policy (shared, fatpipe) of a link.
+        """
 
     def route(self, src: int, dst: int) -> tuple[Any, ...]:
         """Names of the links from host to host, and their latency (s)."""
@@ -130,6 +136,11 @@ class Zones:
 
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
+
+def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
+    """
+    What held each transfer, and the links' use; see labkit.trace.bottlenecks.
+    """
 
 def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
@@ -387,7 +398,7 @@ class Hub:
     def declare_group(self, text: str) -> None:
         """A line of the trace that declares a communicator."""
 
-    def call_lines(self, rank: int) -> bytes:
+    def call_lines(self, rank: int) -> builtins.bytes:
         """The noted calls of a rank, as lines of a trace."""
 
     def new_context(self) -> int: ...

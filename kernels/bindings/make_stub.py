@@ -32,6 +32,8 @@ REWRITES = (
     (r"def __hash__\(self, /\):", r"def __hash__(self) -> int:"),
     (r"def (__\w\w__)\(self, value, /\):", r"def \1(self, value: object, /) -> bool:"),
     (r"\bobject\b(?!, /\) -> bool)", "Any"),
+    # Hub and others have a property `bytes`, which hides the type of that name
+    (r"-> bytes:", "-> builtins.bytes:"),
     (r"-> tuple:", "-> tuple[Any, ...]:"),
     (r": tuple([,)])", r": tuple[Any, ...]\1"),
     (r"-> dict:", "-> dict[str, Any]:"),
@@ -39,6 +41,7 @@ REWRITES = (
     (r"-> list:", "-> list[Any]:"),
     (r"Annotated\[NDArray, ", "Annotated[NDArray[Any], "),
     (r"^import types\n", ""),
+    (r"^from collections.abc", "import builtins\nfrom collections.abc"),
     (r"^from typing import Annotated\n", "from typing import Annotated, Any\n"),
 )
 
