@@ -1,7 +1,7 @@
 """Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
 
 from labkit.calibration.fitting import Fit, fit_network
-from labkit.calibration.front import calibrate
+from labkit.calibration.front import calibrate, from_measurements
 from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.protocol import Threshold
 from labkit.calibration.quality import Quality
@@ -20,5 +20,6 @@ __all__ = [
     "calibrate",
     "fit_network",
     "fit_pieces",
+    "from_measurements",
     "make_plan",
 ]

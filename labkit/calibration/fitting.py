@@ -25,6 +25,8 @@ __all__ = ["ENVELOPE_BYTES", "Fit", "fit_network"]
 ENVELOPE_BYTES = 16
 #: The wire keeps at least this part of half a round trip, whatever the overheads seem to be.
 _LEAST_WIRE = 0.05
+#: Sizes whose spreads are looked at together: one spread of a few repetitions says little.
+_NEIGHBOURS = 9
 #: Sizes that tell what a saturated link carries.
 _LARGE = 0.25
 
@@ -103,7 +105,8 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
     wire = _wire(trip, curves, detached, notes)
     sizes = trip.index.to_numpy(float) + ENVELOPE_BYTES
     curves["wire"] = fit_pieces(
-        sizes, wire, tolerance=tolerance, scale=trip["sender_s"].to_numpy(float),
+        sizes, wire, tolerance=tolerance, noise=_noise(trip, tolerance),
+        scale=trip["sender_s"].to_numpy(float),
         min_intercept=1e-3 * float(wire[0]), min_slope=1e-3 * float(wire[-1]) / float(sizes[-1]),
     )  # fmt: skip
     bandwidth = _bandwidth(table, curves["wire"])
@@ -157,6 +160,13 @@ def _wire(trip: pd.DataFrame, curves: dict[str, Piecewise], detached: Threshold,
             f"were cut to {100 * part:.0f} % of what was measured, so that half a round trip is met"
         )
     return np.asarray(np.maximum(total - spent, _LEAST_WIRE * total), float)
+
+
+def _noise(rows: pd.DataFrame, tolerance: float) -> _Floats:
+    """Return the relative noise of each size's median: a running median over its neighbours' spreads."""
+    one_median = 1.2533 * rows["spread"] / np.sqrt(rows["repeats"])
+    smooth = one_median.rolling(_NEIGHBOURS, center=True, min_periods=1).median().to_numpy(float)
+    return np.asarray(np.hypot(smooth, tolerance), float)
 
 
 def _bandwidth(table: pd.DataFrame, wire: Piecewise) -> float:

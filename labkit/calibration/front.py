@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +13,14 @@ import pandas as pd
 from labkit.calibration.experiments import measure
 from labkit.calibration.fitting import ENVELOPE_BYTES, Fit, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
-from labkit.calibration.protocol import frame, medians
+from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
 from labkit.calibration.quality import judge_quality, load_average
 from labkit.calibration.result import Calibration
+from labkit.errors import DataError
 from labkit.run import Run, run
 from labkit.sim.platform import Platform, platform
 
-__all__ = ["calibrate"]
+__all__ = ["calibrate", "from_measurements"]
 
 #: New sizes in each bracket of a break, and pieces with fewer points are looked at again.
 _INSIDE, _FEW = 6, 8
@@ -36,6 +38,7 @@ def calibrate(
     hosts: int = 2,
     seed: int = 0,
     tolerance: float = 1e-3,
+    statistic: str = "median",
     timeout_s: float | None = 300.0,
     **options: Any,
 ) -> Calibration:
@@ -68,6 +71,9 @@ def calibrate(
         Of the sizes and the order.
     tolerance : float
         Relative deviation that is not worth a break.
+    statistic : str
+        What stands for the repetitions: ``"median"``, ``"quartile"`` (the first), or ``"min"``: on a host on
+        which others work, which can only delay messages, the quickest repetition tells of the network.
     timeout_s : float or None
         Limit of host time of each of the ``1 + refine`` launches.
     **options
@@ -92,6 +98,8 @@ def calibrate(
     (1.0, 65536)
     """
     plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
+    if statistic not in STATISTICS:
+        raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
     is_real = not _is_simulated(on)
     load = load_average() if is_real else None
     began = time.monotonic()
@@ -102,16 +110,65 @@ def calibrate(
         runs.append(one)
         tables.append(rows)
         data = pd.concat(tables, ignore_index=True)
-        table = medians(data)
+        table = medians(data, statistic)
         fit = fit_network(table, name, tolerance)
         if step < refine:
             plan = _refined(plan, fit, np.random.default_rng([seed, step + 1]))
-    seconds = time.monotonic() - began
-    switches = sum(int(one.results[0]["switches"]) for one in runs)
-    quality = judge_quality(data, table, switches, seconds, load, is_valid=all(one.is_valid for one in runs))
-    residuals = _residuals(table, fit, repeats=3, window=window)
     machine = {**runs[0].machine, "on": on if isinstance(on, str) else repr(on), "ranks": 2}
-    return Calibration(name, fit, data, residuals, quality, machine, hosts)
+    found = from_measurements(
+        data, name=name, hosts=hosts, window=window, tolerance=tolerance, statistic=statistic, machine=machine
+    )
+    switches = sum(int(one.results[0]["switches"]) for one in runs)
+    is_valid = all(one.is_valid for one in runs)
+    found.quality = judge_quality(data, table, switches, time.monotonic() - began, load, is_valid)
+    return found
+
+
+def from_measurements(
+    data: pd.DataFrame | str | os.PathLike[str],
+    *,
+    name: str = "calibrated",
+    hosts: int = 2,
+    window: int = 8,
+    tolerance: float = 1e-3,
+    statistic: str = "median",
+    machine: dict[str, Any] | None = None,
+) -> Calibration:
+    """Fit the model to measurements that were made before: without a machine.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame or path
+        `Calibration.data`, or the file ``NAME.measurements.csv`` that `Calibration.save` wrote.
+    name, hosts, window, tolerance, statistic
+        As for `calibrate`; `window` must be that of the measurements.
+    machine : dict, optional
+        Where it was measured.
+
+    Returns
+    -------
+    Calibration
+        Its `quality` knows what the measurements themselves tell of noise: not the host's load.
+
+    Raises
+    ------
+    DataError
+        Not a table of measurements.
+    """
+    if not isinstance(data, pd.DataFrame):
+        path = os.fspath(data)
+        try:
+            data = pd.read_csv(path)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path!r} is not a readable table of measurements: {error}") from None
+    missing = [column for column in COLUMNS if column not in data.columns]
+    if missing:
+        raise DataError(f"measurements have the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
+    table = medians(data, statistic)
+    fit = fit_network(table, name, tolerance)
+    quality = judge_quality(data, table, 0, 0.0, None, is_valid=True)
+    residuals = _residuals(table, fit, repeats=3, window=window)
+    return Calibration(name, fit, data, residuals, quality, dict(machine or {}), hosts)
 
 
 def _is_simulated(on: Any) -> bool:

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from labkit.calibration.experiments import Row
 
-__all__ = ["COLUMNS", "Threshold", "frame", "medians", "thresholds"]
+__all__ = ["COLUMNS", "STATISTICS", "Threshold", "frame", "medians", "thresholds"]
 
 #: columns of the raw measurements
 COLUMNS = ("experiment", "bytes", "round", "sender_s", "receiver_s", "late_s")
+
+#: What may stand for repetitions, as quantiles: the minimum for a host on which others work as well.
+STATISTICS = {"median": 0.5, "quartile": 0.25, "min": 0.0}
 
 _Floats = NDArray[np.float64]
 
@@ -43,14 +46,21 @@ def frame(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(COLUMNS))
 
 
-def medians(data: pd.DataFrame) -> pd.DataFrame:
+def medians(data: pd.DataFrame, statistic: str = "median") -> pd.DataFrame:
     """Sum up the repetitions of each experiment and size.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame
+        Raw measurements.
+    statistic : str
+        What stands for the repetitions, of `STATISTICS`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns experiment, bytes, sender_s, receiver_s, late_s (medians), spread (relative, of the sender's
-        time: 1.4826 times the median deviation from the median), repeats.
+        Columns experiment, bytes, sender_s, receiver_s, late_s (its median always), spread (relative, of the
+        sender's time: 1.4826 times the median deviation from the median), repeats.
     """
 
     def spread(values: pd.Series) -> float:
@@ -58,7 +68,8 @@ def medians(data: pd.DataFrame) -> pd.DataFrame:
         return 1.4826 * float((values - middle).abs().median()) / middle if middle > 0 else 0.0
 
     groups = data.groupby(["experiment", "bytes"], sort=True)
-    table = groups[["sender_s", "receiver_s", "late_s"]].median()
+    table = groups[["sender_s", "receiver_s"]].quantile(STATISTICS[statistic])
+    table["late_s"] = groups["late_s"].median()
     table["spread"] = groups["sender_s"].apply(spread)
     table["repeats"] = groups.size()
     return table.reset_index()

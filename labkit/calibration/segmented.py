@@ -103,6 +103,7 @@ def fit_pieces(
     tolerance: float = 1e-3,
     min_intercept: float = 0.0,
     min_slope: float = 0.0,
+    noise: ArrayLike | None = None,
     scale: ArrayLike | None = None,
 ) -> Piecewise:
     """Fit a piecewise straight function; neither the places of the breaks nor their number are given.
@@ -119,8 +120,11 @@ def fit_pieces(
         Relative deviation that is not worth a break; also what keeps noiseless data from being cut to bits.
     min_intercept, min_slope : float
         No piece has less.
+    noise : array_like, shape (n,), optional
+        Relative noise of each y: a residual counts by how many times the noise it is, so that short messages,
+        which repeat badly, do not hide what long ones show. Only ratios matter; default: all alike.
     scale : array_like, shape (n,), optional
-        What a residual is divided by; default: y.
+        What relative errors are relative to; default: y.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def fit_pieces(
     >>> [(round(piece.intercept, 6), round(piece.slope, 6)) for piece in fit.pieces], fit.breakpoints
     ([(5.0, 1.0), (100.0, 2.0)], [(20.0, 21.0)])
     """
-    xs, ys, scales = _checked(x, y, scale)
+    xs, ys, scales = _checked(x, y, scale, noise)
     bounds = (min_intercept, min_slope)
     weights = scales**-2
     cuts = _best_cuts(xs, ys, weights, bounds, max_pieces, tolerance)
@@ -155,15 +159,20 @@ def fit_pieces(
     return Piecewise(pieces, float(np.sqrt(np.sum(trust * left**2) / np.sum(trust))))
 
 
-def _checked(x: ArrayLike, y: ArrayLike, scale: ArrayLike | None) -> tuple[_Floats, _Floats, _Floats]:
+def _checked(
+    x: ArrayLike, y: ArrayLike, scale: ArrayLike | None, noise: ArrayLike | None
+) -> tuple[_Floats, _Floats, _Floats]:
     xs, ys = np.asarray(x, float), np.asarray(y, float)
     if xs.ndim != 1 or xs.shape != ys.shape:
         raise DataError(f"x and y must be two rows of equal length, got shapes {xs.shape} and {ys.shape}")
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys)) and np.all(ys > 0)):
         raise DataError("x must be finite, y finite and positive; leave out what was not measured")
     scales = ys if scale is None else np.asarray(scale, float)
-    if scales.shape != ys.shape or not np.all(scales > 0):
-        raise DataError(f"scale must be {len(ys)} positive numbers")
+    factors = np.ones_like(ys) if noise is None else np.asarray(noise, float)
+    for name, values in (("scale", scales), ("noise", factors)):
+        if values.shape != ys.shape or not np.all(values > 0):
+            raise DataError(f"{name} must be {len(ys)} positive numbers")
+    scales = scales * factors / np.min(factors)
     places, index, counts = np.unique(xs, return_inverse=True, return_counts=True)
     if len(places) < MIN_POINTS:
         raise DataError(f"a piecewise fit needs at least {MIN_POINTS} different x, got {len(places)}")

@@ -40,6 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--points", type=int, default=60, help="sizes at first (default 60)")
     add("--repeats", type=int, default=7, help="measurements of each size (default 7)")
     add("--refine", type=int, default=2, help="how often the breaks are looked at again (default 2)")
+    add(
+        "--statistic",
+        choices=["median", "quartile", "min"],
+        default="median",
+        help="what stands for the repetitions (default median; min where others use the host, too)",
+    )
     add("--seed", type=int, default=0, help="of the sizes and their order (default 0)")
     add("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit of each launch (default 300)")
     add("--json", action="store_true", help="print one JSON object and nothing else")
@@ -58,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     found = calibrate(
         arguments.on, name=arguments.name, max_bytes=arguments.max_bytes, points=arguments.points,
         repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts, seed=arguments.seed,
-        timeout_s=arguments.timeout, **options,
+        statistic=arguments.statistic, timeout_s=arguments.timeout, **options,
     )  # fmt: skip
     files = found.save(arguments.out)
     page = files[0].with_name(files[0].name.removesuffix(".model.toml") + ".html")

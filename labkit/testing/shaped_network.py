@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -23,17 +24,27 @@ from pathlib import Path
 from types import TracebackType
 
 from labkit.errors import MachineError
-from labkit.run.mpi_find import Launcher
+from labkit.run.mpi_find import Launcher, find_launcher
 
-__all__ = ["ShapedNetwork", "why_not"]
+__all__ = ["CHOICE_VARIABLE", "MTU_BYTES", "TCP_SHARE", "ShapedNetwork", "find_mpich", "why_not"]
 
-#: A token bucket of one frame: a larger one would let the start of every message pass unshaped.
-BURST_BYTES = 1600
-#: What a queue holds before it drops: enough for the windows of a few flows, so that no flow waits for a
-#: retransmission (200 ms at least), which no model of a switch with flow control has.
+#: environment variable with the path of MPICH's mpiexec
+CHOICE_VARIABLE = "LABKIT_MPICH"
+
+#: Frames are small, so that what depends on a frame (the bucket, the time it takes at each hop) stays small
+#: beside a message.
+MTU_BYTES = 576
+#: A token bucket of little more than a frame (and its Ethernet header): a larger one would let the start of
+#: every message pass unshaped.
+BURST_BYTES = MTU_BYTES + 14 + 30
+#: What a queue holds before it drops: enough for the windows of all flows, so that none waits for a
+#: retransmission (200 ms at least).
 QUEUE_BYTES = 4_000_000
-#: The headers of a full Ethernet frame over TCP/IP leave this part of a link's rate to the payload.
-TCP_SHARE = 1448 / 1514
+#: The headers of a full frame over TCP/IP leave this part of a link's rate to the payload.
+TCP_SHARE = (MTU_BYTES - 52) / (MTU_BYTES + 14)
+#: Congestion control by loss: with no loss, flows fill their links. (BBR estimates a rate instead, and loses
+#: a quarter of it where flows share links in both directions.)
+CONGESTION_CONTROL = "reno"
 
 _COMMAND_S = 20.0
 
@@ -58,6 +69,29 @@ def why_not() -> str | None:
         return str(error)
 
 
+def find_mpich() -> Launcher | None:
+    """Find an MPICH: that of ``LABKIT_MPICH``, or the one that labkit uses anyway, or the system's.
+
+    Its wheel does not go into the environment of Open MPI's (both bring ``bin/mpiexec``), so::
+
+        python -m venv --without-pip /tmp/mpich
+        python -m pip --python /tmp/mpich/bin/python install mpich
+        export LABKIT_MPICH=/tmp/mpich/bin/mpiexec
+
+    Returns
+    -------
+    Launcher or None
+        None when there is none.
+    """
+    for choice in (os.environ.get(CHOICE_VARIABLE), "bundled", "system"):
+        if choice:
+            with contextlib.suppress(MachineError):
+                found = find_launcher(choice)
+                if found.kind == "mpich":
+                    return found
+    return None
+
+
 class ShapedNetwork:
     """Hosts joined by shaped links; a context manager.
 
@@ -69,6 +103,8 @@ class ShapedNetwork:
         Rate of every host's link, per direction.
     trunk_rate_bit_per_s : float, optional
         Rate of every trunk, per direction; default: that of a link.
+    congestion_control : str
+        TCP's, of those that the kernel knows.
 
     Raises
     ------
@@ -89,12 +125,14 @@ class ShapedNetwork:
         groups: Sequence[int],
         rate_bit_per_s: float = 100e6,
         trunk_rate_bit_per_s: float | None = None,
+        congestion_control: str = CONGESTION_CONTROL,
     ) -> None:
         if not groups or min(groups) < 1 or sum(groups) > 200:
             raise MachineError(f"a shaped network has 1 to 200 hosts in groups of at least 1, got {groups!r}")
         self.groups = tuple(groups)
         self.rate_bit_per_s = rate_bit_per_s
         self.trunk_rate_bit_per_s = trunk_rate_bit_per_s or rate_bit_per_s
+        self.congestion_control = congestion_control
         self.hosts = sum(self.groups)
         self._holders: list[subprocess.Popen[bytes]] = []
         self._lifeline: tuple[int, int] | None = None
@@ -126,7 +164,7 @@ class ShapedNetwork:
             try:
                 holder.wait(timeout=2)
             except subprocess.TimeoutExpired:
-                holder.kill()
+                os.killpg(holder.pid, signal.SIGKILL)
                 holder.wait()
         self._holders = []
         if self.directory:
@@ -205,6 +243,8 @@ class ShapedNetwork:
             ],
         )
         self._ip(switches, [f"link set dev p{host} master sw{group}", f"link set dev p{host} up"])
+        # By the route: a namespace may not choose another default than its kernel's.
+        self._ip(host, [f"route change 10.77.0.0/24 dev e0 congctl {self.congestion_control}"])
         self._shape(host, "e0", self.rate_bit_per_s)
         self._shape(switches, f"p{host}", self.rate_bit_per_s)
 
@@ -228,7 +268,19 @@ class ShapedNetwork:
         # Segments are cut before the token bucket, as by a network card: it would drop larger ones.
         self._enter(
             namespace,
-            ["ip", "link", "set", "dev", device, "gso_max_segs", "1", "gso_max_size", "1514"],
+            [
+                "ip",
+                "link",
+                "set",
+                "dev",
+                device,
+                "mtu",
+                str(MTU_BYTES),
+                "gso_max_segs",
+                "1",
+                "gso_max_size",
+                "1514",
+            ],
         )
         self._enter(
             namespace,
@@ -237,12 +289,16 @@ class ShapedNetwork:
         )  # fmt: skip
 
     def _hold(self) -> None:
-        """Start the process that keeps a namespace alive: it ends when the owner's pipe closes."""
+        """Start the process that keeps a namespace alive: it ends when the owner's pipe closes.
+
+        It then takes the private directory away, which a killed owner could not.
+        """
         assert self._lifeline is not None
         before = os.stat("/proc/self/ns/net").st_ino
         holder = subprocess.Popen(
-            ["unshare", "--net", "cat"], stdin=self._lifeline[0], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
+            ["unshare", "--net", "sh", "-c", 'cat; rm -rf "$0"', self.directory],
+            stdin=self._lifeline[0], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
         self._holders.append(holder)
         until = time.monotonic() + _COMMAND_S
