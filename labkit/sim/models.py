@@ -138,7 +138,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['cm02', 'lab', 'lv08', 'raw', 'smpi']
+    ['cm02', 'graphene', 'lab', 'lv08', 'raw', 'rdma', 'smpi']
     """
     return sorted(_folder())
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
-from labkit.sim import models
+from labkit.sim import machines, models
 from labkit.sim.mapping import BlockMapping, RankMapping, mapping_of
 from labkit.sim.show import Shown
-from labkit.sim.spec import MachineSpec, parse_spec
+from labkit.sim.spec import ClusterSpec, MachineSpec, parse_spec
 from labkit.sim.zones import Zone, ZonesSpec
 from labkit.sim.zones.graph import graph_zone
 
@@ -203,7 +203,8 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Pl
         ``dragonfly:4x4:3x4:5x1:2`` (groups x blue : chassis x black : routers x green : nodes); without a
         size they grow with the ranks; options behind commas as in
         ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a file: SimGrid's platform XML, or TOML with
-        `spec` and, if wanted, `name` and `source`. Or a `labkit.Zone`, a list of edges (u, v), a graph of
+        `spec` and, if wanted, `name` and `source`. Or a named machine such as ``graphene`` (see
+        `labkit.sim.machines.names`). Or a `labkit.Zone`, a list of edges (u, v), a graph of
         NetworkX (see `labkit.graph`, which takes options). A Platform is handed back as it is.
 
     Returns
@@ -229,9 +230,30 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Pl
     if not isinstance(spec_or_file, str | os.PathLike):
         return graph(spec_or_file)
     text = os.fspath(spec_or_file)
+    machine = text.partition(",")[0].strip().lower()
+    if machine in machines.names():
+        return _named(machine, text)
     if isinstance(spec_or_file, os.PathLike) or text.endswith((".toml", ".xml")):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
+
+
+def _named(name: str, text: str) -> Platform:
+    """A named machine, with options behind commas where it is a cluster: they replace its own."""
+    found = machines.load(name)
+    described, changes = found.spec, text.partition(",")[2]
+    if changes:
+        if not isinstance(described, ClusterSpec):
+            raise PlatformError(
+                f"{text!r}: {name} is made of zones, which take no options; choose a network model with "
+                "model= or --model, a mapping with mapping="
+            )
+        given = {option.partition("=")[0] for option in changes.split(",")}
+        own = str(described).split(",")
+        kept = [own[0], *(option for option in own[1:] if option.partition("=")[0] not in given)]
+        described = parse_spec(",".join([*kept, changes]))
+    title = f"{name}, {changes}" if changes else name
+    return Platform(described, title, found.title, facts=[("machine", found.title), *found.facts])
 
 
 def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -> Platform:

@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 16
 _MOST_DEPTH = 100
 
 
-def read_platform(path: Path) -> tuple[MachineSpec, str, list[str]]:
+def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[str]]:
     """Read a SimGrid platform file (versions 4.0 and 4.1).
 
     Read are zone, cluster, cabinet, host, router, link, backbone, host_link, route, zoneRoute, link_ctn and
@@ -32,6 +32,8 @@ def read_platform(path: Path) -> tuple[MachineSpec, str, list[str]]:
     ----------
     path : Path
         The file.
+    source : str, optional
+        What the machine answers when it is asked what it was read from; default: the path.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def read_platform(path: Path) -> tuple[MachineSpec, str, list[str]]:
         around = Zone(f"around {root.name}", place=root.place)
         around.members.append(root)
         root = around
-    return ZonesSpec(root, str(path), model), path.stem, reader.read_over
+    return ZonesSpec(root, source or str(path), model), path.stem, reader.read_over
 
 
 def _as_cluster(root: Zone | Cluster) -> ClusterSpec | None:

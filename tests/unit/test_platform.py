@@ -51,7 +51,7 @@ def test_times(text: str, value: float) -> None:
     ("spec", "place", "says"),
     [
         ("", 1, "star:HOSTS"),
-        ("ring:8", 1, "neither a topology nor a file"),
+        ("ring:8", 1, "neither a topology nor a file nor a machine"),
         ("dragonfly:4x4:3x4:5x1", 11, "3 of 4 parts"),
         ("star:", 6, "whole number from 1 on"),
         ("star:0", 6, "whole number from 1 on"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.sim.nearest import nearest
 from labkit.sim.spec.cluster import ClusterSpec
 from labkit.sim.spec.dragonfly import DragonflySpec
 from labkit.sim.spec.fat_tree import FatTreeSpec
@@ -31,11 +32,15 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
     name, colon, size = head.partition(":")
     forms = "; ".join(kind.FORM for kind in KINDS.values())
     if name not in KINDS:
+        from labkit.sim import machines  # they are made of specifications
+
+        near = nearest(name, [*KINDS, *machines.names()])
         raise _refuse(
             spec,
             0,
-            f"{name!r} is neither a topology nor a file; allowed: {forms}; with options behind commas, "
-            "for example star:64,bw=1.25GBps,lat=1us",
+            f"{name!r} is neither a topology nor a file nor a machine{near}; allowed: {forms}; with options "
+            "behind commas, for example star:64,bw=1.25GBps,lat=1us; or one of the machines "
+            + ", ".join(machines.names()),
         )
     kind = KINDS[name]
     if not colon:

@@ -23,7 +23,7 @@ def script(tmp_path):
     ("arguments", "words"),
     [
         (["-n", "0"], "ranks must be at least 1, got 0"),
-        (["-n", "2", "--on", "moon"], "'moon' is neither a topology nor a file"),
+        (["-n", "2", "--on", "moon"], "'moon' is neither a topology nor a file nor a machine"),
         (["-n", "3", "--on", "star:2"], "3 ranks do not fit on star:2"),
         (["-n", "2", "--model", "warp"], "network model 'warp' is not known"),
         (["-n", "2", "--coll", "allreduce"], "--coll takes PROBLEM=NAME"),
