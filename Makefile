@@ -7,7 +7,9 @@ CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeList
 # The notebooks run where BokehJS must come from the package, not from the network.
 export BOKEH_RESOURCES := inline
 
-.PHONY: demo lab test test-all test-long bench sanitize lint types cpp-test wheel notebooks clean help
+FUZZ_SECONDS ?= 60
+
+.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks clean help
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -33,6 +35,9 @@ notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(VENV)/.set-up-dev       ## the readers under atheris for FUZZ_SECONDS each; skipped with a word where it is not installed
+	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
 
 lint: $(VENV)/.set-up-dev
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from labkit.sim import models
 
 
 def test_the_known_models() -> None:
-    assert models.names() == ["cm02", "lab", "lv08", "raw", "smpi"]
+    assert models.names() == ["cm02", "graphene", "lab", "lv08", "raw", "rdma", "smpi"]
     assert models.get().name == models.DEFAULT == "lab"
     for name in models.names():
         model = models.get(name)
@@ -46,7 +46,7 @@ def test_options_change_single_numbers_and_the_name_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["ib", "LAB", "", "logp"])
 def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(PlatformError, match="cm02, lab, lv08, raw, smpi"):
+    with pytest.raises(PlatformError, match="cm02, graphene, lab, lv08, raw, rdma, smpi"):
         models.get(name)
 
 

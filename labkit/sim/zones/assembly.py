@@ -29,6 +29,8 @@ class Assembly:
         The compiled machine, without ranks.
     host_names : list of str or Cluster
         In the order of their numbers; a cluster stands for all its hosts.
+    clusters : list of (Cluster, int)
+        The clusters, and the point of the first host of each.
     link_names : dict
         Name of a link to its number, or its two (up, down).
 
@@ -46,7 +48,7 @@ class Assembly:
         self._points: dict[str, int] = {}
         self._inner: dict[str, tuple[Zone | Cluster, Zone]] = {}
         self._zone_numbers: dict[str, int] = {}
-        self._clusters: list[tuple[Cluster, int]] = []
+        self.clusters: list[tuple[Cluster, int]] = []
         self.link_names: dict[str, tuple[int, ...]] = {}
         self.host_names: list[str | Cluster] = []
         self._taken: dict[str, str] = {}
@@ -118,13 +120,13 @@ class Assembly:
         self._inner[cluster.name] = (cluster, around)
         self._zone_numbers[cluster.name] = zone
         self._points[cluster.router] = router
-        self._clusters.append((cluster, first))
+        self.clusters.append((cluster, first))
         self.host_names.append(cluster)
 
     def _name_cluster_hosts(self) -> None:
         """Refuse a host of a cluster whose name is taken; only the first owner of each name is kept."""
         taken = set(self._taken)
-        for cluster, _ in self._clusters:
+        for cluster, _ in self.clusters:
             for number in cluster.numbers():
                 name = f"{cluster.prefix}{number}{cluster.suffix}"
                 if name in taken:
@@ -197,11 +199,11 @@ class Assembly:
     def _point(self, route: Route, name: str) -> int:
         if name in self._points:
             return self._points[name]
-        for cluster, first in self._clusters:
+        for cluster, first in self.clusters:
             index = cluster.index(name)
             if index is not None:
                 return first + index
-        names = [*self._points, *(f"{c.prefix}{c.radical[0][0]}{c.suffix}" for c, _ in self._clusters)]
+        names = [*self._points, *(f"{c.prefix}{c.radical[0][0]}{c.suffix}" for c, _ in self.clusters)]
         raise refuse(route.place, f"{route}: there is no host or router {name!r}{nearest(name, names)}")
 
     def _gateway(self, route: Route, end: str, name: str) -> int:
