@@ -7,6 +7,7 @@ namespace labkit {
 namespace {
 
 constexpr double kLeastLimit = 1e-12;       // of the capacity
+constexpr double kLooseShare = 8.0;         // see Limits
 constexpr std::uint32_t kRecountAfter = 64;  // repairs of a link: rounding adds up in its load
 
 }  // namespace
@@ -49,7 +50,10 @@ void Incremental::begin() {
 }
 
 void Incremental::place(FlowId id) {
-  if (placed_.size() < table_.size()) placed_.resize(table_.size());
+  if (placed_.size() < table_.size()) {
+    placed_.resize(table_.size());
+    bottlenecks_.resize(table_.size());
+  }
   const FlowTable::Flow& flow = table_.flow(id);
   Placed& placed = placed_[id];
   double bound = flow.bound;
@@ -66,9 +70,9 @@ void Incremental::adopt(FlowId id, double work, Time now) {
   place(id);
   Placed& placed = placed_[id];
   const std::uint32_t bottleneck = table_.flow(id).bottleneck;
-  placed.bottleneck = bottleneck == kNone ? self_ : bottleneck;
+  bottlenecks_[id] = bottleneck == kNone ? self_ : bottleneck;
   const double left = work / placed.inverse_weight;
-  LinkState& state = links_[placed.bottleneck];
+  LinkState& state = links_[bottlenecks_[id]];
   if (bottleneck == kNone) {
     state.flows.push_back({now + left / placed.bound_level, 0.0, id});
     return;
@@ -119,8 +123,8 @@ void Incremental::set_limits(std::uint32_t id) {
     load.low = -kNever;
     return;
   }
-  const double own = std::min(capacity, state.usage * levels_[id]);
-  const double slack = std::max(eps * own, kLeastLimit * capacity);
+  const double own = (is_loose ? kLooseShare : 1.0) * state.usage * levels_[id];
+  const double slack = std::max(eps * std::min(capacity, own), kLeastLimit * capacity);
   load.high = capacity + slack;
   load.low = capacity - slack;
 }
@@ -130,10 +134,9 @@ void Incremental::recount(std::uint32_t id) {
   double sum = 0.0;
   double highest = 0.0;
   for (const FlowTable::Member& member : table_.link(id).members) {
-    const Placed& placed = placed_[member.flow];
-    const double level = level_of(placed);
-    sum += table_.coefficient(table_.use(member.use)) * placed.inverse_weight * level;
-    if (placed.bottleneck != id) highest = std::max(highest, level);
+    const double level = level_of(member.flow);
+    sum += table_.coefficient(table_.use(member.use)) * placed_[member.flow].inverse_weight * level;
+    if (bottlenecks_[member.flow] != id) highest = std::max(highest, level);
   }
   visits_ += table_.link(id).members.size();
   loads_[id].load = sum;
@@ -211,8 +214,8 @@ void Incremental::come_to(FlowId id, std::uint32_t link, double level_change, do
 
 void Incremental::end(FlowId id, Time now) {
   const Placed& placed = placed_[id];
-  const double change = -level_of(placed) * placed.inverse_weight;
-  const std::uint32_t bottleneck = placed.bottleneck;
+  const double change = -level_of(id) * placed.inverse_weight;
+  const std::uint32_t bottleneck = bottlenecks_[id];
   (void)leave(id, now);
   update_key(bottleneck, now);
   for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {

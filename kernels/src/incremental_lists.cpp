@@ -47,8 +47,8 @@ void Incremental::make_heap(std::vector<Entry>& flows) {
 
 /// Enters a flow into the list of its bottleneck; `left` counts from now on.
 void Incremental::join(FlowId id, std::uint32_t link, double left, Time now) {
-  Placed& placed = placed_[id];
-  placed.bottleneck = link;
+  const Placed& placed = placed_[id];
+  bottlenecks_[id] = link;
   LinkState& state = links_[link];
   double usage = 0.0;
   if (link == self_) {
@@ -69,7 +69,7 @@ void Incremental::join(FlowId id, std::uint32_t link, double left, Time now) {
 /// Takes a flow out of the list of its bottleneck; returns what it has left, from now on.
 double Incremental::leave(FlowId id, Time now) {
   const Placed& placed = placed_[id];
-  const std::uint32_t link = placed.bottleneck;
+  const std::uint32_t link = bottlenecks_[id];
   LinkState& state = links_[link];
   const std::uint32_t place = placed.place;
   double left = state.flows[place].left;
@@ -107,12 +107,13 @@ void Incremental::advance(std::uint32_t link, Time now) {
 
 double Incremental::work_left(FlowId id, Time now) const {
   const Placed& placed = placed_[id];
-  const LinkState& state = links_[placed.bottleneck];
+  const std::uint32_t bottleneck = bottlenecks_[id];
+  const LinkState& state = links_[bottleneck];
   double left = state.flows[placed.place].left;
-  if (placed.bottleneck == self_) {
+  if (bottleneck == self_) {
     left = placed.bound_level == kNever ? 0.0 : (left - now) * placed.bound_level;
   } else {
-    left -= levels_[placed.bottleneck] * (now - state.date);
+    left -= levels_[bottleneck] * (now - state.date);
   }
   return std::max(left, 0.0) * placed.inverse_weight;
 }

@@ -110,7 +110,10 @@ void Incremental::lower(std::uint32_t id, Time now) {
   if (usage == 0.0 || level <= 0.0 || highest > level * kAboveTie) {
     level = take_higher(id, std::max(level, 0.0), usage);
     highest = loads_[id].highest;
-    if (state.flows.empty() && movers_.empty()) return;  // nobody stands too high after all
+    if (state.flows.empty() && movers_.empty()) {  // nobody stands too high after all
+      recount(id);
+      return;
+    }
   }
   Load& load = loads_[id];
   load.high = kNever;
@@ -118,7 +121,7 @@ void Incremental::lower(std::uint32_t id, Time now) {
   levels_[id] = level;
   for (const Entry& entry : state.flows) add_load(placed_[entry.flow], level - old_level, 0.0);
   for (const Mover& mover : movers_) {
-    const std::uint32_t from = placed_[mover.flow].bottleneck;
+    const std::uint32_t from = bottlenecks_[mover.flow];
     const double left = leave(mover.flow, now);
     if (from != self_) {
       set_limits(from);
@@ -136,20 +139,20 @@ void Incremental::lower(std::uint32_t id, Time now) {
 /// Finds who of the flows stopped elsewhere stands higher than the level they would all come to
 /// (into movers_), and that level. From below, as raised_level.
 double Incremental::take_higher(std::uint32_t id, double floor, double usage) {
-  double room = links_[id].capacity;  // for the link's own flows and the movers
+  const double own = usage > 0.0 ? usage * levels_[id] : 0.0;
+  double room = links_[id].capacity - (loads_[id].load - own);  // for the link's own flows and the movers
   double highest = 0.0;
   double all = usage;
   movers_.clear();
   for (const FlowTable::Member& member : table_.link(id).members) {
-    const Placed& placed = placed_[member.flow];
-    if (placed.bottleneck == id) continue;
-    const double level = level_of(placed);
-    const double amount = table_.coefficient(table_.use(member.use)) * placed.inverse_weight;
+    if (bottlenecks_[member.flow] == id) continue;
+    const double level = level_of(member.flow);
     if (level > floor * kAboveTie) {
+      const double amount = table_.coefficient(table_.use(member.use)) * placed_[member.flow].inverse_weight;
       movers_.push_back({member.flow, level, amount});
       all += amount;
+      room += amount * level;
     } else {
-      room -= amount * level;
       highest = std::max(highest, level);
     }
   }
@@ -169,8 +172,6 @@ double Incremental::take_higher(std::uint32_t id, double floor, double usage) {
     }
     if (kept == movers_.size()) {
       loads_[id].highest = highest;
-      links_[id].repairs = 0;
-      if (movers_.empty() && usage == 0.0) loads_[id].load = links_[id].capacity - room;
       return level;
     }
     movers_.resize(kept);

@@ -12,7 +12,8 @@
 //
 // Limits. high = C + e, low = C - e with e = eps * min(C, what the link's own flows take), at least
 // 1e-12 C. eps is 1e-10; a tolerance given by the user replaces it on links with many flows only:
-// with few flows, whose next messages depend on each other, errors would amplify.
+// with few flows, whose next messages depend on each other, errors would amplify. There e is
+// eps * min(C, 8 * what its own flows take): half the repairs, and a level is off by at most 8 eps.
 //
 // Time. A flow needs `left` = work * weight units of level, and gains level * dt. `left` counts from
 // the link's date, the moment of its last change of level: so a change of level touches the link's
@@ -60,7 +61,7 @@ class Incremental {
   /// Which one that is.
   [[nodiscard]] FlowId first() const { return links_[ends_.front()].flows.front().flow; }
   [[nodiscard]] double rate(FlowId flow) const {
-    return level_of(placed_[flow]) * placed_[flow].inverse_weight;
+    return level_of(flow) * placed_[flow].inverse_weight;
   }
   [[nodiscard]] double work_left(FlowId flow, Time now) const;
 
@@ -77,8 +78,7 @@ class Incremental {
   struct Placed {
     double bound_level;
     double inverse_weight;
-    std::uint32_t bottleneck;  // a link, or self_
-    std::uint32_t place;       // in its list
+    std::uint32_t place;       // in its bottleneck's list
     std::uint32_t first_use;
     std::uint32_t uses;
   };
@@ -115,8 +115,9 @@ class Incremental {
     double amount;  // its usage of the link it comes to, or its `left`
   };
 
-  [[nodiscard]] double level_of(const Placed& placed) const {
-    return placed.bottleneck == self_ ? placed.bound_level : levels_[placed.bottleneck];
+  [[nodiscard]] double level_of(FlowId flow) const {
+    const std::uint32_t bottleneck = bottlenecks_[flow];
+    return bottleneck == self_ ? placed_[flow].bound_level : levels_[bottleneck];
   }
   [[nodiscard]] std::uint32_t lowest_link(const Placed& placed, double& level) const;
   void place(FlowId flow);
@@ -157,6 +158,7 @@ class Incremental {
   std::vector<Load> loads_;
   std::vector<LinkState> links_;     // and self_
   std::vector<Placed> placed_;       // by flow
+  std::vector<std::uint32_t> bottlenecks_;  // by flow: a link, or self_; apart, so that scans stay in the cache
   std::vector<Time> keys_;           // by link, and self_: its next end
   std::vector<std::uint32_t> ends_;  // heap of links by (key, link)
   std::vector<std::uint32_t> end_places_;
