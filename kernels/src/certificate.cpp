@@ -30,7 +30,7 @@ Certificate certify(const Sharing& sharing) {
     const double rate = sharing.rate(id);
     for (const FlowTable::Use& use : table.uses(table.flow(id))) {
       Sum& sum = sums[use.link];
-      sum.load += table.coefficient(use) * rate;
+      sum.load += table.coefficient(use, table.flow(id)) * rate;
       sum.highest = std::max(sum.highest, rate / table.flow(id).inverse_weight);
     }
   }

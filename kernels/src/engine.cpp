@@ -19,13 +19,22 @@ std::shared_ptr<const Platform> require(std::shared_ptr<const Platform> platform
   return platform;
 }
 
+/// Several ranks on a host make messages between the same two hosts likely.
+SharingOptions resolved(SharingOptions options, std::vector<HostId> hosts) {
+  if (options.classes != Classes::automatic) return options;
+  std::sort(hosts.begin(), hosts.end());
+  const bool share = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+  options.classes = share ? Classes::always : Classes::never;
+  return options;
+}
+
 }  // namespace
 
 Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
                      std::vector<HostId> hosts, SharingOptions options)
     : platform(require(std::move(platform_))),
       model(std::move(model_)),
-      network(platform, model, queue, kNetworkKinds, options),
+      network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
       matching(slab, hosts.size()),
       ranks(hosts.size()) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);

@@ -148,7 +148,8 @@ void Filling::fill_alone(FlowId id) {
   flow.bottleneck = kNone;
   for (const FlowTable::Use& use : table_.uses(flow)) {
     const FlowTable::Link& link = table_.link(use.link);
-    const double here = link.capacity / table_.coefficient(use);
+    const double here =
+        link.capacity / (link.is_fatpipe ? table_.coefficient(use) : table_.coefficient(use, flow));
     if (here >= rate) continue;
     rate = here;
     flow.bottleneck = link.is_fatpipe ? kNone : use.link;
@@ -170,14 +171,14 @@ void Filling::recount(std::uint32_t id) {
   double usage = 0.0;
   for (const FlowTable::Member& member : table_.link(id).members) {
     const FlowTable::Flow& flow = table_.flow(member.flow);
-    const double coefficient = table_.coefficient(table_.use(member.use));
+    const FlowTable::Use& use = table_.use(member.use);
     const bool is_fixed = flow.seen != epoch_;
     if (link.is_fatpipe) {
-      if (!is_fixed) usage = std::max(usage, coefficient * flow.inverse_weight);
+      if (!is_fixed) usage = std::max(usage, table_.coefficient(use) * flow.inverse_weight);
     } else if (is_fixed) {
-      remaining -= coefficient * flow.rate;
+      remaining -= table_.coefficient(use, flow) * flow.rate;
     } else {
-      usage += coefficient * flow.inverse_weight;
+      usage += table_.coefficient(use, flow) * flow.inverse_weight;
     }
   }
   link.usage = link.counted_usage = usage;
@@ -201,7 +202,7 @@ void Filling::fix(FlowId id, double rate, std::uint32_t bottleneck) {
     if (link.is_fatpipe) {
       link.usage = 0.0;  // find the maximum again when the level is asked for
     } else {
-      const double coefficient = table_.coefficient(use);
+      const double coefficient = table_.coefficient(use, flow);
       link.remaining -= coefficient * rate;
       link.usage -= coefficient * flow.inverse_weight;
     }

@@ -63,6 +63,7 @@ FlowId FlowTable::create(std::span<const LinkLoad> loads, double weight, double 
   flow.rate = 0.0;
   flow.is_active = flow.is_dirty = false;
   flow.bottleneck = kNone;
+  flow.count = 1;
   flow.uses = static_cast<std::uint16_t>(loads.size());
   flow.first_use = take_uses(loads.size());
   std::uint32_t next = flow.first_use;
@@ -102,6 +103,7 @@ void FlowTable::activate(FlowId id) {
 void FlowTable::deactivate(FlowId id) {
   Flow& flow = flows_[id];
   flow.is_active = false;
+  flow.rate = 0.0;  // so that it is a change when it comes back
   --active_;
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.uses; ++u) {
     Link& link = links_[uses_[u].link];

@@ -60,7 +60,7 @@ void Incremental::place(FlowId id) {
   for (const FlowTable::Use& use : table_.uses(flow)) {
     bound = std::min(bound, links_[use.link].capacity / table_.coefficient(use));
   }
-  placed.inverse_weight = flow.inverse_weight;
+  placed.inverse_weight = flow.inverse_weight * flow.count;
   placed.bound_level = bound / flow.inverse_weight;
   placed.first_use = flow.first_use;
   placed.uses = flow.uses;
@@ -71,7 +71,7 @@ void Incremental::adopt(FlowId id, double work, Time now) {
   Placed& placed = placed_[id];
   const std::uint32_t bottleneck = table_.flow(id).bottleneck;
   bottlenecks_[id] = bottleneck == kNone ? self_ : bottleneck;
-  const double left = work / placed.inverse_weight;
+  const double left = work / table_.flow(id).inverse_weight;
   LinkState& state = links_[bottlenecks_[id]];
   if (bottleneck == kNone) {
     state.flows.push_back({now + left / placed.bound_level, 0.0, id});
@@ -81,7 +81,7 @@ void Incremental::adopt(FlowId id, double work, Time now) {
   for (const FlowTable::Use& use : table_.uses(table_.flow(id))) {
     if (use.link == bottleneck) usage = table_.coefficient(use) * placed.inverse_weight;
   }
-  const double level = table_.flow(id).rate / placed.inverse_weight;
+  const double level = table_.flow(id).rate / table_.flow(id).inverse_weight;
   levels_[bottleneck] = state.flows.empty() ? level : std::max(levels_[bottleneck], level);
   state.usage += usage;
   state.flows.push_back({left, usage, id});
@@ -199,7 +199,7 @@ void Incremental::start(FlowId id, double work, Time now) {
   const Placed& placed = placed_[id];
   double level = 0.0;
   const std::uint32_t lowest = lowest_link(placed, level);
-  join(id, lowest, work / placed.inverse_weight, now);
+  join(id, lowest, work / table_.flow(id).inverse_weight, now);
   if (placed.uses == 0) return;
   for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) set_limits(table_.use(u).link);
   come_to(id, lowest, level, level);
@@ -210,6 +210,21 @@ void Incremental::come_to(FlowId id, std::uint32_t link, double level_change, do
   const double highest = link == self_ ? 0.0 : loads_[link].highest;
   add_load(placed_[id], level_change, level);
   if (link != self_) loads_[link].highest = highest;  // it does not count there
+}
+
+void Incremental::resize(FlowId id, double work, Time now) {
+  const FlowTable::Flow& flow = table_.flow(id);
+  Placed& placed = placed_[id];
+  const double weight_before = placed.inverse_weight;
+  placed.inverse_weight = flow.inverse_weight * flow.count;
+  reset(id, work / flow.inverse_weight, now);
+  const double change = (placed.inverse_weight - weight_before) * level_of(id);
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+    const FlowTable::Use& use = table_.use(u);
+    loads_[use.link].load += table_.coefficient(use) * change;
+    if (use.link == bottlenecks_[id]) set_limits(use.link);
+    check(use.link);
+  }
 }
 
 void Incremental::end(FlowId id, Time now) {

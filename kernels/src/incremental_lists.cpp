@@ -45,6 +45,15 @@ void Incremental::make_heap(std::vector<Entry>& flows) {
   for (std::uint32_t i = static_cast<std::uint32_t>(flows.size()) / 2; i-- > 0;) sift_down(flows, i);
 }
 
+double Incremental::usage_of(const Placed& placed, std::uint32_t link) const {
+  double usage = 0.0;
+  for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
+    const FlowTable::Use& use = table_.use(u);
+    if (use.link == link) usage = table_.coefficient(use) * placed.inverse_weight;
+  }
+  return usage;
+}
+
 /// Enters a flow into the list of its bottleneck; `left` counts from now on.
 void Incremental::join(FlowId id, std::uint32_t link, double left, Time now) {
   const Placed& placed = placed_[id];
@@ -55,10 +64,7 @@ void Incremental::join(FlowId id, std::uint32_t link, double left, Time now) {
     left = now + left / placed.bound_level;
   } else {
     if (state.date < now) left += levels_[link] * (now - state.date);
-    for (std::uint32_t u = placed.first_use; u < placed.first_use + placed.uses; ++u) {
-      const FlowTable::Use& use = table_.use(u);
-      if (use.link == link) usage = table_.coefficient(use) * placed.inverse_weight;
-    }
+    usage = usage_of(placed, link);
     state.usage += usage;
   }
   state.flows.push_back({left, usage, id});
@@ -95,6 +101,25 @@ double Incremental::leave(FlowId id, Time now) {
   return std::max(left, 0.0);
 }
 
+/// A flow stays where it is, with another usage, and so much left from now on.
+void Incremental::reset(FlowId id, double left, Time now) {
+  const Placed& placed = placed_[id];
+  const std::uint32_t link = bottlenecks_[id];
+  LinkState& state = links_[link];
+  Entry& entry = state.flows[placed.place];
+  if (link == self_) {
+    entry.left = now + left / placed.bound_level;
+  } else {
+    entry.left = state.date < now ? left + levels_[link] * (now - state.date) : left;
+    const double usage = usage_of(placed, link);
+    state.usage += usage - entry.usage;
+    entry.usage = usage;
+  }
+  sift_up(state.flows, placed.place);
+  sift_down(state.flows, placed.place);
+  update_key(link, now);
+}
+
 /// Counts `left` of the link's flows from now on.
 void Incremental::advance(std::uint32_t link, Time now) {
   LinkState& state = links_[link];
@@ -115,7 +140,7 @@ double Incremental::work_left(FlowId id, Time now) const {
   } else {
     left -= levels_[bottleneck] * (now - state.date);
   }
-  return std::max(left, 0.0) * placed.inverse_weight;
+  return std::max(left, 0.0) * table_.flow(id).inverse_weight;
 }
 
 void Incremental::note_key(std::uint32_t link) {

@@ -12,7 +12,9 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
       queue_(queue),
       kinds_(kinds),
       sharing_(platform_->links(), options) {
-  if (!platform_->router().chooses()) return;
+  const bool chooses = platform_->router().chooses();  // then messages of a pair take many ways
+  if (options.classes == Classes::always && !chooses) classes_ = std::make_unique<FlowClasses>();
+  if (!chooses) return;
   use_.resize(platform_->link_count());
   sent_.resize(platform_->host_count());
 }
@@ -20,6 +22,23 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
 void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
   const std::uint32_t way = sent_.empty() ? 0 : choose_way(src, dst);
   const Demand& demand = demands_.read(src, dst, payload_bytes, way);
+  std::uint32_t id = 0;  // of a flow, or of a message that will join one
+  if (classes_) {
+    id = announce(src, dst, demand, cookie);
+  } else {
+    id = create(demand);
+    flows_[id].cookie = cookie;
+    if (!use_.empty()) count_use(id, 1);
+  }
+  const Event begin{kinds_.latency_over, id, 0};
+  if (demand.latency_s > 0.0) {
+    queue_.push(queue_.now() + demand.latency_s, begin);
+  } else {
+    on_latency_over(begin);
+  }
+}
+
+FlowId Network::create(const Demand& demand) {
   const FlowId id = sharing_.create(demand.loads, demand.weight, demand.bound);
   if (id >= flows_.size()) flows_.resize(id + 1, Flow{0, 0, 1, 0, kNever, kNever, 0, 0});
   Flow& flow = flows_[id];
@@ -27,13 +46,7 @@ void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::ui
   flow.rate = 0.0;
   flow.factor = demand.factor;
   flow.end_s = flow.queued_s = kNever;
-  flow.cookie = cookie;
-  if (!use_.empty()) count_use(id, 1);
-  if (demand.latency_s > 0.0) {
-    queue_.push(queue_.now() + demand.latency_s, {kinds_.latency_over, id, 0});
-  } else {
-    activate(id);
-  }
+  return id;
 }
 
 std::uint32_t Network::choose_way(HostId src, HostId dst) {
@@ -57,6 +70,7 @@ void Network::activate(FlowId id) {
 void Network::settle() {
   ++tolerance_use_.instants;
   if (sharing_.is_incremental()) {
+    retimed_.clear();
     if (!sharing_.wants_filling()) {
       sharing_.repair(queue_.now());
       queue_next_end();
@@ -67,6 +81,10 @@ void Network::settle() {
     return;
   }
   for (const FlowId flow : sharing_.solve()) reschedule(flow);
+  for (const FlowId flow : retimed_) {
+    if (sharing_.is_active(flow)) reschedule(flow);
+  }
+  retimed_.clear();
   if (sharing_.wants_incremental()) hand_over();
 }
 
@@ -134,10 +152,7 @@ bool Network::on_next_end(const Event& event, std::uint32_t& cookie) {
   next_end_s_ = kNever;
   const bool is_due = sharing_.next_end() <= queue_.now();
   if (is_due) {
-    const FlowId id = sharing_.first_to_end();
-    cookie = flows_[id].cookie;
-    if (!use_.empty()) count_use(id, ~0u);
-    sharing_.remove(id, queue_.now());
+    cookie = end(sharing_.first_to_end());
   }
   queue_next_end();
   return is_due;
@@ -169,11 +184,17 @@ bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
     queue_.push(flow.end_s, {kinds_.flow_end, event.id, ++flow.stamp});
     return false;
   }
-  cookie = flow.cookie;
   ++flow.stamp;  // whatever is still queued for it is out of date
-  if (!use_.empty()) count_use(event.id, ~0u);
-  sharing_.remove(event.id);
+  cookie = end(event.id);
   return true;
+}
+
+/// Its last byte has arrived; its cookie.
+std::uint32_t Network::end(FlowId id) {
+  if (classes_) return end_of_class(id);
+  if (!use_.empty()) count_use(id, ~0u);
+  sharing_.remove(id, queue_.now());
+  return flows_[id].cookie;
 }
 
 }  // namespace labkit

@@ -20,24 +20,41 @@ void Sharing::activate(FlowId id, double work) {
   table_.activate(id);
   ++changes_;
   if (is_incremental_) {
-    starts_.push_back({id, work});
+    if (works_.size() < table_.size()) works_.resize(table_.size());
+    works_[id] = work;
+    starts_.push_back(id);
     table_.flow(id).is_dirty = true;
   } else {
     filling_.added(id);
   }
 }
 
-void Sharing::remove(FlowId id, Time now) {
-  if (table_.flow(id).is_active) {
-    ++changes_;
-    if (is_waiting(id)) {
-      std::erase_if(starts_, [id](const Start& start) { return start.flow == id; });
-    } else if (is_incremental_) {
-      incremental_->end(id, now);
-    }
-    table_.deactivate(id);
-    if (!is_incremental_) filling_.removed(id);
+void Sharing::resize(FlowId id, std::uint32_t count, double work, Time now) {
+  table_.flow(id).count = count;
+  ++changes_;
+  if (is_waiting(id)) {
+    works_[id] = work;
+  } else if (is_incremental_) {
+    incremental_->resize(id, work, now);
+  } else {
+    filling_.added(id);
   }
+}
+
+void Sharing::deactivate(FlowId id, Time now) {
+  ++changes_;
+  if (is_waiting(id)) {
+    std::erase(starts_, id);
+    table_.flow(id).is_dirty = false;
+  } else if (is_incremental_) {
+    incremental_->end(id, now);
+  }
+  table_.deactivate(id);
+  if (!is_incremental_) filling_.removed(id);
+}
+
+void Sharing::remove(FlowId id, Time now) {
+  if (table_.flow(id).is_active) deactivate(id, now);
   table_.free(id);
 }
 
@@ -89,9 +106,9 @@ bool Sharing::wants_filling() const {
 
 void Sharing::repair(Time now) {
   changes_ = 0;
-  for (const Start& start : starts_) {
-    table_.flow(start.flow).is_dirty = false;
-    incremental_->start(start.flow, start.work, now);
+  for (const FlowId id : starts_) {
+    table_.flow(id).is_dirty = false;
+    incremental_->start(id, works_[id], now);
   }
   starts_.clear();
   if (!incremental_->solve(now)) rebuild(now);

@@ -30,6 +30,7 @@ class FlowTable {
     std::uint32_t place : 28;  // in the link's list, while active
     std::uint32_t kind : 4;    // which coefficient
   };
+  /// It may stand for several messages (FlowClasses): weight, bound and rate are those of one.
   struct Flow {
     double inverse_weight;
     double bound;
@@ -41,6 +42,7 @@ class FlowTable {
     std::uint32_t seen;        // Filling: epoch of the last search that met it
     std::uint32_t bottleneck;  // Filling: the link that stopped it, kNone: its bound (or a fat pipe);
                                // of a free number: the next one
+    std::uint32_t count;       // of messages
   };
   struct Member {
     FlowId flow;
@@ -77,6 +79,10 @@ class FlowTable {
   }
   [[nodiscard]] const Use& use(std::uint32_t place) const { return uses_[place]; }
   [[nodiscard]] double coefficient(const Use& use) const { return coefficients_[use.kind]; }
+  /// What a shared link's use adds to its load at rate 1, all messages together.
+  [[nodiscard]] double coefficient(const Use& use, const Flow& flow) const {
+    return coefficients_[use.kind] * flow.count;
+  }
   [[nodiscard]] std::vector<LinkLoad> loads(FlowId flow) const;
   /// A fat pipe that none of its flows can fill alone limits nobody and connects nobody.
   [[nodiscard]] static bool is_idle(const Link& link) { return link.is_fatpipe && link.fillers == 0; }

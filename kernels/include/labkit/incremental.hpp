@@ -15,7 +15,7 @@
 // with few flows, whose next messages depend on each other, errors would amplify. There e is
 // eps * min(C, 8 * what its own flows take): half the repairs, and a level is off by at most 8 eps.
 //
-// Time. A flow needs `left` = work * weight units of level, and gains level * dt. `left` counts from
+// Time. A flow needs `left` = work * weight units of level (of several messages: the first to end), and gains level * dt. `left` counts from
 // the link's date, the moment of its last change of level: so a change of level touches the link's
 // own flows, which it must visit anyway, and the next end of a link is its smallest `left`. One heap
 // holds one key per link. Flows at their bound stand in one more list, by time.
@@ -51,6 +51,8 @@ class Incremental {
   void start(FlowId flow, double work, Time now);
   /// A flow that is about to leave them.
   void end(FlowId flow, Time now);
+  /// A flow that counts as more or fewer messages than before, the first of which has so much left.
+  void resize(FlowId flow, double work, Time now);
   [[nodiscard]] bool is_settled() const { return dirty_.empty(); }
   /// Brings all loads back within their limits. False: given up (too many repairs); then only
   /// work_left and begin may be called.
@@ -61,7 +63,7 @@ class Incremental {
   /// Which one that is.
   [[nodiscard]] FlowId first() const { return links_[ends_.front()].flows.front().flow; }
   [[nodiscard]] double rate(FlowId flow) const {
-    return level_of(flow) * placed_[flow].inverse_weight;
+    return level_of(flow) * table_.flow(flow).inverse_weight;
   }
   [[nodiscard]] double work_left(FlowId flow, Time now) const;
 
@@ -77,7 +79,7 @@ class Incremental {
   /// Where a flow stands, and what a repair needs of it.
   struct Placed {
     double bound_level;
-    double inverse_weight;
+    double inverse_weight;  // of all its messages together
     std::uint32_t place;       // in its bottleneck's list
     std::uint32_t first_use;
     std::uint32_t uses;
@@ -128,6 +130,8 @@ class Incremental {
   void make_heap(std::vector<Entry>& flows);
   void join(FlowId flow, std::uint32_t link, double left, Time now);
   double leave(FlowId flow, Time now);
+  void reset(FlowId flow, double left, Time now);
+  [[nodiscard]] double usage_of(const Placed& placed, std::uint32_t link) const;
   void advance(std::uint32_t link, Time now);
   void note_key(std::uint32_t link);
   void update_key(std::uint32_t link, Time now);

@@ -8,6 +8,7 @@
 #include "labkit/certificate.hpp"
 #include "labkit/demand.hpp"
 #include "labkit/event_queue.hpp"
+#include "labkit/flow_classes.hpp"
 #include "labkit/model.hpp"
 #include "labkit/platform.hpp"
 #include "labkit/sharing.hpp"
@@ -26,7 +27,7 @@ class Network {
 
   /// A message starts now; the cookie comes back when its last byte has arrived.
   void start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
-  void on_latency_over(const Event& event) { activate(event.id); }
+  void on_latency_over(const Event& event) { classes_ ? join_class(event.id) : activate(event.id); }
   /// True when the flow has ended (its cookie is in `cookie`), false for an event out of date.
   bool on_flow_end(const Event& event, std::uint32_t& cookie);
 
@@ -55,6 +56,7 @@ class Network {
     std::uint32_t stamp;      // of its valid event
   };
 
+  FlowId create(const Demand& demand);
   void activate(FlowId flow);
   void reschedule(FlowId flow);
   void hand_over();
@@ -64,6 +66,13 @@ class Network {
   std::uint32_t choose_way(HostId src, HostId dst);
   void count_use(FlowId flow, std::uint32_t change);
   bool on_next_end(const Event& event, std::uint32_t& cookie);
+  std::uint32_t end(FlowId flow);
+
+  // classes (network_classes.cpp): a flow is several messages; its Flow is the first one to end
+  std::uint32_t announce(HostId src, HostId dst, const Demand& demand, std::uint32_t cookie);
+  void join_class(std::uint32_t message);
+  std::uint32_t end_of_class(FlowId flow);
+  double first_left(FlowId flow) const;
 
   std::shared_ptr<const Platform> platform_;
   DemandReader demands_;
@@ -76,6 +85,8 @@ class Network {
   Time next_end_s_ = kNever;  // while the sharing times the flows: when its event comes
   std::uint32_t next_end_stamp_ = 0;
   ToleranceUse tolerance_use_;
+  std::unique_ptr<FlowClasses> classes_;
+  std::vector<FlowId> retimed_;  // flows whose first end is another one since the last sharing
 };
 
 }  // namespace labkit

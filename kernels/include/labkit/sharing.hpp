@@ -36,12 +36,20 @@ enum class Solver : std::uint8_t {
   incremental,  ///< repairs wherever they are possible (for tests)
 };
 
+/// Are messages between the same two hosts shared as one flow?
+enum class Classes : std::uint8_t {
+  automatic,  ///< where several ranks share a host
+  never,
+  always,
+};
+
 struct SharingOptions {
   /// Relative error of the capacities that is allowed on links with many flows; 0: none.
   double tolerance = 0.0;
   Solver solver = Solver::automatic;
   /// Repairs after which one solve gives up and fills everything; 0: 20 * (links + 16).
   std::uint64_t repair_limit = 0;
+  Classes classes = Classes::automatic;
 };
 
 class Sharing {
@@ -55,6 +63,10 @@ class Sharing {
   /// From now on it takes bandwidth (from the next solve). The work (rate * seconds until its end)
   /// is needed only while is_incremental().
   void activate(FlowId flow, double work = kNever);
+  /// From now on it stands for `count` messages, at least 1; its first end is `work` away.
+  void resize(FlowId flow, std::uint32_t count, double work, Time now);
+  /// From now on it takes no bandwidth.
+  void deactivate(FlowId flow, Time now = 0.0);
   /// Ends an active or inactive flow; its number will be used again.
   void remove(FlowId flow, Time now = 0.0);
   [[nodiscard]] bool is_settled() const { return changes_ == 0 && filling_.is_settled(); }
@@ -108,10 +120,6 @@ class Sharing {
   [[nodiscard]] std::uint64_t rebuilds() const { return rebuilds_; }
 
  private:
-  struct Start {
-    FlowId flow;
-    double work;
-  };
   void weigh(std::uint64_t filled);
   void rebuild(Time now);
 
@@ -119,8 +127,8 @@ class Sharing {
   FlowTable table_;
   Filling filling_;
   std::unique_ptr<Incremental> incremental_;  // made when first needed: most loads never do
-  std::vector<Start> starts_;   // incremental: flows that have come since the last repair
-  std::vector<double> works_;
+  std::vector<FlowId> starts_;  // incremental: flows that have come since the last repair
+  std::vector<double> works_;   // by flow: theirs; what is left while everything is filled again
   std::uint64_t changes_ = 0;   // flows that came or went since the last solve
   std::uint64_t wasted_ = 0;    // flows filled beyond what the changes are worth
   std::uint64_t rebuilds_ = 0;
