@@ -41,6 +41,13 @@ class Platform:
     def route(self, src: int, dst: int) -> tuple[Any, ...]:
         """Names of the links from host to host, and their latency (s)."""
 
+    def degraded(self, links: Sequence[int], bandwidth_factor: float, latency_factor: float) -> Platform:
+        """
+        The same machine, with these links' bandwidths and latencies multiplied.
+        """
+
+    def link_name(self, link: int) -> str: ...
+
     def __repr__(self) -> str: ...
 
 def star(hosts: int, rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, backbone: tuple[float, float, bool] | None = None, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
@@ -66,7 +73,8 @@ def dragonfly(counts: Sequence[int], rank_hosts: Sequence[int], *, routing: str,
 class Model:
     """A network model: every number that turns a message into time."""
 
-    def __init__(self, *, name: str, weight_s_bytes: float, latency_factor: Sequence[tuple[float, float]], bandwidth_factor: Sequence[tuple[float, float]], tcp_gamma_bytes: float, cross_traffic: bool, detached_below_bytes: int, eager_below_bytes: int, send_overhead: Sequence[tuple[int, float, float]], isend_overhead: Sequence[tuple[int, float, float]], recv_overhead: Sequence[tuple[int, float, float]], wtime_s: float, test_s: float, iprobe_s: float) -> None: ...
+    def __init__(self, **kwargs: Any) -> None:
+        """Every field of labkit.sim.models.NetworkModel, by name."""
 
     @property
     def name(self) -> str: ...
@@ -381,6 +389,11 @@ class Hub:
     def compute(self, arg: float, /) -> None: ...
 
     def compute_flops(self, arg: float, /) -> None: ...
+
+    def set_noise(self, seed: int, period_s: float, mean_s: float, slowdown: Sequence[float]) -> None:
+        """
+        Noise of the processors: detours, and a slowdown for every rank (or an empty list).
+        """
 
     def host(self, rank: int) -> int: ...
 

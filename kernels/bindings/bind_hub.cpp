@@ -212,6 +212,11 @@ void bind_hub_class(nb::module_& module) {
       .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")
       .def("compute", [](Hub& hub, double seconds) { hub.engine().compute(hub.current(), seconds); })
       .def("compute_flops", &charge_flops)
+      .def("set_noise", [](Hub& hub, std::uint64_t seed, double period_s, double mean_s,
+                           std::vector<double> slowdown) {
+             hub.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
+           }, nb::arg("seed"), nb::arg("period_s"), nb::arg("mean_s"), nb::arg("slowdown"),
+           "Noise of the processors: detours, and a slowdown for every rank (or an empty list).")
       .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
       .def("collective", &run_collective, nb::arg("comm"), nb::arg("number"), nb::arg("program"), nb::arg("buffers"),
            nb::arg("reduction").none(), nb::arg("name"), "Carry out the running rank's part of a collective call.")

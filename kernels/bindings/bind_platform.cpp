@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bound_platform.hpp"
+#include "labkit/degraded.hpp"
 #include "labkit/dragonfly.hpp"
 #include "labkit/fat_tree.hpp"
 #include "labkit/model.hpp"
@@ -156,6 +157,17 @@ nb::tuple route(const BoundPlatform& self, HostId src, HostId dst) {
   return nb::make_tuple(names, found.latency_s);
 }
 
+BoundPlatform worse(const BoundPlatform& self, const std::vector<LinkId>& links, double bandwidth_factor,
+                    double latency_factor) {
+  return {degraded(self.platform, links, bandwidth_factor, latency_factor), self.rank_hosts};
+}
+
+std::string link_name(const BoundPlatform& self, LinkId link) {
+  if (link < 0 || static_cast<std::size_t>(link) >= self.platform->link_count())
+    throw std::invalid_argument("no such link");
+  return self.platform->router().link_name(link);
+}
+
 void bind_platform(nb::module_& module) {
   nb::class_<BoundPlatform>(module, "Platform", "A machine for the engine, and the host of each rank.")
       .def_prop_ro("host_count", [](const BoundPlatform& self) { return self.platform->host_count(); })
@@ -170,6 +182,9 @@ void bind_platform(nb::module_& module) {
            }, "rank_hosts"_a, "The same machine with other ranks on it.")
       .def("link", &link, "link"_a, "Name, bandwidth (bytes/s), latency (s) and policy (shared, fatpipe) of a link.")
       .def("route", &route, "src"_a, "dst"_a, "Names of the links from host to host, and their latency (s).")
+      .def("degraded", &worse, "links"_a, "bandwidth_factor"_a, "latency_factor"_a,
+           "The same machine, with these links' bandwidths and latencies multiplied.")
+      .def("link_name", &link_name, "link"_a)
       .def("__repr__", [](const BoundPlatform& self) { return self.platform->router().describe(); });
   module.def("star", &star, "hosts"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
              "sharing"_a, "backbone"_a.none() = nb::none(), "limiter"_a.none() = nb::none(),
@@ -189,46 +204,63 @@ void bind_platform(nb::module_& module) {
              "loopback: (bytes/s, s).");
 }
 
-Model make_model(std::string name, double weight_s_bytes, const FactorTable& latency_factor,
-                 const FactorTable& bandwidth_factor, double tcp_gamma_bytes, bool cross_traffic,
-                 std::uint64_t detached_below_bytes, std::uint64_t eager_below_bytes,
-                 const CostTable& send_overhead, const CostTable& isend_overhead,
-                 const CostTable& recv_overhead, double wtime_s, double test_s, double iprobe_s) {
+Meeting to_meeting(const std::string& name) {
+  if (name == "maxmin") return Meeting::maxmin;
+  if (name == "delay") return Meeting::delay;
+  throw std::invalid_argument("sharing '" + name + "' is not known; allowed: maxmin, delay");
+}
+
+PenaltyFactors to_penalties(const std::vector<double>& numbers) {
+  if (numbers.empty()) return {};
+  if (numbers.size() != 3) throw std::invalid_argument("penalties are three numbers, or none");
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+// Every field by its name: labkit.sim.models knows them, and gives them all.
+Model make_model(const nb::kwargs& values) {
   Model model;
-  model.name = std::move(name);
-  model.weight_s_bytes = weight_s_bytes;
-  model.latency_factor = to_factor(latency_factor);
-  model.bandwidth_factor = to_factor(bandwidth_factor);
-  model.tcp_gamma_bytes = tcp_gamma_bytes;
-  model.cross_traffic = cross_traffic;
-  model.detached_below_bytes = detached_below_bytes;
-  model.eager_below_bytes = eager_below_bytes;
-  model.send_overhead = to_cost(send_overhead);
-  model.isend_overhead = to_cost(isend_overhead);
-  model.recv_overhead = to_cost(recv_overhead);
-  model.wtime_s = wtime_s;
-  model.test_s = test_s;
-  model.iprobe_s = iprobe_s;
+  const auto get = [&](const char* name, auto& field) {
+    field = nb::cast<std::decay_t<decltype(field)>>(values[name]);
+  };
+  FactorTable latency, bandwidth;
+  CostTable send, isend, recv;
+  std::vector<double> penalties;
+  std::string sharing;
+  get("name", model.name);
+  get("weight_s_bytes", model.weight_s_bytes);
+  get("latency_factor", latency);
+  get("bandwidth_factor", bandwidth);
+  get("tcp_gamma_bytes", model.tcp_gamma_bytes);
+  get("cross_traffic", model.cross_traffic);
+  get("penalties", penalties);
+  get("sharing", sharing);
+  get("latency_s", model.latency_s);
+  get("gap_s", model.gap_s);
+  get("gap_per_byte_s", model.gap_per_byte_s);
+  get("envelope_bytes", model.envelope_bytes);
+  get("detached_below_bytes", model.detached_below_bytes);
+  get("eager_below_bytes", model.eager_below_bytes);
+  get("send_overhead", send);
+  get("isend_overhead", isend);
+  get("recv_overhead", recv);
+  get("wtime_s", model.wtime_s);
+  get("test_s", model.test_s);
+  get("iprobe_s", model.iprobe_s);
+  model.latency_factor = to_factor(latency);
+  model.bandwidth_factor = to_factor(bandwidth);
+  model.penalties = to_penalties(penalties);
+  model.meeting = to_meeting(sharing);
+  model.send_overhead = to_cost(send);
+  model.isend_overhead = to_cost(isend);
+  model.recv_overhead = to_cost(recv);
   model.validate();
   return model;
 }
 
 void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "Model", "A network model: every number that turns a message into time.")
-      .def("__init__",
-           [](Model* self, std::string name, double weight_s_bytes, const FactorTable& latency_factor,
-              const FactorTable& bandwidth_factor, double tcp_gamma_bytes, bool cross_traffic,
-              std::uint64_t detached_below_bytes, std::uint64_t eager_below_bytes,
-              const CostTable& send_overhead, const CostTable& isend_overhead,
-              const CostTable& recv_overhead, double wtime_s, double test_s, double iprobe_s) {
-             new (self) Model(make_model(std::move(name), weight_s_bytes, latency_factor, bandwidth_factor,
-                                         tcp_gamma_bytes, cross_traffic, detached_below_bytes,
-                                         eager_below_bytes, send_overhead, isend_overhead, recv_overhead,
-                                         wtime_s, test_s, iprobe_s));
-           },
-           nb::kw_only(), "name"_a, "weight_s_bytes"_a, "latency_factor"_a, "bandwidth_factor"_a,
-           "tcp_gamma_bytes"_a, "cross_traffic"_a, "detached_below_bytes"_a, "eager_below_bytes"_a,
-           "send_overhead"_a, "isend_overhead"_a, "recv_overhead"_a, "wtime_s"_a, "test_s"_a, "iprobe_s"_a)
+      .def("__init__", [](Model* self, const nb::kwargs& values) { new (self) Model(make_model(values)); },
+           "Every field of labkit.sim.models.NetworkModel, by name.")
       .def_ro("name", &Model::name)
       .def_ro("cross_traffic", &Model::cross_traffic)
       .def_ro("detached_below_bytes", &Model::detached_below_bytes)

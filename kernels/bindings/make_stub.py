@@ -34,6 +34,7 @@ REWRITES = (
     (r"\bobject\b(?!, /\) -> bool)", "Any"),
     # Hub and others have a property `bytes`, which hides the type of that name
     (r"-> bytes:", "-> builtins.bytes:"),
+    (r"\*\*kwargs\)", "**kwargs: Any)"),
     (r"-> tuple:", "-> tuple[Any, ...]:"),
     (r": tuple([,)])", r": tuple[Any, ...]\1"),
     (r"-> dict:", "-> dict[str, Any]:"),

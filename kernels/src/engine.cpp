@@ -72,6 +72,10 @@ Rank Engine::rank_count() const { return static_cast<Rank>(parts_->ranks.size())
 const Model& Engine::model() const { return parts_->model; }
 const Platform& Engine::platform() const { return *parts_->platform; }
 HostId Engine::host_of(Rank rank) const { return parts_->rank(rank).host; }
+void Engine::set_noise(Noise noise) {
+  if (!noise.fits(parts_->ranks.size())) throw std::invalid_argument("noise needs a slowdown for every rank");
+  parts_->noise = std::move(noise);
+}
 Recorder& Engine::recorder() { return parts_->recorder; }
 Time Engine::now() const { return parts_->queue.now(); }
 Time Engine::clock(Rank rank) const { return parts_->rank(rank).clock; }
@@ -84,9 +88,10 @@ void Engine::compute(Rank rank, double seconds) {
                                 std::to_string(seconds) + " s; it must be finite and at least 0");
   }
   if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
-  Time& clock = parts_->rank(rank).clock;
-  parts_->recorder.keep_computation(rank, clock, clock + seconds);
-  clock += seconds;
+  const Time& clock = parts_->rank(rank).clock;
+  const Time begins = clock;
+  parts_->work(rank, seconds);
+  parts_->recorder.keep_computation(rank, begins, clock);
 }
 
 void Engine::poll(Rank rank, double seconds) {

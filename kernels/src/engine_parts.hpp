@@ -65,6 +65,7 @@ struct Engine::Parts {
   Matching matching;
   Recorder recorder;
   CallLog* calls = nullptr;
+  Noise noise;
   std::vector<RankState> ranks;
   std::unordered_map<Rank, Detail> details;
   RankQueue ready;         // ranks the caller resumes
@@ -73,6 +74,11 @@ struct Engine::Parts {
 
   RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
   [[nodiscard]] const RankState& rank(Rank r) const { return ranks[static_cast<std::size_t>(r)]; }
+  /// The rank's processor works, noise included.
+  void work(Rank r, double seconds) {
+    RankState& state = rank(r);
+    state.clock = noise.is_used() ? noise.after(r, state.clock, seconds) : state.clock + seconds;
+  }
   Request& live(RequestId id);
   [[nodiscard]] bool is_ahead(const RankState& state) const {
     return state.clock > queue.now() || state.queued_posts > 0;

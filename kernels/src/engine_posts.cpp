@@ -25,14 +25,13 @@ RequestId Engine::send(const SendPost& post) {
   const bool is_eager = !is_synchronous && !is_copy && post.bytes < model.eager_below_bytes;
   const bool is_detached = !is_synchronous && (is_eager || is_copy || post.mode == SendMode::buffered ||
                                                post.bytes < model.detached_below_bytes);
-  Parts::RankState& state = parts.rank(post.rank);
   // A blocking rendezvous send has no overhead of its own: its sender waits for the flow anyway.
   if (is_copy) {
     // Nothing leaves the rank.
   } else if (!post.is_blocking) {
-    state.clock += model.isend_overhead.at(post.bytes);
+    parts.work(post.rank, model.isend_overhead.at(post.bytes));
   } else if (is_detached || is_synchronous) {
-    state.clock += model.send_overhead.at(post.bytes);
+    parts.work(post.rank, model.send_overhead.at(post.bytes));
   }
   const std::uint32_t index = parts.slab.allocate();
   Request& request = parts.slab.at(index);

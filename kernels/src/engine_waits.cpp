@@ -13,7 +13,7 @@ void Engine::Parts::charge(RankState& state, Request& request) {
   state.clock = std::max(state.clock, request.completion_s);
   if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
   request.is_charged = true;
-  state.clock += model.recv_overhead.at(request.received_bytes);
+  work(request.owner, model.recv_overhead.at(request.received_bytes));
 }
 
 void Engine::charge(Rank rank, RequestId id) {

@@ -51,6 +51,11 @@ void Model::validate() const {
   require_cost("the cost of Wtime", wtime_s);
   require_cost("the cost of Test", test_s);
   require_cost("the cost of Iprobe", iprobe_s);
+  require_cost("the model's gap", gap_s);
+  if (!(latency_s < HUGE_VAL) || !(gap_per_byte_s < HUGE_VAL)) refuse("the model's delay", latency_s, "finite");
+  if (penalties.is_used() && !(penalties.bs > 0.0 && penalties.ys > 0.0)) {
+    refuse("a penalty factor", penalties.bs, "above 0, as the others");
+  }
   if (eager_below_bytes > detached_below_bytes) {
     refuse("the model's eager threshold", static_cast<double>(eager_below_bytes),
            "at most the detached threshold " + std::to_string(detached_below_bytes));

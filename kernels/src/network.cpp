@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace labkit {
+namespace {
+
+/// Repairs know nothing of bounds that change.
+SharingOptions suited(SharingOptions options, const Model& model) {
+  if (model.penalties.is_used()) options.solver = Solver::filling;
+  return options;
+}
+
+}  // namespace
 
 Network::Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
                  EventKinds kinds, SharingOptions options)
@@ -11,15 +20,25 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
       demands_(*platform_, model),
       queue_(queue),
       kinds_(kinds),
-      sharing_(platform_->links(), options) {
+      sharing_(platform_->links(), suited(options, model)) {
+  if (model.penalties.is_used()) {
+    penalties_ = std::make_unique<Penalties>(model.penalties, platform_->host_count());
+  }
+  if (model.meeting == Meeting::delay) {
+    delays_ = std::make_unique<Delays>(*platform_, model, queue, kinds.latency_over, kinds.flow_end);
+  }
   const bool chooses = platform_->router().chooses();  // then messages of a pair take many ways
-  if (options.classes == Classes::always && !chooses) classes_ = std::make_unique<FlowClasses>();
+  if (options.classes == Classes::always && !chooses && !penalties_) classes_ = std::make_unique<FlowClasses>();
   if (!chooses) return;
   use_.resize(platform_->link_count());
   sent_.resize(platform_->host_count());
 }
 
 void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
+  if (delays_) {
+    delays_->start(src, dst, payload_bytes, cookie);
+    return;
+  }
   const std::uint32_t way = sent_.empty() ? 0 : choose_way(src, dst);
   const Demand& demand = demands_.read(src, dst, payload_bytes, way);
   std::uint32_t id = 0;  // of a flow, or of a message that will join one
@@ -29,6 +48,7 @@ void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::ui
     id = create(demand);
     flows_[id].cookie = cookie;
     if (!use_.empty()) count_use(id, 1);
+    if (penalties_ && src != dst) rebound(penalties_->start(id, src, dst, demand.bound));
   }
   const Event begin{kinds_.latency_over, id, 0};
   if (demand.latency_s > 0.0) {
@@ -59,6 +79,10 @@ void Network::count_use(FlowId id, std::uint32_t change) {
   for (const FlowTable::Use& use : table.uses(table.flow(id))) {
     if (table.coefficient(use) >= 1.0) use_[use.link] += change;
   }
+}
+
+void Network::rebound(const std::vector<Penalties::Change>& changes) {
+  for (const Penalties::Change& change : changes) sharing_.set_bound(change.flow, change.bound);
 }
 
 void Network::activate(FlowId id) {
@@ -176,6 +200,10 @@ void Network::reschedule(FlowId id) {
 }
 
 bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
+  if (delays_) {
+    cookie = delays_->on_end(event);
+    return true;
+  }
   if (event.id == kNone) return on_next_end(event, cookie);
   Flow& flow = flows_[event.id];
   if (event.stamp != flow.stamp) return false;
@@ -186,6 +214,7 @@ bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
   }
   ++flow.stamp;  // whatever is still queued for it is out of date
   cookie = end(event.id);
+  if (penalties_) rebound(penalties_->end(event.id));
   return true;
 }
 

@@ -58,6 +58,20 @@ void Sharing::remove(FlowId id, Time now) {
   table_.free(id);
 }
 
+void Sharing::set_bound(FlowId id, double bound) {
+  if (!table_.flow(id).is_active) {
+    table_.flow(id).bound = bound;
+    return;
+  }
+  ++changes_;
+  table_.deactivate(id);  // the lists of fat pipes know who could fill them
+  filling_.removed(id);
+  table_.flow(id).is_dirty = false;
+  table_.flow(id).bound = bound;
+  table_.activate(id);
+  filling_.added(id);
+}
+
 // --- filling ------------------------------------------------------------------------------------
 
 const std::vector<FlowId>& Sharing::solve() {

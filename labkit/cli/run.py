@@ -24,7 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-n", "--ranks", type=int, required=True, metavar="RANKS", help="number of ranks")
     add("--on", default="star", metavar="MACHINE",
         help="mpi, or a platform such as star:64 (default: star, with a host for each rank)")  # fmt: skip
-    add("--model", metavar="NAME", help="network model: lab (default), smpi, lv08, cm02, raw")
+    add("--model", metavar="NAME",
+        help="network model: lab (default), smpi, lv08, cm02, ib, raw, loggps, or a .toml file; changes "
+        "behind commas, as in smpi,detached_below_bytes=0")  # fmt: skip
     add("--no-crosstraffic", action="store_true", help="acknowledgements load no link")
     add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
         help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip

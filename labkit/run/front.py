@@ -259,7 +259,7 @@ def check_platform(
         )
     machine = platform(on).mapped(mapping)
     machine.rank_hosts(ranks)
-    if isinstance(model, str):
+    if model is not None:
         models.get(model)
     for problem, name in (coll or {}).items():
         registry.get(problem, name)

@@ -15,7 +15,7 @@ from labkit.errors import PlatformError
 from labkit.sim import machines, models
 from labkit.sim.mapping import BlockMapping, RankMapping, mapping_of
 from labkit.sim.show import Shown
-from labkit.sim.spec import ClusterSpec, MachineSpec, parse_spec
+from labkit.sim.spec import KINDS, ClusterSpec, MachineSpec, parse_spec
 from labkit.sim.zones import Zone, ZonesSpec
 from labkit.sim.zones.graph import graph_zone
 
@@ -233,7 +233,8 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Pl
     machine = text.partition(",")[0].strip().lower()
     if machine in machines.names():
         return _named(machine, text)
-    if isinstance(spec_or_file, os.PathLike) or text.endswith((".toml", ".xml")):
+    is_spec = text.partition(",")[0].partition(":")[0] in KINDS  # it may end in a model's file
+    if isinstance(spec_or_file, os.PathLike) or (text.endswith((".toml", ".xml")) and not is_spec):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
 

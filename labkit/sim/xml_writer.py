@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from labkit.errors import PlatformError
 from labkit.sim.models import NetworkModel, get
 from labkit.sim.platform import Platform
 from labkit.sim.spec import ClusterSpec
@@ -18,6 +19,7 @@ _NATIVE = {
     "raw": ["network/model:CM02", "network/crosstraffic:no", "network/TCP-gamma:0"],
     "cm02": ["network/model:CM02"],
     "lv08": ["network/model:LV08"],
+    "ib": ["network/model:IB", "smpi/lat-factor:0:1", "smpi/bw-factor:0:1"],
     "smpi": ["network/model:SMPI"],
     "lab": ["network/model:SMPI"],
 }
@@ -76,13 +78,22 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     -------
     list of str
         Items such as ``network/model:SMPI``. SimGrid's own model is chosen by name wherever there is one, so
-        that a comparison also checks labkit's tables; what differs from that name is written out. Any other
-        model is written out as SMPI's form with its own numbers.
+        that a comparison also checks labkit's tables; what differs from that name is written out. A model of
+        a user's own is written as differences from SMPI or IB.
+
+    Raises
+    ------
+    PlatformError
+        SimGrid has nothing like it: messages that share no links.
     """
     model = get(model)
+    if model.sharing != "maxmin":
+        raise PlatformError(f"SimGrid has no model like {model.name!r}, whose messages share no links")
     name = model.name.partition("(")[0]
-    base = get(name if name in _NATIVE else "smpi")
-    items = list(_NATIVE.get(name, _NATIVE["smpi"]))
+    if name not in _NATIVE:
+        name = "ib" if model.penalties else "smpi"
+    base = get(name)
+    items = list(_NATIVE[name])
     if model.cross_traffic != base.cross_traffic:
         items = [item for item in items if not item.startswith("network/crosstraffic")]
         items.append(f"network/crosstraffic:{'yes' if model.cross_traffic else 'no'}")
@@ -95,13 +106,17 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
         ("bw-factor", model.bandwidth_factor, base.bandwidth_factor),
     ):
         if table != plain:
+            items = [item for item in items if not item.startswith(f"smpi/{key}:")]
             items.append(f"smpi/{key}:" + ";".join(f"{t:.0f}:{number(f)}" for t, f in table))
+    if model.penalties != base.penalties:
+        items.append("smpi/IB-penalty-factors:" + ";".join(map(number, model.penalties)))
     for key, cost in (
         ("os", model.send_overhead),
         ("ois", model.isend_overhead),
         ("or", model.recv_overhead),
     ):
         if cost:
+            items = [item for item in items if not item.startswith(f"smpi/{key}:")]
             items.append(f"smpi/{key}:" + ";".join(f"{t}:{number(a)}:{number(b)}" for t, a, b in cost))
     items += [
         f"smpi/send-is-detached-thresh:{model.detached_below_bytes}",

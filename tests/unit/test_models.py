@@ -9,7 +9,7 @@ from labkit.sim import models
 
 
 def test_the_known_models() -> None:
-    assert models.names() == ["cm02", "graphene", "lab", "lv08", "raw", "rdma", "smpi"]
+    assert models.names() == ["cm02", "graphene", "ib", "lab", "loggps", "lv08", "raw", "rdma", "smpi"]
     assert models.get().name == models.DEFAULT == "lab"
     for name in models.names():
         model = models.get(name)
@@ -29,7 +29,7 @@ def test_what_tells_the_simgrid_models_apart() -> None:
 
 def test_lab_is_smpi_with_start_ups_that_cost() -> None:
     lab, smpi = models.get("lab"), models.get("smpi")
-    different = {key for key in models._OPTIONS if getattr(lab, key) != getattr(smpi, key)}
+    different = {key for key in models.OPTIONS if getattr(lab, key) != getattr(smpi, key)}
     assert different == {"send_overhead", "isend_overhead", "recv_overhead"}
     assert smpi.send_overhead == smpi.isend_overhead == smpi.recv_overhead == ()
     assert all(table[0][1] > 1e-6 for table in (lab.send_overhead, lab.isend_overhead, lab.recv_overhead))
@@ -44,9 +44,9 @@ def test_options_change_single_numbers_and_the_name_says_so() -> None:
     assert models.get("raw", send_overhead=[[0, 1e-6, 0]]).send_overhead == ((0, 1e-6, 0),)
 
 
-@pytest.mark.parametrize("name", ["ib", "LAB", "", "logp"])
+@pytest.mark.parametrize("name", ["infiniband", "LAB", "", "logp"])
 def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(PlatformError, match="cm02, graphene, lab, lv08, raw, rdma, smpi"):
+    with pytest.raises(PlatformError, match="cm02, graphene, ib, lab, loggps, lv08, raw, rdma, smpi"):
         models.get(name)
 
 

@@ -69,7 +69,7 @@ def test_times(text: str, value: float) -> None:
         ("star:8,lat=1us,lat=2us", 16, "given twice"),
         ("star:8,cores=0", 14, "whole number from 1 on"),
         ("star:8,sharing=half", 16, "splitduplex, shared, fatpipe"),
-        ("star:8,model=loggp", 14, "cm02, graphene, lab, lv08, raw, rdma, smpi"),
+        ("star:8,model=loggp", 14, "cm02, graphene, ib, lab, loggps, lv08, raw, rdma, smpi"),
         ("star:8,bb_lat=1us", 1, "bb_bw"),
         ("star:8,loopback_lat=1us", 1, "loopback_bw"),
     ],

@@ -29,6 +29,7 @@
 
 #include "labkit/call_log.hpp"
 #include "labkit/model.hpp"
+#include "labkit/noise.hpp"
 #include "labkit/platform.hpp"
 #include "labkit/recorder.hpp"
 #include "labkit/request.hpp"
@@ -127,6 +128,8 @@ class Engine {
   /// From now on calls are noted there; it outlives the engine or is taken back (nullptr).
   void set_call_log(CallLog* log);
   [[nodiscard]] CallLog* call_log();
+  /// Noise of the processors, before the ranks start; a vector of slowdowns has one entry per rank.
+  void set_noise(Noise noise);
 
   // --- clocks -----------------------------------------------------------------------------------
   [[nodiscard]] Time now() const;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "labkit/penalties.hpp"
+
 namespace labkit {
 
 /// A factor that depends on the message size: the value of the largest threshold STRICTLY below
@@ -71,6 +73,9 @@ class SizeCost {
 /// The share of a flow's rate that loads the links of the reverse route (acknowledgements).
 inline constexpr double kCrossTrafficShare = 0.05;
 
+/// How messages meet: in the links they share, or only at the hosts' interfaces (delays.hpp).
+enum class Meeting : std::uint8_t { maxmin, delay };
+
 /// Plain data; the named models (raw, cm02, lv08, smpi, lab) are values of it, made elsewhere.
 struct Model {
   std::string name = "raw";
@@ -80,6 +85,12 @@ struct Model {
   SizeFactor bandwidth_factor;
   double tcp_gamma_bytes = 0.0;  ///< window: rate <= gamma / (2 latency); 0: no such bound
   bool cross_traffic = false;
+  PenaltyFactors penalties;  ///< InfiniBand; unused by the others
+  Meeting meeting = Meeting::maxmin;
+  // Of delays only; a negative latency or gap per byte is that of the message's route.
+  double latency_s = -1.0;
+  double gap_s = 0.0;
+  double gap_per_byte_s = -1.0;
   std::uint64_t envelope_bytes = 16;
   // The protocol. Thresholds compare the payload: "payload < threshold".
   std::uint64_t detached_below_bytes = 65536;  ///< the sender goes on; the flow waits for the receive

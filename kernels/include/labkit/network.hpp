@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "labkit/certificate.hpp"
+#include "labkit/delays.hpp"
 #include "labkit/demand.hpp"
 #include "labkit/event_queue.hpp"
 #include "labkit/flow_classes.hpp"
@@ -27,7 +28,15 @@ class Network {
 
   /// A message starts now; the cookie comes back when its last byte has arrived.
   void start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
-  void on_latency_over(const Event& event) { classes_ ? join_class(event.id) : activate(event.id); }
+  void on_latency_over(const Event& event) {
+    if (delays_) {
+      delays_->on_head(event);
+    } else if (classes_) {
+      join_class(event.id);
+    } else {
+      activate(event.id);
+    }
+  }
   /// True when the flow has ended (its cookie is in `cookie`), false for an event out of date.
   bool on_flow_end(const Event& event, std::uint32_t& cookie);
 
@@ -73,6 +82,7 @@ class Network {
   void join_class(std::uint32_t message);
   std::uint32_t end_of_class(FlowId flow);
   double first_left(FlowId flow) const;
+  void rebound(const std::vector<Penalties::Change>& changes);
 
   std::shared_ptr<const Platform> platform_;
   DemandReader demands_;
@@ -87,6 +97,8 @@ class Network {
   ToleranceUse tolerance_use_;
   std::unique_ptr<FlowClasses> classes_;
   std::vector<FlowId> retimed_;  // flows whose first end is another one since the last sharing
+  std::unique_ptr<Penalties> penalties_;  // InfiniBand only
+  std::unique_ptr<Delays> delays_;        // messages that share no links: then nothing else is in use
 };
 
 }  // namespace labkit

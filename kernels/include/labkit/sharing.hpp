@@ -67,6 +67,8 @@ class Sharing {
   void resize(FlowId flow, std::uint32_t count, double work, Time now);
   /// From now on it takes no bandwidth.
   void deactivate(FlowId flow, Time now = 0.0);
+  /// Another bound for a flow, active or not; not while is_incremental().
+  void set_bound(FlowId flow, double bound);
   /// Ends an active or inactive flow; its number will be used again.
   void remove(FlowId flow, Time now = 0.0);
   [[nodiscard]] bool is_settled() const { return changes_ == 0 && filling_.is_settled(); }

@@ -127,6 +127,13 @@ def parse_mapping(text: str) -> str:
 _BANDWIDTH = Option(units.parse_bandwidth, units.format_bandwidth)
 _TIME = Option(units.parse_time, units.format_time)
 
+
+def _model(text: str) -> str:
+    """Hand back the name or the file of a model that can be used."""
+    models.get(text)
+    return text
+
+
 #: In the order in which a specification writes them.
 OPTIONS: dict[str, Option] = {
     "bw": _BANDWIDTH,
@@ -143,5 +150,5 @@ OPTIONS: dict[str, Option] = {
     "routing": Option(lambda text: one_of("routing", text, ROUTINGS), str),
     "seed": Option(parse_seed, str),
     "mapping": Option(parse_mapping, str),
-    "model": Option(lambda text: models.get(text).name, str),
+    "model": Option(_model, str),
 }
