@@ -181,6 +181,11 @@ def make_program(schedule: Any, name: str, layout: str, names: Sequence[str], li
 
 def simulate_schedule(platform: Platform, model: Model, program: Program, buffers: tuple[Any, ...], start_s: Sequence[float], has_data: bool, reduction: Reduction | None, combine_s_per_byte: float) -> tuple[Any, ...]: ...
 
+def set_hollow(memory: Annotated[NDArray[Any], dict(order='C', device='cpu', writable=False)]) -> None:
+    """
+    Memory that stands for buffers of a size only: nothing is copied from there or to there.
+    """
+
 class CommBase:
     def __hash__(self) -> int:
         """Return hash(self)."""
@@ -390,6 +395,17 @@ class Hub:
 
     def compute_flops(self, arg: float, /) -> None: ...
 
+    def measure_host(self, flops_per_cpu_s: float) -> None:
+        """
+        From now on each second of this thread's CPU time in a rank's code counts for so many operations.
+        """
+
+    def catch_up_host(self) -> None:
+        """Charge the running rank what it has spent since its last call."""
+
+    def skip_host(self) -> None:
+        """What has been spent until now is nobody's."""
+
     def set_noise(self, seed: int, period_s: float, mean_s: float, slowdown: Sequence[float]) -> None:
         """
         Noise of the processors: detours, and a slowdown for every rank (or an empty list).
@@ -397,7 +413,7 @@ class Hub:
 
     def host(self, rank: int) -> int: ...
 
-    def collective(self, comm: Any, number: int, program: Program, buffers: tuple[Any, ...], reduction: Reduction | None, name: str) -> None:
+    def collective(self, comm: Any, number: int, program: Program, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True) -> None:
         """Carry out the running rank's part of a collective call."""
 
     def keep_calls(self) -> None:

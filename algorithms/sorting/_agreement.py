@@ -145,7 +145,7 @@ def _refuse(comm: Any, text: str, is_sortable: bool) -> None:
 
 def _introduce(keys: ArrayLike, options: Mapping[str, object]) -> tuple[NDArray[Any], bool, str]:
     """Return the keys in native byte order, whether they can be sorted, and a description."""
-    mine = np.asarray(keys)
+    mine = keys if isinstance(keys, local.StandIn) else np.asarray(keys)
     if mine.dtype.byteorder not in "=|":
         mine = mine.astype(mine.dtype.newbyteorder("="))
     text = ", ".join([_describe(mine), *(f"{name}={value!r}" for name, value in options.items())])
@@ -159,6 +159,8 @@ def _fingerprint(text: str) -> int:
 
 
 def _describe(keys: NDArray[Any]) -> str:
+    if local.is_stand_in(keys):
+        return f"stand-in data of {keys.dtype.name}"
     return keys.dtype.name if keys.ndim == 1 else f"{keys.dtype.name} of {keys.ndim} dimensions"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from labkit import local
 from labkit.errors import DataError
 
-__all__ = ["Counts", "Keys", "cuts_after", "exchange", "require_check"]
+__all__ = ["Counts", "Keys", "cuts_after", "exchange", "require_check", "require_keys"]
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -44,12 +44,23 @@ def exchange(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
     to_send = np.diff(cuts, prepend=0, append=len(mine))
     to_receive = np.empty_like(to_send)
     comm.Alltoall(to_send, to_receive)
-    pieces = np.empty(to_receive.sum(), mine.dtype)
+    pieces = local.room_like(mine, int(to_receive.sum()))
     comm.Alltoallv([mine, to_send], [pieces, to_receive])
     return pieces, to_receive
 
 
-def require_check(check: str) -> None:
-    """Refuse an unknown value of the option `check`."""
+def require_keys(keys: object, why: str) -> None:
+    """Refuse stand-in data, for a sorter that looks at every key."""
+    if local.is_stand_in(keys):
+        raise DataError(
+            f"stand-in data cannot be sorted here: {why}; use sample_sort, histogram_sort or "
+            "exact_splitting_sort"
+        )
+
+
+def require_check(check: str, keys: Keys | None = None) -> None:
+    """Refuse an unknown value of the option `check`, and checks of keys that are not there."""
+    if check != "off" and local.is_stand_in(keys):
+        raise DataError(f'stand-in data holds no keys to check: pass check="off", not {check!r}')
     if check not in ("off", "local", "global"):
         raise DataError(f'check must be "off", "local" or "global", got {check!r}')

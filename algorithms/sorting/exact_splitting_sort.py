@@ -116,7 +116,7 @@ def exact_splitting_sort(
         given = agree(comm, keys, own=size, sizes=mode, median=median, check=check)
         wanted = wanted_sizes(given, mode)
         _require_valid(median)
-        require_check(check)
+        require_check(check, given.keys)
 
     with phase("local sort"):
         mine = local.sort(local.to_codes(given.keys))

@@ -111,7 +111,7 @@ def histogram_sort(
     with phase("agree"):
         given = agree(comm, keys, tolerance=tolerance, rounds=rounds, probes=probes, seed=seed, check=check)
         _require_valid(tolerance, rounds, probes, seed)
-        require_check(check)
+        require_check(check, given.keys)
 
     with phase("local sort"):
         mine = local.sort(local.to_codes(given.keys))

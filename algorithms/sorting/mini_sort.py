@@ -54,7 +54,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._rank_range import RankRange
-from labkit.algorithms.sorting._splitting import require_check
+from labkit.algorithms.sorting._splitting import require_check, require_keys
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost, Requirements
@@ -103,6 +103,7 @@ def mini_sort(
         On all ranks alike, if a rank passed another number of keys than one, if keys cannot be sorted, or if
         ranks differ in dtype or options.
     """
+    require_keys(key, "it sorts one key per rank")
     with phase("agree"):
         given, _ = agree_briefly(
             comm,

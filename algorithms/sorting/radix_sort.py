@@ -57,7 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
-from labkit.algorithms.sorting._splitting import require_check
+from labkit.algorithms.sorting._splitting import require_check, require_keys
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -131,6 +131,7 @@ def radix_sort(
         given, total = agree_briefly(
             comm, keys, bits=bits, exchange=exchange, skip_constant=skip_constant, check=check
         )
+        require_keys(given, "its passes look at the digits of keys that came from other ranks")
         _require_valid(bits, exchange, check)
         bounds = block_bounds(total, comm.size)
         send = exchange_by_alltoallv if exchange == "alltoallv" else exchange_by_messages

@@ -114,6 +114,7 @@ def sample_sort(
     with phase("agree"):
         given = agree(comm, keys, oversampling=oversampling, seed=seed, check=check)
         _require_valid(oversampling, seed, check)
+        require_check(check, given.keys)
         block = block_length(given.total, comm.size, oversampling)
 
     with phase("local sort"):

@@ -111,7 +111,12 @@ nb::dict computation_columns(Hub& hub) {
   return columns;
 }
 
+void set_hollow(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory) {
+  hollow_memory() = {static_cast<const char*>(memory.data()), memory.nbytes()};
+}
+
 void charge_flops(Hub& hub, double flops) {
+  hub.catch_up_host();
   Engine& engine = hub.engine();
   const HostId host = engine.host_of(hub.current());
   engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
@@ -119,10 +124,10 @@ void charge_flops(Hub& hub, double flops) {
 
 // The running rank's part of a collective call; it returns when the rank is through.
 void run_collective(Hub& hub, nb::handle comm_object, std::uint32_t number, std::shared_ptr<Program> program,
-                    const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name) {
+                    const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name, bool has_data) {
   const auto* comm = reinterpret_cast<const CommObject*>(comm_object.ptr());
   CollectiveKey key{comm->context, number, -1};
-  CollectiveCall call{std::move(program), std::move(reduction), {}};
+  CollectiveCall call{std::move(program), std::move(reduction), {}, has_data};
   if (comm->kind == CommKind::self) {
     key.owner = hub.current();
     call.world_ranks = {hub.current()};
@@ -156,6 +161,8 @@ nb::object active_hub() {
 }
 
 void bind_types(nb::module_& module) {
+  module.def("set_hollow", &set_hollow, nb::arg("memory"),
+             "Memory that stands for buffers of a size only: nothing is copied from there or to there.");
   module.attr("CommBase") = nb::borrow(reinterpret_cast<PyObject*>(comm_type()));
   module.attr("StatusBase") = nb::borrow(reinterpret_cast<PyObject*>(status_type()));
   module.attr("RequestBase") = nb::borrow(reinterpret_cast<PyObject*>(request_type()));
@@ -208,10 +215,23 @@ void bind_hub_class(nb::module_& module) {
              return out;
            }, "How often the tolerance was in force, and what the certificates found.")
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
-      .def("now", [](Hub& hub) { return hub.engine().clock(hub.current()); }, "The running rank's clock, free of cost.")
-      .def("wtime", [](Hub& hub) { return hub.engine().wtime(hub.current()); }, "The running rank's clock, as MPI_Wtime.")
-      .def("compute", [](Hub& hub, double seconds) { hub.engine().compute(hub.current(), seconds); })
+      .def("now", [](Hub& hub) {
+             hub.catch_up_host();
+             return hub.engine().clock(hub.current());
+           }, "The running rank's clock, free of cost.")
+      .def("wtime", [](Hub& hub) {
+             hub.catch_up_host();
+             return hub.engine().wtime(hub.current());
+           }, "The running rank's clock, as MPI_Wtime.")
+      .def("compute", [](Hub& hub, double seconds) {
+             hub.catch_up_host();
+             hub.engine().compute(hub.current(), seconds);
+           })
       .def("compute_flops", &charge_flops)
+      .def("measure_host", &Hub::measure_host, nb::arg("flops_per_cpu_s"),
+           "From now on each second of this thread's CPU time in a rank's code counts for so many operations.")
+      .def("catch_up_host", &Hub::catch_up_host, "Charge the running rank what it has spent since its last call.")
+      .def("skip_host", &Hub::skip_host, "What has been spent until now is nobody's.")
       .def("set_noise", [](Hub& hub, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {
              hub.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
@@ -219,7 +239,8 @@ void bind_hub_class(nb::module_& module) {
            "Noise of the processors: detours, and a slowdown for every rank (or an empty list).")
       .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
       .def("collective", &run_collective, nb::arg("comm"), nb::arg("number"), nb::arg("program"), nb::arg("buffers"),
-           nb::arg("reduction").none(), nb::arg("name"), "Carry out the running rank's part of a collective call.")
+           nb::arg("reduction").none(), nb::arg("name"),
+           nb::arg("has_data") = true, "Carry out the running rank's part of a collective call.")
       .def("keep_calls", &Hub::keep_calls, "Note every call, for a time-independent trace.")
       .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(hub.current(), text); },
            nb::arg("text"), "The running rank calls a collective: its action in the trace.")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <utility>
 
@@ -167,7 +168,23 @@ bool Hub::block(const Call& call) {
     }
     if (!switch_to(target)) return false;
   }
+  skip_host();
   return is_ending() ? raise_ending() : true;
+}
+
+double Hub::host_time_s() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void Hub::charge_host() {
+  const double now_s = host_time_s();
+  if (current_ >= 0 && now_s > host_mark_s_) {
+    const double speed = engine_.platform().host(engine_.host_of(current_)).speed_flops;
+    engine_.compute(current_, (now_s - host_mark_s_) * flops_per_cpu_s_ / speed);
+  }
+  host_mark_s_ = now_s;
 }
 
 bool Hub::abandon() {
@@ -268,6 +285,10 @@ std::uint32_t Hub::next_collective(Context context) {
 void Hub::snapshot(Request& send) {
   auto* payload = static_cast<Payload*>(send.payload);
   if (payload->owner != nullptr || payload->bytes == 0) return;  // bytes objects never change
+  if (hollow_memory().holds(payload->data)) {
+    release_view(*payload);
+    return;
+  }
   char* copy = payload->small;
   if (payload->bytes > sizeof payload->small) {
     copy = payload->copy = static_cast<char*>(std::malloc(payload->bytes));
@@ -282,8 +303,11 @@ void Hub::deliver(Request& send, Request& receive) {
   auto* from = static_cast<Payload*>(send.payload);
   auto* to = static_cast<Payload*>(receive.payload);
   const std::uint64_t bytes = std::min(from->bytes, to->bytes);
-  if (!to->is_object) {
-    if (bytes > 0) std::memmove(to->data, from->data, bytes);
+  const bool is_hollow = bytes > 0 && hollow_memory().holds(from->data);
+  if (is_hollow) {
+    to->is_unfilled = to->is_object || !hollow_memory().holds(to->data);
+  } else if (!to->is_object) {
+    if (bytes > 0 && !hollow_memory().holds(to->data)) std::memmove(to->data, from->data, bytes);
   } else if (from->owner != nullptr && bytes == from->bytes) {
     to->received = Py_NewRef(from->owner);
   } else {

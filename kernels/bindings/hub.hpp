@@ -66,6 +66,17 @@ class Hub final : public Client {
   bool raise_ending();
   /// Put the running rank aside for good and go to the hub: for a rank that swallows every error.
   bool abandon();
+  // Host time (labkit.sim.measured): what this thread spends in a rank between its calls is charged to it.
+  /// Each second of CPU time counts for so many operations from now on; 0: none.
+  void measure_host(double flops_per_cpu_s) { flops_per_cpu_s_ = flops_per_cpu_s; }
+  /// Charge the running rank what it has spent since its last call.
+  void catch_up_host() {
+    if (flops_per_cpu_s_ > 0.0) charge_host();
+  }
+  /// What has been spent until now is nobody's.
+  void skip_host() {
+    if (flops_per_cpu_s_ > 0.0) host_mark_s_ = host_time_s();
+  }
   /// Forget a request whose handle is gone; it goes on by itself.
   void drop(RequestId id, Payload* payload);
   /// What a Test or Iprobe costs: never nothing, so that a polling loop lets time pass.
@@ -124,6 +135,8 @@ class Hub final : public Client {
     Hub& hub_;
   };
 
+  void charge_host();
+  static double host_time_s();
   Rank pick();
   Advance advance();
   bool look_up();
@@ -142,6 +155,8 @@ class Hub final : public Client {
   PyObject* make_ending_ = nullptr;
   PyObject* on_limit_ = nullptr;
   std::chrono::steady_clock::time_point limit_ = std::chrono::steady_clock::time_point::max();
+  double flops_per_cpu_s_ = 0.0;
+  double host_mark_s_ = 0.0;
   std::uint64_t serial_ = 0;
   std::uint64_t switches_ = 0;
   Context next_context_ = 2;

@@ -18,7 +18,7 @@ std::shared_ptr<Collective> CollectiveTable::open(Hub& hub, const CollectiveKey&
     setup.world_ranks = what.world_ranks;
     setup.context = key.context + 1;
     setup.tag = static_cast<std::int32_t>(key.number & 0x7fffffffU);
-    setup.has_data = true;
+    setup.has_data = what.has_data;
     setup.reduction = what.reduction;
     setup.memory = memory_;
     slot.call = std::make_shared<Collective>(hub.engine(), what.program, std::move(setup));

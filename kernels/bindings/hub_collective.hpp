@@ -26,6 +26,7 @@ struct CollectiveCall {
   std::shared_ptr<Program> program;
   std::shared_ptr<const Reduction> reduction;
   std::vector<Rank> world_ranks;  ///< empty: the world
+  bool has_data = true;           ///< false: buffers of a size only
 };
 
 class CollectiveTable {

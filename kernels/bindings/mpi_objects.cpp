@@ -31,7 +31,10 @@ PyObject* raise_mpi(int error_class, const char* format, ...) {
 Hub* enter(const char* name) {
   Hub* hub = Hub::active();
   if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {
-    if (!hub->is_ending()) return hub;
+    if (!hub->is_ending()) {
+      hub->catch_up_host();
+      return hub;
+    }
     hub->raise_ending();
     return nullptr;
   }
@@ -190,6 +193,7 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   Status status = engine.status(id);
   PyObject* received = std::exchange(payload->received, nullptr);
   const std::uint64_t capacity = payload->bytes;
+  const bool is_unfilled = payload->is_unfilled;
   engine.release(id);
   hub->payloads().give(payload);
   const std::uint64_t sent = status.bytes;
@@ -201,6 +205,11 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
     return raise_mpi(kErrTruncate, "message truncated: %llu bytes from rank %d (tag %d) do not fit into %llu bytes",
                      static_cast<unsigned long long>(sent), from_world(comm, hub, status.source), status.tag,
                      static_cast<unsigned long long>(capacity));
+  }
+  if (is_unfilled) {
+    Py_XDECREF(received);
+    return raise_mpi(kErrType, "rank %d sent %llu bytes of a size only (labkit.sized): receive them into labkit.sized(n)",
+                     from_world(comm, hub, status.source), static_cast<unsigned long long>(sent));
   }
   if (!is_object || received == nullptr) {
     Py_XDECREF(received);

@@ -59,6 +59,11 @@ bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
 
 }  // namespace
 
+HollowMemory& hollow_memory() {
+  static HollowMemory memory;
+  return memory;
+}
+
 void release_view(Payload& payload) {
   if (!payload.has_view) return;
   payload.has_view = false;
@@ -104,6 +109,7 @@ void PayloadPool::clear(Payload& payload) {
   payload.bytes = 0;
   payload.is_object = false;
   payload.is_delivered = false;
+  payload.is_unfilled = false;
   payload.is_in_use = false;
 }
 

@@ -11,6 +11,16 @@
 
 namespace labkit::bindings {
 
+/// Memory that stands for buffers of a size only (labkit.sized): it is never copied from or into.
+struct HollowMemory {
+  const char* begin = nullptr;
+  std::uint64_t bytes = 0;
+  [[nodiscard]] bool holds(const char* data) const {
+    return static_cast<std::uint64_t>(data - begin) < bytes;
+  }
+};
+HollowMemory& hollow_memory();
+
 /// The bytes of one send, or the place where one receive wants them.
 struct Payload {
   char* data = nullptr;
@@ -23,6 +33,7 @@ struct Payload {
   bool has_view = false;
   bool is_object = false;          ///< receive: hand the message over as bytes
   bool is_delivered = false;       ///< receive: the bytes are there
+  bool is_unfilled = false;        ///< receive: a size came where bytes were wanted
   bool is_in_use = false;
   char small[64];                  ///< snapshots of short messages
 };

@@ -45,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--calibration", metavar="NAME",
         help="what node-local work costs: a shipped calibration, or a .toml file "
         "(default: default)")  # fmt: skip
+    add("--noise", metavar="TEXT",
+        help="seeded noise, as in jitter=50us,period=1ms,stragglers=1,slowdown=2,links=5%%,"
+        "bandwidth=0.1")  # fmt: skip
+    add("--compute", default="charged", metavar="HOW",
+        help="charged (default): code takes the time it charges; measured or measured:FACTOR: this "
+        "host's CPU time")  # fmt: skip
     add("--trace", action="store_true", help="write every message to PROGRAM.trace.csv")
     add("--explain", action="store_true",
         help="say what the run's time went into: its critical path, and the links that held it")  # fmt: skip
@@ -78,6 +84,8 @@ def execute(arguments: argparse.Namespace) -> int:
             tolerance=tolerance_of(arguments.tolerance),
             calibration=arguments.calibration,
             trace_ti=arguments.trace_ti,
+            noise=arguments.noise,
+            compute=arguments.compute,
             **({"mpi": arguments.mpi} if arguments.mpi else {}),
         )
     except Exception as error:

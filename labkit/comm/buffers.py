@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labkit.comm.datatypes import DATATYPES, Datatype, find_format, lookup
 from labkit.comm.special import BOTTOM
+from labkit.hollow import Sized
 
 __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector"]
 
@@ -64,6 +65,8 @@ def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | No
     """View a contiguous buffer (in C or Fortran order) as bytes; also its format."""
     if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
         buffer = buffer.T
+    if isinstance(buffer, Sized):
+        return buffer.reshape(-1).view(np.uint8, Sized), memoryview(np.empty(0, buffer.dtype)).format
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")

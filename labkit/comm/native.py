@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from labkit import registry
 from labkit.comm.exceptions import make_outside
 from labkit.errors import ScheduleError
+from labkit.hollow import Sized
 from labkit.schedule.native import program
 
 __all__ = [
@@ -151,6 +152,7 @@ def perform(comm: Any, call: Call) -> None:
         If the ranks do not agree.
     """
     calls = shared_calls(call.name)
+    has_data = call.facts["buffers with content"] = _has_data(call)
     number, shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         size = comm.size
@@ -162,10 +164,22 @@ def perform(comm: Any, call: Call) -> None:
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
     if calls.keeps_calls:
         calls.note(comm, call)
-    calls.hub.collective(comm, number, shared.program, buffers, call.reduction, call.name)
+    calls.hub.collective(comm, number, shared.program, buffers, call.reduction, call.name, has_data)
     if calls.keeps_calls:
         calls.hub.end_collective()
     calls.leave()
+
+
+def _has_data(call: Call) -> bool:
+    """Whether there are bytes to move: all of a rank's buffers have a size only (`labkit.sized`), or none."""
+    hollow = [type(buffer.memory) is Sized for buffer in call.buffers if buffer.memory is not None]
+    if not any(hollow):
+        return True
+    if not all(hollow):
+        raise TypeError(
+            f"{call.name}: one buffer has a size only (labkit.sized), another does not; give both alike"
+        )
+    return False
 
 
 def _recut(buffer: Bound, element_bytes: int) -> Bound:

@@ -9,6 +9,7 @@ from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.calibration import Calibration, Cost, calibration, use_calibration
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
 from labkit.local.digits import MOST_DIGIT_BITS, digit_counts, partition, scatter
+from labkit.local.standin import Range, StandIn, is_stand_in, room_like, stand_in
 from labkit.local.work import KERNELS, count_up_to, merge, merge_order, most_runs, predicted_s, sort
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "MOST_DIGIT_BITS",
     "Calibration",
     "Cost",
+    "Range",
+    "StandIn",
     "calibration",
     "classify",
     "count_up_to",
@@ -25,13 +28,16 @@ __all__ = [
     "from_codes",
     "histogram",
     "is_sortable",
+    "is_stand_in",
     "merge",
     "merge_order",
     "most_runs",
     "partition",
     "predicted_s",
+    "room_like",
     "scatter",
     "sort",
+    "stand_in",
     "to_codes",
     "use_calibration",
 ]

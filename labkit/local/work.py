@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
+from labkit.hollow import Sized
 from labkit.local.calibration import calibration, charge
+from labkit.local.standin import StandIn
 
 __all__ = [
     "KERNELS",
@@ -96,7 +98,7 @@ def sort(keys: Keys) -> Keys:
     ndarray, shape (n,)
     """
     charge("sort", keys.itemsize, len(keys), len(keys))
-    return _sorted(keys)
+    return keys.sorted() if isinstance(keys, StandIn) else _sorted(keys)
 
 
 def merge(keys: Keys, lengths: Counts) -> Keys:
@@ -126,6 +128,16 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
     charged as the kernel ``merge_many``.
     """
     lengths = _as_counts(lengths)
+    if isinstance(keys, StandIn):
+        runs = int(np.count_nonzero(lengths))
+        is_tree = runs <= most_runs(keys.itemsize, len(keys))
+        charge(
+            "merge" if is_tree else "merge_many",
+            keys.itemsize,
+            len(keys),
+            max(runs, 1) if is_tree else len(keys),
+        )
+        return keys
     if keys.dtype.kind in "iu" and keys.dtype.isnative:
         keys = np.ascontiguousarray(keys)
         out = np.empty(len(keys), keys.dtype)
@@ -184,6 +196,8 @@ def count_up_to(keys: Keys, limits: Keys, including: NDArray[np.bool_] | bool) -
     ndarray of int64, shape (m,)
     """
     charge("count_up_to", keys.itemsize, len(limits), max(len(keys), 2))
+    if isinstance(keys, StandIn):
+        return keys.count_up_to(limits, including)
     if keys.dtype.kind not in "iu" or not keys.dtype.isnative or limits.dtype != keys.dtype:
         return _searched(keys, limits, np.broadcast_to(including, limits.shape))
     counts = np.empty(len(limits), np.int64)
@@ -205,6 +219,8 @@ def require_integers(keys: Keys) -> None:
     ------
     DataError
     """
+    if isinstance(keys, Sized):
+        raise DataError(f"this kernel looks at every key, and {keys!r} holds none")
     dtype = keys.dtype
     if dtype.kind not in "iu" or not dtype.isnative:
         raise DataError(

@@ -50,6 +50,8 @@ def run(
     tolerance: float = 0.0,
     calibration: Any = None,
     trace_ti: str | os.PathLike[str] | None = None,
+    noise: Any = None,
+    compute: Any = "charged",
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -94,6 +96,13 @@ def run(
         Write what each rank calls there, as a time-independent trace in SimGrid's format, for
         `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends
         in a slash, or that exists) for a file a rank and their list.
+    noise : Noise or str, optional
+        What disturbs a simulated machine, drawn from the seed: `labkit.Noise`, or its text,
+        ``"jitter=50us,period=1ms,stragglers=1,slowdown=2"``.
+    compute : str or Measured
+        ``"charged"``: simulated ranks compute for as long as they say; ``"measured"`` (or
+        ``"measured:0.5"``): for as long as their code takes this host's CPU (times a factor), which is
+        never quite the same twice.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
         cluster those of `labkit.run.cluster.run_cluster`.
@@ -123,8 +132,12 @@ def run(
     tolerance = check_tolerance(tolerance)
     _check_recording(trace_ti, repeats)
     program = check_program(program, args, kwargs)
+    simulated = {
+        "model": model, "coll": coll, "mapping": mapping, "calibration": calibration, "noise": noise,
+        "compute": compute,
+    }  # fmt: skip
     if isinstance(on, str) and on.strip().lower() == "mpi":
-        _refuse_simulated_options('on="mpi"', model, coll, mapping, calibration)
+        _refuse_simulated_options('on="mpi"', simulated)
         check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
@@ -137,7 +150,7 @@ def run(
             raise MachineError(
                 'trace_ti belongs to simulated runs and on="mpi", not to a cluster; leave it out'
             )
-        _refuse_simulated_options("a cluster", model, coll, mapping, calibration)
+        _refuse_simulated_options("a cluster", simulated)
         check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
 
@@ -151,11 +164,14 @@ def run(
         raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
     on = check_platform(on, int(ranks), model, coll, mapping)
     from labkit.local.calibration import find_calibration
+    from labkit.sim.measured import measured_of
+    from labkit.sim.noise import noise_of
 
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
         tolerance=tolerance, calibration=find_calibration(calibration), trace_ti=trace_ti,
+        noise=noise_of(noise), compute=measured_of(compute),
     )  # fmt: skip
 
 
@@ -170,10 +186,11 @@ def _check_recording(trace_ti: Any, repeats: int) -> None:
     check_target(trace_ti)
 
 
-def _refuse_simulated_options(machine: str, model: Any, coll: Any, mapping: Any, calibration: Any) -> None:
-    if model is not None or coll or mapping is not None or calibration is not None:
+def _refuse_simulated_options(machine: str, given: Mapping[str, Any]) -> None:
+    if any(value is not None and value != "charged" and value != {} for value in given.values()):
         raise MachineError(
-            f"model, coll, mapping and calibration belong to simulated runs, not to {machine}; leave them out"
+            "noise, compute, model, coll, mapping and calibration belong to simulated runs, not to "
+            f"{machine}; leave them out"
         )
 
 

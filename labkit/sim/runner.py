@@ -17,6 +17,8 @@ from labkit.sim import models
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.isolation import Isolation
 from labkit.sim.mapping import ListedMapping
+from labkit.sim.measured import NOTE, measured_of
+from labkit.sim.noise import noise_of
 from labkit.sim.platform import Platform, platform
 from labkit.sim.randomness import RankRandom
 from labkit.sim.rank_pickle import RankPickle
@@ -43,6 +45,8 @@ def run_simulated(
     tolerance: float = 0.0,
     calibration: Any = None,
     trace_ti: Any = None,
+    noise: Any = None,
+    compute: Any = "charged",
     **options: Any,
 ) -> Run:
     """Run ``program(comm, *args, **kwargs)`` on simulated ranks.
@@ -77,6 +81,10 @@ def run_simulated(
         What node-local work costs; default: the calibration in use.
     trace_ti : path, optional
         Write the calls of all ranks there, as a time-independent trace.
+    noise : Noise or str, optional
+        Detours, slow hosts and degraded links (`labkit.sim.noise`).
+    compute : str or Measured
+        Whether only what is charged takes time, or the host's CPU time (`labkit.sim.measured`).
     **options
         Fields of the network model to change, such as ``cross_traffic=False``.
 
@@ -94,16 +102,26 @@ def run_simulated(
     began = time.perf_counter()
     machine = platform(on).mapped(mapping)
     network = models.get(machine.model if model is None else model, **options)
+    troubled = noise_of(noise).seeded(seed)
+    built, worse_links = troubled.degrade(machine.build(ranks))
     simulation = Simulation(
-        machine.build(ranks), network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
-        tolerance=tolerance, calibration=find_calibration(calibration),
+        built, network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
+        tolerance=tolerance, calibration=find_calibration(calibration), measured=measured_of(compute),
     )  # fmt: skip
     target = keep_calls(simulation, trace_ti)
+    slow_hosts = troubled.disturb(simulation.hub, built)
     notes: list[str] = []
     _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
     if target is not None:
         notes.append(write_calls(simulation, target))
     run = _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
+    notes.extend(simulation.context.notes)
+    run.machine["deterministic"] = simulation.context.is_deterministic
+    if not simulation.context.is_deterministic:
+        notes.append(NOTE)
+    if not troubled.is_quiet:
+        run.machine["noise"] = troubled.record(slow_hosts, worse_links)
+        notes.append(f"noise: {troubled}")
     if tolerance > 0:
         run.tolerance = ToleranceUse(tolerance=tolerance, **simulation.tolerance_use())
         run.is_valid = not run.tolerance.without_bottleneck

@@ -42,6 +42,8 @@ def run_script(
     tolerance: float = 0.0,
     calibration: Any = None,
     trace_ti: str | os.PathLike[str] | None = None,
+    noise: Any = None,
+    compute: Any = "charged",
 ) -> Run:
     """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
 
@@ -55,7 +57,7 @@ def run_script(
         The platform.
     args : sequence
         The script's command line, ``sys.argv[1:]``.
-    model, trace, timeout_s, seed, coll, tolerance, calibration, trace_ti
+    model, trace, timeout_s, seed, coll, tolerance, calibration, trace_ti, noise, compute
         As for `labkit.run.run`.
 
     Returns
@@ -77,6 +79,7 @@ def run_script(
     how = {
         "on": on, "model": model, "trace": trace, "timeout_s": timeout_s, "seed": seed, "coll": coll,
         "tolerance": tolerance, "calibration": find_calibration(calibration), "trace_ti": trace_ti,
+        "noise": noise, "compute": compute,
     }  # fmt: skip
     request = {"path": path, "ranks": ranks, "args": [str(arg) for arg in args], "how": how}
     started = time.monotonic()

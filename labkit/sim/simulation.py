@@ -17,7 +17,9 @@ from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, 
 from labkit.local.calibration import Calibration, find_calibration
 from labkit.sim import deadlock
 from labkit.sim.limit import TimeLimit, TimeUp
+from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
+from labkit.sim.rank_context import RankContext
 from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_traceback
 
 __all__ = ["Simulation", "running"]
@@ -31,43 +33,6 @@ def running() -> Simulation | None:
         return None
     stack: list[Simulation] = getattr(_local, "stack", [])
     return stack[-1] if stack else None
-
-
-class _RankContext:
-    """The machine as the running rank sees it; one object serves all ranks."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._hub = simulation.hub
-        #: what the ranks' node-local work costs (`labkit.local.calibration`)
-        self.calibration = simulation.calibration
-        self._open: list[list[tuple[str, float]]] = [[] for _ in range(simulation.ranks)]
-        self.phases: list[tuple[int, str, float, float]] = []
-
-    @property
-    def rank(self) -> int:
-        return int(self._hub.rank)
-
-    @property
-    def size(self) -> int:
-        return int(self._hub.ranks)
-
-    def begin_phase(self, name: str) -> None:
-        self._open[self._hub.rank].append((name, self._hub.now()))
-
-    def end_phase(self, name: str) -> None:
-        rank = self._hub.rank
-        if self._open[rank]:
-            opened, begin = self._open[rank].pop()
-            self.phases.append((rank, opened, begin, self._hub.now()))
-
-    def compute(self, seconds: float | None, flops: float | None) -> None:
-        if seconds is not None:
-            self._hub.compute(seconds)
-        elif flops is not None:
-            self._hub.compute_flops(flops)
-
-    def wtime(self) -> float:
-        return float(self._hub.wtime())
 
 
 class Simulation:
@@ -89,6 +54,8 @@ class Simulation:
         Relative error of the capacities allowed on links with many messages; 0: exact.
     calibration : Calibration, optional
         What node-local work costs; default: the calibration in use.
+    measured : Measured, optional
+        How the host's CPU time is charged; default: only where a program samples.
     """
 
     def __init__(
@@ -102,12 +69,16 @@ class Simulation:
         coll: dict[str, str] | None = None,
         tolerance: float = 0.0,
         calibration: Calibration | None = None,
+        measured: Measured | None = None,
     ) -> None:
         self.ranks = ranks
         self.calibration = find_calibration(calibration)
         self.hub = _kernels.Hub(platform, model, trace, tolerance)
         self.calls = CollectiveCalls(self.hub, coll or {})
-        self.context = _RankContext(self)
+        measured = measured or Measured(is_everything=False)
+        if measured.is_everything:
+            self.hub.measure_host(measured.flops_per_cpu_s)
+        self.context = RankContext(self, measured)
         self.output = RankOutput(ranks)
         self.results: list[Any] = [None] * ranks
         self.timeout_s = timeout_s
@@ -164,8 +135,10 @@ class Simulation:
 
     def _rank_main(self, rank: int) -> None:
         assert self._main is not None
+        self.hub.skip_host()
         try:
             self.results[rank] = self._main(rank)
+            self.hub.catch_up_host()
         except SystemExit as error:
             if error.code is not None and error.code != 0:
                 self._fail(error)

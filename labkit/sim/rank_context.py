@@ -1,0 +1,95 @@
+"""The simulated machine as the running rank sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labkit.sampling import Sample
+from labkit.sim.measured import Measured
+
+if TYPE_CHECKING:
+    from labkit.sim.simulation import Simulation
+
+__all__ = ["RankContext"]
+
+
+class RankContext:
+    """The machine as the running rank sees it; one object serves all ranks."""
+
+    def __init__(self, simulation: Simulation, measured: Measured) -> None:
+        self._hub = simulation.hub
+        self._measured = measured
+        self._is_sampling = False
+        #: what sampled work took, by name and rank (-1: all ranks together)
+        self.notes: list[str] = []
+        self.samples: dict[tuple[str, int], Sample] = {}
+        #: what the ranks' node-local work costs (`labkit.local.calibration`)
+        self.calibration = simulation.calibration
+        self._open: list[list[tuple[str, float]]] = [[] for _ in range(simulation.ranks)]
+        self.phases: list[tuple[int, str, float, float]] = []
+
+    @property
+    def rank(self) -> int:
+        """The running rank's number."""
+        return int(self._hub.rank)
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return int(self._hub.ranks)
+
+    def begin_phase(self, name: str) -> None:
+        """Note that the running rank enters a phase."""
+        self._open[self._hub.rank].append((name, self._hub.now()))
+
+    def end_phase(self, name: str) -> None:
+        """Note that the running rank leaves it."""
+        rank = self._hub.rank
+        if self._open[rank]:
+            opened, begin = self._open[rank].pop()
+            self.phases.append((rank, opened, begin, self._hub.now()))
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        """Charge computation to the running rank."""
+        if seconds is not None:
+            self._hub.compute(seconds)
+        elif flops is not None:
+            self._hub.compute_flops(flops)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the running rank's own code is being timed: then its kernels charge nothing besides."""
+        return self._measured.is_everything or self._is_sampling
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the run's times depend on its input alone."""
+        return not (self._measured.is_everything or self.samples)
+
+    def note(self, text: str) -> None:
+        """Say something about the run, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @property
+    def switches(self) -> int:
+        """How often control has gone from rank to rank."""
+        return int(self._hub.switches)
+
+    def begin_sample(self) -> None:
+        """The running rank begins sampled work: what came before is charged as usual."""
+        self._hub.catch_up_host()
+        self._is_sampling = True
+
+    def end_sample(self) -> None:
+        """The sampled work is over, and charges itself."""
+        self._hub.skip_host()
+        self._is_sampling = False
+
+    def charge_cpu(self, seconds: float) -> None:
+        """Charge CPU seconds of this host to the running rank."""
+        self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s)
+
+    def wtime(self) -> float:
+        """The running rank's clock; reading it costs what the model says."""
+        return float(self._hub.wtime())
