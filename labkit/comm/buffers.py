@@ -66,7 +66,7 @@ def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | No
     if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
         buffer = buffer.T
     if isinstance(buffer, Sized):
-        return buffer.reshape(-1).view(np.uint8, Sized), memoryview(np.empty(0, buffer.dtype)).format
+        return buffer.reshape(-1).view(np.uint8, Sized), memoryview(np.empty(0, buffer.dtype).data).format
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")

@@ -1,7 +1,7 @@
 // Seeded noise of the processors: slow ranks, and the operating system's detours.
 //
-// Time is cut into slots of one period; in each slot of each rank one detour begins, at a place
-// drawn from the slot, and lasts between 0 and twice its mean. A rank that works stands still
+// Time is cut into slots of one period; in each slot of each rank lies one detour, at a place
+// drawn, which lasts between 0 and twice its mean. A rank that works stands still
 // during a detour; one that waits does not notice. The detours are a fixed function of (seed,
 // rank, slot), so that the same noise meets every program, and nothing is kept per rank.
 #pragma once
@@ -20,7 +20,7 @@ class Noise {
  public:
   Noise() = default;
   /// slowdown: factor >= 1 of all work by rank; empty: none. period_s 0: no detours. The mean may be at
-  /// most half a period, so that detours do not pile up. Throws std::invalid_argument.
+  /// most half a period, so that each detour fits its slot. Throws std::invalid_argument.
   Noise(std::uint64_t seed, double period_s, double mean_s, std::vector<double> slowdown)
       : seed_(seed), period_s_(mean_s > 0.0 ? period_s : 0.0), mean_s_(mean_s), slowdown_(std::move(slowdown)) {
     if (!(mean_s >= 0.0) || !(period_s >= 0.0) || !(2.0 * mean_s <= period_s || mean_s == 0.0)) {
@@ -38,11 +38,11 @@ class Noise {
     Time end = at + seconds;
     if (period_s_ == 0.0 || seconds == 0.0) return end;
     const auto slot = static_cast<std::uint64_t>(at / period_s_);
-    for (std::uint64_t k = slot > 0 ? slot - 1 : 0;; ++k) {  // one of the slot before may still last
+    for (std::uint64_t k = slot > 0 ? slot - 1 : 0;; ++k) {  // the division may have rounded up
       const std::uint64_t word = drawn(rank, k);
-      const Time begins = (static_cast<double>(k) + unit(word)) * period_s_;
-      if (begins >= end) return end;
       const double lasts = 2.0 * mean_s_ * unit(mixed(word));
+      const Time begins = static_cast<double>(k) * period_s_ + unit(word) * (period_s_ - lasts);
+      if (begins >= end) return end;
       if (begins + lasts <= at) continue;
       end += begins < at ? begins + lasts - at : lasts;
     }
