@@ -1,0 +1,129 @@
+"""Platforms of zones that are measured with SimGrid and compared: written here, small enough to be read."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+from labkit.sim.spec import parse_spec
+from labkit.sim.xml_zones import zones_xml
+from labkit.sim.zones import Zone
+
+__all__ = ["PLATFORMS"]
+
+
+def _hosts(zone: Zone, *names: str) -> None:
+    for i, name in enumerate(names):
+        zone.host(name, speed=1e9 * (1 + i % 3), cores=1 + i % 2)
+
+
+def _full() -> Zone:
+    """Every pair has its own way; one is one-way, one host has its own loopback."""
+    zone = Zone("full")
+    _hosts(zone, "a", "b", "c", "d")
+    zone.link("ab", "1Gbps", "50us")
+    zone.link("cable", "10Gbps", "1us", "splitduplex")
+    zone.link("sky", "2Gbps", "5us", "fatpipe")
+    zone.link("own", "5GBps", "300ns", "fatpipe")
+    zone.route("a", "b", ["ab"])
+    zone.route("a", "c", [("cable", "up"), "sky"])
+    zone.route("b", "c", ["ab", "sky"], symmetrical=False)
+    zone.route("c", "b", [("cable", "down"), "ab"], symmetrical=False)
+    zone.route("a", "d", [("cable", "up"), "ab"])
+    zone.route("b", "d", [("cable", "up"), "sky", "ab"])
+    zone.route("c", "d", [("cable", "down")])
+    zone.route("a", "a", ["own"])
+    return zone
+
+
+def _graph(routing: str, seed: int, hosts: int, routers: int, extra: int) -> Zone:
+    """A random connected graph with many equally short ways."""
+    draw = random.Random(seed)
+    zone = Zone(f"graph{seed}", routing)
+    names = [f"h{i}" for i in range(hosts)] + [f"r{i}" for i in range(routers)]
+    for name in draw.sample(names, len(names)):
+        if name[0] == "h":
+            zone.host(name)
+        else:
+            zone.router(name)
+    inner = [name for name in names if name[0] == "r"]
+    pairs = [(inner[i], inner[draw.randrange(i)]) for i in range(1, routers)]
+    pairs += [(f"h{i}", draw.choice(inner)) for i in range(hosts)]
+    while len(pairs) < hosts + routers - 1 + extra:
+        a, b = draw.sample(inner, 2)
+        if (a, b) not in pairs and (b, a) not in pairs:
+            pairs.append((a, b))
+    draw.shuffle(pairs)
+    for number, (a, b) in enumerate(pairs):
+        sharing = draw.choice(["shared", "splitduplex", "fatpipe"])
+        names = [f"l{number}"] if draw.random() < 0.8 else [f"l{number}", f"m{number}"]
+        for name in names:
+            zone.link(name, draw.choice([1e8, 1e9, 1.25e9]), draw.choice([1e-6, 1e-5]), sharing)
+        zone.route(a, b, [(name, "up") if sharing == "splitduplex" else name for name in names])
+    return zone
+
+
+def _clusters(routing: str, is_transit: bool) -> Zone:
+    """A star, a torus, a fat tree and a room of hosts in one zone; with transit, in a chain.
+
+    SimGrid 3.32 gives a torus and a fat tree no router, so hosts are their gateways.
+    """
+    zone = Zone("campus", routing)
+    star = "star:4,bb_bw=2GBps,bb_lat=3us,limiter=1.5GBps"
+    zone.cluster("star", parse_spec(star), prefix="s-", suffix=".x", radical=[(1, 2), (7, 8)], router="sr")
+    zone.cluster("torus", "torus:3x2,loopback_bw=5GBps")
+    zone.cluster("tree", "fattree:2x2:1x2:1x1,bw=1Gbps,lat=5us")
+    room = zone.zone("room", "full")
+    _hosts(room, "x", "y")
+    room.router("door")
+    room.link("desk", "1Gbps", "7us")
+    room.link("shelf", "2Gbps", "1us", "splitduplex")
+    room.route("x", "y", ["desk"])
+    room.route("x", "door", [("shelf", "up")])
+    room.route("y", "door", ["desk", ("shelf", "up")])
+    ends = [("star", "sr"), ("torus", "torus-1"), ("tree", "tree-2"), ("room", "door")]
+    chain = list(itertools.pairwise(ends))
+    everything = [(a, b) for i, a in enumerate(ends) for b in ends[i + 1 :]]
+    for (a, gw_a), (b, gw_b) in chain if is_transit else everything:
+        link = f"{a}-{b}"
+        zone.link(link, "10Gbps", "20us", "splitduplex" if b == "torus" else "shared")
+        zone.route(a, b, [(link, "up") if b == "torus" else link], gw_src=gw_a, gw_dst=gw_b)
+    return zone
+
+
+def _nested() -> Zone:
+    """Zones in zones in zones, crossed from one gateway to another one."""
+    top = Zone("top", "floyd")
+    for name in ("left", "middle", "right"):
+        site = top.zone(name, "full")
+        for hall in ("1", "2"):
+            inner = site.zone(f"{name}{hall}", "floyd" if hall == "1" else "dijkstra")
+            _hosts(inner, f"{name}{hall}a", f"{name}{hall}b")
+            inner.router(f"{name}{hall}r")
+            for end in "ab":
+                link = f"{name}{hall}-{end}"
+                inner.link(link, "1Gbps", "3us", "splitduplex")
+                inner.route(f"{name}{hall}{end}", f"{name}{hall}r", [(link, "up")])
+        site.link(f"{name}-spine", "10Gbps", "2us")
+        site.route(
+            f"{name}1", f"{name}2", [f"{name}-spine"], gw_src=f"{name}1r", gw_dst=f"{name}2r"
+        )  # fmt: skip
+    top.link("west", "2Gbps", "100us")
+    top.link("east", "2Gbps", "200us", "splitduplex")
+    top.route("left", "middle", ["west"], gw_src="left2r", gw_dst="middle1r")
+    top.route("middle", "right", [("east", "up")], gw_src="middle2r", gw_dst="right1r")
+    return top
+
+
+#: name -> platform XML; all written by `labkit.sim.xml_zones`
+PLATFORMS = {
+    "full": zones_xml(_full()),
+    "floyd-8": zones_xml(_graph("floyd", 1, 6, 8, 7)),
+    "floyd-14": zones_xml(_graph("floyd", 2, 10, 14, 16)),
+    "dijkstra-8": zones_xml(_graph("dijkstra", 3, 6, 8, 7)),
+    "dijkstra-14": zones_xml(_graph("dijkstra", 4, 10, 14, 16)),
+    "clusters-full": zones_xml(_clusters("full", is_transit=False)),
+    "clusters-floyd": zones_xml(_clusters("floyd", is_transit=True)),
+    "clusters-dijkstra": zones_xml(_clusters("dijkstra", is_transit=True)),
+    "nested": zones_xml(_nested()),
+}

@@ -1,0 +1,66 @@
+"""Asks SimGrid for its routes and times on platforms of zones; writes ``tests/golden/simgrid_zones.json``.
+
+Needs g++ and SimGrid 3.32 (Debian: libsimgrid-dev). Regenerating needs a reason in the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import driver
+from zone_platforms import PLATFORMS
+
+import labkit as lk
+from labkit.sim import models
+
+GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_zones.json"
+#: for all hosts: collectives; and two messages across
+PROGRAMS = {
+    "allreduce": ("*: allreduce 100000; mark\n", "smpi"),
+    "alltoall_linear": ("*: alltoall_linear 20000; mark\n", "lab"),
+    "bcast": ("*: bcast 1000 0; mark\n", "lv08"),
+}
+
+
+def ask(folder: Path, name: str, xml: str) -> dict[str, Any]:
+    """Every route and the end of every program of one platform."""
+    path = folder / f"{name}.xml"
+    path.write_text(xml)
+    machine = lk.platform(path)
+    ranks = machine.hosts or 0
+    hosts = [machine.description.host_name(host) for host in range(ranks)]
+    said = subprocess.run(
+        [str(folder / "zone_routes"), str(path), *hosts], capture_output=True, text=True, check=True
+    ).stdout
+    runs = {}
+    for program, (text, model) in PROGRAMS.items():
+        # Its clock's grain of 1 ns, its lazy updates and its sharing's precision show in loads that are not
+        # synchronised (README.md).
+        fine = ("surf/precision:1e-13", "network/optim:Full", "maxmin/precision:1e-9")
+        measured = driver.run(text, ranks, machine, models.get(model), folder, fine)
+        runs[program] = {
+            "program": text,
+            "model": model,
+            "marks": measured.marks,
+            "command": measured.command,
+        }
+    return {"name": name, "xml": xml, "hosts": hosts, "routes": said.splitlines(), "runs": runs}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        source = str(Path(__file__).with_name("zone_routes.cpp"))
+        target = str(folder / "zone_routes")
+        subprocess.run(["g++", "-std=c++17", source, "-o", target, "-lsimgrid"], check=True)
+        platforms = [ask(folder, name, xml) for name, xml in PLATFORMS.items()]
+    GOLDEN.write_text(json.dumps({"simgrid": driver.version(), "platforms": platforms}, indent=0) + "\n")
+    print(f"{sum(len(p['routes']) for p in platforms)} routes of {len(platforms)} platforms")
+
+
+if __name__ == "__main__":
+    main()
