@@ -61,7 +61,8 @@ class Builder:
         self._old: dict[int, _OldCluster] = {}
         self._pending: list[_Pending] = []
         self._root: Zone | Cluster | None = None
-        self._model: str | None = None
+        #: name of the network model; None: labkit's default
+        self.model: str | None = None
         self._hosts = 0
 
     def start(self, word: str, given: dict[str, str], place: str) -> None:
@@ -108,7 +109,7 @@ class Builder:
             raise refuse(self._source, "the platform is empty; it needs a zone or a cluster")
         if isinstance(self._root, Zone):
             self._check_directions(self._root)
-        return self._root, models.get(self._model).name
+        return self._root, models.get(self.model).name
 
     # --- zones --------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class Builder:
                 raise refuse(
                     place, f"network model {value[:40]!r} is not known; allowed: {', '.join(models.names())}"
                 )
-            self._model = value
+            self.model = value
         elif self._pending:
             self._pending[-1].props.append((name, value))
         elif self._zones:

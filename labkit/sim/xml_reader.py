@@ -17,6 +17,8 @@ from labkit.sim.zones.parts import refuse
 __all__ = ["read_platform"]
 
 _CHUNK_BYTES = 1 << 16
+#: SimGrid's network models and labkit's names for them.
+_MODELS = {"CM02": "cm02", "LV08": "lv08", "SMPI": "smpi", "IB": "ib"}
 #: Zones in zones, and elements in elements, may be so deep.
 _MOST_DEPTH = 100
 
@@ -190,8 +192,12 @@ class _Reader:
             self.read_over.append(f"<{word}> (line {self._parser.CurrentLineNumber})")
 
     def _config(self, word: str, given: dict[str, str]) -> None:
-        """Settings of SimGrid itself: those that would change times are refused."""
+        """Settings of SimGrid itself: the network model is taken, others that change times are refused."""
         setting = given.get("id", "")
+        if word == "prop" and setting == "network/model" and given.get("value") in _MODELS:
+            self.builder.model = _MODELS[given["value"]]
+            self._silent = 1
+            return
         if word != "prop" or setting.partition("/")[0] in ("network", "smpi", "cpu", "host", "surf"):
             raise refuse(
                 self.place,

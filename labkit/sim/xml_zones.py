@@ -34,18 +34,21 @@ def zones_xml(root: Zone, model: str = models.DEFAULT) -> str:
         The file's text.
     """
     lines = [HEAD]
-    _write_zone(root, "  ", lines, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))
+    pairs = {link.name for zone in root.walk() for link in zone.links if link.sharing == "splitduplex"}
+    _write_zone(root, "  ", lines, pairs, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))
     return "".join([*lines, "</platform>\n"])
 
 
-def _write_zone(zone: Zone, indent: str, lines: list[str], more: tuple[tuple[str, str], ...] = ()) -> None:
+def _write_zone(
+    zone: Zone, indent: str, lines: list[str], pairs: set[str], more: tuple[tuple[str, str], ...] = ()
+) -> None:
     head = attributes_text({"id": zone.name, "routing": _ROUTINGS[zone.routing]})
     lines.append(f"{indent}<zone {head}>\n")
     inside = indent + "  "
     lines.append(props_text((*zone.props, *more), inside))
     for one in zone.members:
         if isinstance(one, Zone):
-            _write_zone(one, inside, lines)
+            _write_zone(one, inside, lines, pairs)
         elif isinstance(one, Cluster):
             lines.append(
                 cluster_element(
@@ -56,7 +59,7 @@ def _write_zone(zone: Zone, indent: str, lines: list[str], more: tuple[tuple[str
             lines.append(_host(one, inside))
     lines.extend(_link(link, inside) for link in zone.links)
     inner = {one.name for one in zone.members if not isinstance(one, Host)}
-    lines.extend(_route(route, inside, inner) for route in zone.routes)
+    lines.extend(_route(route, inside, inner, pairs) for route in zone.routes)
     lines.append(f"{indent}</zone>\n")
 
 
@@ -81,7 +84,7 @@ def _link(link: Link, indent: str) -> str:
     return _element("link", attributes, link.props, indent)
 
 
-def _route(route: Route, indent: str, zones: set[str]) -> str:
+def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:
     word = "zoneRoute" if {route.src, route.dst} & zones else "route"
     attributes = {"src": route.src, "dst": route.dst}
     if word == "zoneRoute":
@@ -89,7 +92,8 @@ def _route(route: Route, indent: str, zones: set[str]) -> str:
     if not route.symmetrical:
         attributes["symmetrical"] = "NO"
     links = ""
-    for name, way in route.links:
+    for name, given in route.links:
+        way = given or ("up" if name in pairs else "")  # the bare name of a pair means up
         link = {"id": name, "direction": way.upper()} if way else {"id": name}
         links += f"{indent}  <link_ctn {attributes_text(link)}/>\n"
     return f"{indent}<{word} {attributes_text(attributes)}>\n{links}{indent}</{word}>\n"

@@ -69,7 +69,7 @@ def graph_zone(
     if len(set(texts.values())) < len(texts):
         raise PlatformError("two nodes of the graph have the same text; give them different names")
     zone = Zone(name, routing)
-    for node in [*chosen, *(node for node in nodes if node not in set(chosen))]:
+    for node in [*chosen, *(node for node in nodes if node not in chosen)]:
         if node in chosen:
             zone.host(texts[node], nodes[node].get("speed", speed), nodes[node].get("cores", cores))
         else:

@@ -189,7 +189,7 @@ REFUSED = [
     ("</route>", "</route><zone id='in' routing='Full'/>", 9, "holds hosts or routers beside zones"),
     ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, 'routing="Cluster"'),
     ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, "a second outermost zone"),
-    ("<zone i", "<config><prop id='network/model' value='CM02'/></config><zone i", 4, "take it out and"),
+    ("<zone i", "<config><prop id='network/TCP-gamma' value='1'/></config><zone i", 4, "take it out and"),
     ("</platform>", "", 12, "not well-formed XML: no element found"),
 ]  # fmt: skip
 
@@ -267,6 +267,12 @@ def test_what_no_message_feels_is_read_over_and_said(read: Read) -> None:
     assert ("read over", "<config tracing> (line 4), <disk> (line 5), <actor> (line 10)") in machine.facts
     assert "&lt;disk&gt; (line 5)" in machine._repr_html_()
     assert 'prop id="a" value="b"' in platform_xml(machine, 2)
+
+
+def test_the_network_model_of_a_file_is_taken(read: Read) -> None:
+    setting = '<config><prop id="network/model" value="LV08"/></config><zone '
+    assert read(PAIR.replace("<zone ", setting, 1)).model.name == "lv08"
+    assert read(PAIR).model.name == "lab"
 
 
 def test_what_is_written_reads_back_as_the_same(read: Read, tmp_path: Path) -> None:
