@@ -16,6 +16,7 @@ from labkit.errors import DataError
 __all__ = ["Agreement", "agree", "agree_briefly"]
 
 _TEXT_BYTES = 512
+_SEPARATOR = ", "
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,28 @@ def _refuse(comm: Any, text: str, is_sortable: bool) -> None:
     if not everyone[:, 0].all():
         bad = np.flatnonzero(everyone[:, 0] == 0)
         raise DataError(
-            f"{_listed(bad)} passed keys that cannot be sorted ({texts[bad[0]]}); allowed are "
+            f"{_listed(bad)} passed keys that cannot be sorted ({_parts(texts[bad[0]])[0]}); allowed are "
             "one-dimensional arrays of bool, integers of 8 to 64 bits and floats of 16 to 64 bits"
         )
+    texts = _differences(texts)
     ranks_of = {text: np.flatnonzero([t == text for t in texts]) for text in texts}
     passed = "; ".join(f"{_listed(ranks)} passed {text}" for text, ranks in ranks_of.items())
     raise DataError(f"the ranks disagree: {passed}; pass the same dtype and options on every rank")
+
+
+def _differences(texts: list[str]) -> list[str]:
+    """Return of each description what is not the same in all: the dtype, or an option."""
+    rows = [_parts(text) for text in texts]
+    if len(set(map(len, rows))) > 1:  # an option's value has a comma of its own
+        return texts
+    differing = [i for i, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1]
+    if not differing:  # only beyond what was sent of them
+        return texts
+    return [_SEPARATOR.join(row[i] for i in differing) for row in rows]
+
+
+def _parts(text: str) -> list[str]:
+    return text.split(_SEPARATOR)
 
 
 def _introduce(keys: ArrayLike, options: Mapping[str, object]) -> tuple[NDArray[Any], bool, str]:
@@ -148,7 +165,7 @@ def _introduce(keys: ArrayLike, options: Mapping[str, object]) -> tuple[NDArray[
     mine = keys if isinstance(keys, local.StandIn) else np.asarray(keys)
     if mine.dtype.byteorder not in "=|":
         mine = mine.astype(mine.dtype.newbyteorder("="))
-    text = ", ".join([_describe(mine), *(f"{name}={value!r}" for name, value in options.items())])
+    text = _SEPARATOR.join([_describe(mine), *(f"{name}={value!r}" for name, value in options.items())])
     return mine, mine.ndim == 1 and local.is_sortable(mine.dtype), text
 
 

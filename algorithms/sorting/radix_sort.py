@@ -35,7 +35,8 @@ Properties
 
 Reference
     G. E. Blelloch et al.: A comparison of sorting algorithms for the Connection Machine CM-2. Proc. 3rd ACM
-    Symp. Parallel Algorithms and Architectures (1991), pp. 3-16.
+    Symp. Parallel Algorithms and Architectures (1991), pp. 3-16. The best radix: M. Zagha, G. E. Blelloch:
+    Radix sort for vector multiprocessors. Proc. Supercomputing (1991), doi:10.1145/125826.126164.
 
 Examples
 --------

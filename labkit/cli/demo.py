@@ -40,7 +40,13 @@ def execute(arguments: argparse.Namespace) -> int:
         print(line, file=sys.stderr if arguments.json else sys.stdout, flush=True)
 
     demo = run_demo(arguments.extent, say)
-    page = write_page(demo, arguments.out)
+    try:
+        page = write_page(demo, arguments.out)
+    except OSError as error:  # a disk that has filled up meanwhile
+        raise DataError(
+            f"{arguments.out} cannot be written: {error.strerror or error}; free some space, or choose "
+            "another --out"
+        ) from error
     say(f"Figures and tables: {page} ({demo.seconds:.0f} s in all)")
     if arguments.json:
         print(json.dumps(demo.to_dict() | {"page": str(page)}))

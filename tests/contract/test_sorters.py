@@ -163,7 +163,7 @@ def test_a_lone_number_is_no_array_of_keys(sorter: str) -> None:
 def test_options_that_differ_are_refused_on_every_rank(sorter: str) -> None:
     keys = [np.zeros(1, "u2")] * 3
     require_refused(
-        sorter, keys, [{}, {"check": "local"}, {}], ["the ranks disagree", "rank 1 passed uint16"]
+        sorter, keys, [{}, {"check": "local"}, {}], ["the ranks disagree", "rank 1 passed check='local'"]
     )
 
 

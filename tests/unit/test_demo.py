@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -182,6 +183,18 @@ def test_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.Capt
     assert record["exit"] == 3
     assert record["mpi"] == {"works": False, "trouble": "no MPI here; install one", "sorts": []}
     assert "Simulated machines" in captured.err
+
+
+@pytest.mark.usefixtures("without_mpi")
+def test_a_disk_that_fills_up_meanwhile_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("labkit.demo.page.write_page", full)
+    assert main(["demo", "--quick", "--out", str(tmp_path / "page.html")]) == 3
+    assert "page.html cannot be written: No space left on device; free some space" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(
