@@ -22,16 +22,14 @@ def main() -> None:
     edges += [(f"s{i}", f"s{j}") for i in range(SWITCHES) for j in range(i)]
     begin = time.process_time()
     graph = lk.graph(edges)
-    print(
-        f"graph of {HOSTS:,} hosts on {SWITCHES} switches: built in {time.process_time() - begin:.2f} s of CPU time"
-    )
+    took = time.process_time() - begin
+    print(f"graph of {HOSTS:,} hosts on {SWITCHES} switches: built in {took:.2f} s of CPU time")
     for name, machine in (("graph", graph), ("star", lk.platform(f"star:{HOSTS}"))):
         begin = time.process_time()
         run = lk.run(program, RANKS, machine)
         took = time.process_time() - begin
-        print(
-            f"{name}: allreduce of {RANKS:,} ranks {took:.2f} s of CPU time, {run.makespan_s * 1e6:.1f} us simulated"
-        )
+        simulated = f"{run.makespan_s * 1e6:.1f} us simulated"
+        print(f"{name}: allreduce of {RANKS:,} ranks {took:.2f} s of CPU time, {simulated}")
 
 
 if __name__ == "__main__":
