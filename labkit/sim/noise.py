@@ -26,7 +26,7 @@ import numpy as np
 from labkit.errors import PlatformError
 from labkit.sim import units
 
-__all__ = ["Noise", "noise_of"]
+__all__ = ["Noise", "disturbed", "noise_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +197,14 @@ def noise_of(noise: Noise | str | None) -> Noise:
     if not isinstance(noise, Noise):
         raise PlatformError(f"noise is a labkit.Noise or a text, got {type(noise).__name__}")
     return noise
+
+
+def disturbed(built: Any, record: dict[str, Any] | None) -> Any:
+    """Return a compiled machine as a run had it, by what the run recorded of its noise (None: none)."""
+    if record is None:
+        return built
+    noise = Noise(**{field.name: record[field.name] for field in fields(Noise)})
+    return noise.degrade(built)[0]
 
 
 def _require(is_good: bool, needed: str, got: object) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.markup import card, escape, quantity, table
+from labkit.sim.noise import disturbed
 from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path
 from labkit.trace.link_kinds import kind_of
@@ -179,7 +180,12 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
             f"{run.on} chooses the way of each message while it runs, and a trace does not keep it; explain "
             "a run with routing=minimal or routing=shortest"
         )
-    built = machine.build(run.ranks)
+    if network.sharing != "maxmin":
+        raise DataError(
+            f"in the model {network.name} messages share no links, so none of them held any up; explain a "
+            "run with a model such as lab"
+        )
+    built = disturbed(machine.build(run.ranks), run.machine.get("noise"))
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, bins)
     clock = PhaseClock(run.phases)
     steps = critical_path(trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import labkit as lk
+from labkit.errors import DataError
 from labkit.sim import models, platform
 from labkit.sim.message_program import run_program
 
@@ -75,6 +76,12 @@ def test_the_network_between_does_not_matter() -> None:
 
     assert last(8, "loggps") == last(1, "loggps")
     assert last(8, "raw") == pytest.approx(8 * last(1, "raw"), rel=0.01)
+
+
+def test_there_is_no_link_to_explain_it_by() -> None:
+    run = lk.run(lambda comm: comm.barrier(), 2, "star:2", model="loggps", trace=True)
+    with pytest.raises(DataError, match="share no links"):
+        run.explain()
 
 
 def transform(comm: lk.MPI.Comm) -> None:

@@ -104,6 +104,17 @@ def test_every_topology_can_be_degraded(on: str) -> None:
     assert nothing.makespan_s == quiet
 
 
+def test_an_explanation_knows_the_degraded_links() -> None:
+    def exchange(comm: lk.MPI.Comm) -> None:
+        comm.Alltoall(bytearray(comm.size * 100_000), bytearray(comm.size * 100_000))
+
+    noise = Noise(links=3, bandwidth=0.1, jitter_s=1e-4)
+    run = lk.run(exchange, 8, "star:8", model="raw", noise=noise, trace=True)
+    explained = str(run.explain())
+    assert "does not know" not in explained
+    assert any(f"bottleneck is {link}" in explained for link in run.machine["noise"]["degraded_links"])
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_seed_another_run() -> None:
     def program(comm: lk.MPI.Comm) -> None:
         for _ in range(10):
