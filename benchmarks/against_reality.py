@@ -19,15 +19,9 @@ from pathlib import Path
 import pandas as pd
 
 import labkit as lk
-from labkit.testing.reality import Job, compare, measure_jobs, predict
+from labkit.testing.reality import NETWORKS, Job, compare_networks, measure_jobs
 from labkit.testing.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
 
-#: name of the network -> hosts per switch, and the same as a platform
-NETWORKS = {
-    "star of 4": ((4,), "star:4"),
-    "star of 8": ((8,), "star:8"),
-    "tree of 4 + 4": ((4, 4), "fattree:4x2:1x1:1x1"),
-}
 QUICK = [Job("alltoall", "linear", 100_000), Job("bcast", "binomial", 400_000), Job("bcast", "ring", 400_000)]
 FULL = [
     *(Job("alltoall", name, n) for name in ("linear", "pairwise") for n in (100_000, 200_000, 400_000)),
@@ -50,6 +44,7 @@ def calibrated(rate: float, mpich, is_quick: bool) -> lk.Calibration:
             name="namespaces",
             max_bytes=500_000,
             window=4,
+            pairs=2,
             statistic="min",
             **plan,
         )
@@ -60,18 +55,6 @@ def measured(rate: float, mpich, name: str, jobs: list[Job], congestion: str, ro
     with ShapedNetwork(groups, rate, congestion_control=congestion) as network:
         found = measure_jobs(jobs, sum(groups), rounds, 3, mpi=network.launcher(mpich))
     return found.assign(network=name, congestion=congestion, load=round(os.getloadavg()[0], 1))
-
-
-def compared(found: lk.Calibration, data: pd.DataFrame, jobs: list[Job]) -> pd.DataFrame:
-    """All networks of the data, each beside its prediction."""
-    tables = []
-    for (name, congestion), rows in data.groupby(["network", "congestion"], sort=False):
-        groups, spec = NETWORKS[name]
-        here = [job for job in jobs if job.bytes in set(rows["bytes"])]
-        machine = lk.platform(f"{spec},{found.fit.spec}")
-        table = compare(rows, predict(machine, found.model, sum(groups), here), "min")
-        tables.append(table.assign(network=name, congestion=congestion))
-    return pd.concat(tables, ignore_index=True)
 
 
 def provenance(mpich, rate: float, data: pd.DataFrame) -> str:
@@ -100,6 +83,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rate", type=float, default=20e6, help="bit/s of every link")
+    parser.add_argument("--calibrate", action="store_true", help="with --out: the calibration only, anew")
     arguments = parser.parse_args()
     mpich, reason = find_mpich(), why_not()
     if mpich is None or reason is not None:
@@ -109,16 +93,19 @@ def main() -> int:
     jobs, rounds = (QUICK, 3) if is_quick else (FULL, 5)
     found = calibrated(arguments.rate, mpich, is_quick)
     print(found)
+    if arguments.out is not None:
+        found.save(arguments.out)
+        if arguments.calibrate:
+            return 0
     tables = [measured(arguments.rate, mpich, name, jobs, "reno", rounds) for name in NETWORKS]
     if not is_quick:
         few = [job for job in jobs if job.bytes == 400_000]
         tables.append(measured(arguments.rate, mpich, "star of 4", few, "bbr", rounds))
     data = pd.concat(tables, ignore_index=True)
     if arguments.out is not None:
-        found.save(arguments.out)
         data.to_csv(arguments.out / "collectives.csv", index=False, float_format="%.6g")
         (arguments.out / "README.md").write_text(provenance(mpich, arguments.rate, data), "utf-8")
-    table = compared(found, data, jobs)
+    table = compare_networks(found, data)
     print(table.drop(columns="ranks").to_string(index=False, float_format="%.4g"))
     for (name, congestion), rows in table.groupby(["network", "congestion"], sort=False):
         errors = 100 * rows["error"].abs()

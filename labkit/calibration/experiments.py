@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit import context
 from labkit.calibration.plan import Plan
 
-__all__ = ["Row", "measure"]
+__all__ = ["Row", "measure", "measure_opposed"]
 
 #: experiment, bytes, round, seconds at rank 0, seconds at rank 1, seconds rank 1 came late
 Row = tuple[str, int, int, float, float, float]
@@ -62,6 +62,57 @@ def measure(comm: Any, plan: Plan) -> dict[str, Any]:
         (*key, one, other, late) for key, (one, _), (other, late) in zip(keys, mine, theirs, strict=True)
     ]
     return {"rows": rows, "tick_s": bench.tick_s, "switches": switches + other_switches}
+
+
+def measure_opposed(
+    comm: Any, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
+) -> dict[str, Any]:
+    """Measure what messages one way cost messages the other way, on connections of their own.
+
+    Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
+    ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:
+    the acknowledgements of one direction then travel with the messages of the other.
+
+    Parameters
+    ----------
+    comm : communicator
+        Of four ranks.
+    sizes : tuple of int
+        Payloads in bytes: large ones.
+    repeats, count : int
+        Rounds, and messages that each sends in a row.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    dict
+        At rank 0 ``rows``, as of `measure`: seconds are those of a message.
+    """
+    rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1
+    clock: Callable[[], float] = context.mpi_module().Wtime
+    buffer, token = np.ones(max(sizes), np.uint8), np.zeros(0, np.uint8)
+    items = [(name, size) for name in ("alone", "opposed") for size in sizes]
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for number in range(-1, repeats):  # the first round warms up
+        for index in rng.permutation(len(items)):
+            name, size = items[index]
+            comm.Barrier()
+            begin = clock()
+            is_busy = rank < 2 or name == "opposed"
+            for _ in range(count if is_busy else 0):
+                if rank in (0, 3):
+                    comm.Send(buffer[:size], dest=peer, tag=_TAG)
+                else:
+                    comm.Recv(buffer[:size], source=peer, tag=_TAG)
+            if rank == 1:
+                comm.Send(token, dest=0, tag=_TAG)
+            elif rank == 0:
+                comm.Recv(token, source=1, tag=_TAG)
+                if number >= 0:
+                    rows.append((name, size, number, (clock() - begin) / count, 0.0, 0.0))
+    return {"rows": rows}
 
 
 class _Bench:

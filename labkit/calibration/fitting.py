@@ -183,18 +183,27 @@ def _bandwidth(table: pd.DataFrame, wire: Piecewise) -> float:
 def _directions(table: pd.DataFrame, trip: pd.DataFrame) -> tuple[str, bool]:
     """Judge whether both directions share a link: an exchange then takes twice a one-way message.
 
+    Whether messages one way load the other way is seen on two pairs of ranks if there are any; within one
+    pair acknowledgements may travel with the messages.
+
     Returns
     -------
     (str, bool)
         The links' sharing, and whether a transfer loads the way back (by 5 %, the model's only other value).
     """
-    both = one(table, "exchange")["sender_s"]
-    ratio = both / trip["sender_s"].reindex(both.index)
-    large = ratio[ratio.index >= _LARGE * ratio.index.max()].dropna()
-    if len(large) == 0:
+    slower = _ratio(one(table, "exchange")["sender_s"], trip["sender_s"])
+    if slower is None:
         return "splitduplex", True
-    slower = float(large.median())
-    return ("shared" if slower > 1.5 else "splitduplex"), bool(1.025 < slower <= 1.5)
+    apart = _ratio(one(table, "opposed")["sender_s"], one(table, "alone")["sender_s"])
+    crossing = slower if apart is None else apart
+    return ("shared" if slower > 1.5 else "splitduplex"), bool(crossing > 1.025 and slower <= 1.5)
+
+
+def _ratio(times: pd.Series, others: pd.Series) -> float | None:
+    """Return the median ratio over the large sizes; None where none was measured."""
+    ratio = (times / others.reindex(times.index)).dropna()
+    large = ratio[ratio.index >= _LARGE * ratio.index.max()]
+    return float(large.median()) if len(large) else None
 
 
 def _costs(curve: Piecewise | None, limit: int | None, rest: tuple[float, float] | None) -> _Cost:

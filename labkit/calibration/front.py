@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.experiments import measure
+from labkit.calibration.experiments import measure, measure_opposed
 from labkit.calibration.fitting import ENVELOPE_BYTES, Fit, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
 from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
@@ -35,6 +35,7 @@ def calibrate(
     repeats: int = 7,
     refine: int = 2,
     window: int = 8,
+    pairs: int = 1,
     hosts: int = 2,
     seed: int = 0,
     tolerance: float = 1e-3,
@@ -65,6 +66,9 @@ def calibrate(
         How often the neighbourhood of the breaks is measured again.
     window : int
         Messages of a burst.
+    pairs : int
+        1, or 2: then four ranks are started once more, to see what messages one way cost messages the other
+        way on other connections. Ranks 2 and 3 must be placed where 0 and 1 are.
     hosts : int
         Hosts of the star that is written.
     seed : int
@@ -98,6 +102,8 @@ def calibrate(
     (1.0, 65536)
     """
     plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
+    if pairs not in (1, 2):
+        raise DataError(f"pairs must be 1 or 2, got {pairs!r}")
     if statistic not in STATISTICS:
         raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
     is_real = not _is_simulated(on)
@@ -114,6 +120,9 @@ def calibrate(
         fit = fit_network(table, name, tolerance)
         if step < refine:
             plan = _refined(plan, fit, np.random.default_rng([seed, step + 1]))
+    if pairs == 2:
+        data = pd.concat([data, _opposed(on, plan, max_bytes, timeout_s, options)], ignore_index=True)
+        table = medians(data, statistic)
     machine = {**runs[0].machine, "on": on if isinstance(on, str) else repr(on), "ranks": 2}
     found = from_measurements(
         data, name=name, hosts=hosts, window=window, tolerance=tolerance, statistic=statistic, machine=machine
@@ -182,6 +191,15 @@ def _measure(
 ) -> tuple[Run, pd.DataFrame]:
     done = run(measure, 2, on, args=(plan,), timeout_s=timeout_s, seed=plan.seed, **options)
     return done, frame(done.results[0]["rows"])
+
+
+def _opposed(
+    on: Any, plan: Plan, max_bytes: int, timeout_s: float | None, options: dict[str, Any]
+) -> pd.DataFrame:
+    sizes = (max_bytes // 2, max_bytes)
+    args = (sizes, plan.repeats, plan.window, plan.seed)
+    done = run(measure_opposed, 4, on, args=args, timeout_s=timeout_s, seed=plan.seed, **options)
+    return frame(done.results[0]["rows"])
 
 
 def _refined(plan: Plan, fit: Fit, rng: np.random.Generator) -> Plan:

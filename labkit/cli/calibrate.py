@@ -36,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--name", default="calibrated", help="what to call the machine (default calibrated)")
     add("--out", type=Path, default=Path("."), metavar="FOLDER", help="where to write (default: here)")
     add("--hosts", type=int, default=2, help="hosts of the star that is written (default 2)")
+    add("--pairs", type=int, default=1, metavar="1|2",
+        help="2: also both ways at once; ranks 2 and 3 are placed as 0 and 1 (default 1)")  # fmt: skip
     add("--max-bytes", type=int, default=4_000_000, help="largest message (default 4000000)")
     add("--points", type=int, default=60, help="sizes at first (default 60)")
     add("--repeats", type=int, default=7, help="measurements of each size (default 7)")
@@ -63,7 +65,8 @@ def execute(arguments: argparse.Namespace) -> int:
     options = {key: value for key in ("mpi", "model") if (value := getattr(arguments, key)) is not None}
     found = calibrate(
         arguments.on, name=arguments.name, max_bytes=arguments.max_bytes, points=arguments.points,
-        repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts, seed=arguments.seed,
+        repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts,
+        pairs=arguments.pairs, seed=arguments.seed,
         statistic=arguments.statistic, timeout_s=arguments.timeout, **options,
     )  # fmt: skip
     files = found.save(arguments.out)

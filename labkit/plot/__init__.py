@@ -6,6 +6,7 @@ from labkit.plot.explanation_figure import critical_path, heat, utilisation
 from labkit.plot.figure import Figure
 from labkit.plot.page import page, render_page
 from labkit.plot.phase_figure import phases, shares
+from labkit.plot.prediction_figure import predictions
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.topology_figure import topology
 
@@ -17,6 +18,7 @@ __all__ = [
     "heat",
     "page",
     "phases",
+    "predictions",
     "render_page",
     "scaling",
     "shares",

@@ -41,17 +41,24 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
     rest = _residuals(found, span, width, int(height * 0.75))
     grid = gridplot([[times], [rest]], toolbar_location=None, merge_tools=False)
     reading = (
-        "Points: medians of the measurements; lines: the same experiments simulated on the fitted machine; "
-        "dotted: where the model breaks. Below: predicted / measured - 1. "
+        "Points: measured; lines: the same experiments simulated on the fitted machine; "
+        "dotted: where the model breaks. Below: the error, predicted / measured - 1. "
         + "; ".join(
             f"{_NAMES[name]}: median {100 * median:.2g} %, worst {100 * worst:.2g} %"
             for name, _, median, worst in found.error_rows()
         )
         + "."
     )
-    for line in wrap(reading, int(width // 7.2)):
+    for line in wrap(reading, int((width - 90) // 6.6)):
         rest.add_layout(
-            Title(text=line, text_font=FONT, text_font_size="12px", text_color="#444444"), "below"
+            Title(
+                text=line,
+                text_font=FONT,
+                text_font_size="12px",
+                text_font_style="normal",
+                text_color="#444444",
+            ),
+            "below",
         )
     return Figure(grid, reading, f"Calibration of {found.name}. {reading}", has_words=True)
 
@@ -103,7 +110,7 @@ def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> An
         fig.scatter(rows["bytes"], rows["error"], marker=_MARKERS[name], size=6, color=color, alpha=0.65)
     fig.add_layout(Span(location=0.0, dimension="width", line_color="#444444", line_width=1))
     _style(found, fig)
-    fig.yaxis.axis_label = "predicted / measured - 1"
+    fig.yaxis.axis_label = "error"
     fig.yaxis[0].formatter = NumeralTickFormatter(format="0 %")
     return fig
 

@@ -14,18 +14,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import labkit
 from labkit import context, registry
+from labkit.calibration import Calibration
 from labkit.calibration.protocol import STATISTICS
+from labkit.run import run
 from labkit.schedule import execute
 from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform
+from labkit.sim.platform import Platform, platform
 
-__all__ = ["Job", "collect", "compare", "is_settled", "measure_jobs", "predict", "run_jobs"]
+__all__ = [
+    "NETWORKS",
+    "Job",
+    "collect",
+    "compare",
+    "compare_networks",
+    "is_settled",
+    "measure_jobs",
+    "predict",
+    "run_jobs",
+]
 
 #: All ranks start this long after they agreed to: longer than a barrier takes to reach everybody.
 _AHEAD_S = 0.01
 _TAG = 78
+#: Name of a shaped network -> hosts per switch, and the same as a platform of equal links.
+NETWORKS: dict[str, tuple[tuple[int, ...], str]] = {
+    "star of 4": ((4,), "star:4"),
+    "star of 8": ((8,), "star:8"),
+    "tree of 4 + 4": ((4, 4), "fattree:4x2:1x1:1x1"),
+}
 #: The two quickest rounds of a settled job differ by no more.
 _AGREE = 0.01
 
@@ -150,7 +167,7 @@ def measure_jobs(
     tables: list[pd.DataFrame] = []
     left = list(jobs)
     for batch in range(batches):
-        done = labkit.run(run_jobs, ranks, "mpi", args=(left, rounds, batch), timeout_s=timeout_s, **options)
+        done = run(run_jobs, ranks, "mpi", args=(left, rounds, batch), timeout_s=timeout_s, **options)
         found = collect(done.results, left)
         tables.append(found.assign(round=found["round"] + batch * rounds))
         data = pd.concat(tables, ignore_index=True)
@@ -175,8 +192,41 @@ def predict(machine: Platform, model: NetworkModel, ranks: int, jobs: Sequence[J
     pandas.DataFrame
         As of `collect`, one round.
     """
-    done = labkit.run(run_jobs, ranks, machine, args=(list(jobs), 1), model=model, timeout_s=None)
+    done = run(run_jobs, ranks, machine, args=(list(jobs), 1), model=model, timeout_s=None)
     return collect(done.results, jobs)
+
+
+def compare_networks(
+    found: Calibration, data: pd.DataFrame, *, model: NetworkModel | None = None, machines: Any = None
+) -> pd.DataFrame:
+    """Predict all collectives of a recording and put them beside the quickest rounds.
+
+    Parameters
+    ----------
+    found : Calibration
+        Of two hosts of the same kind.
+    data : pandas.DataFrame
+        Of `collect`, with the columns network (of `NETWORKS`) and congestion.
+    model : NetworkModel, optional
+        Instead of the calibrated one.
+    machines : dict of str to Platform, optional
+        Other machines for some networks.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As of `compare`, with the columns network and congestion.
+    """
+    tables = []
+    for keys, rows in data.groupby(["network", "congestion"], sort=False):
+        name, congestion = map(str, keys)
+        groups, spec = NETWORKS[name]
+        machine = (machines or {}).get(name) or platform(f"{spec},{found.fit.spec}")
+        kinds = rows[["problem", "algorithm", "bytes"]].drop_duplicates().itertuples(index=False)
+        jobs = [Job(str(p), str(a), int(n)) for p, a, n in kinds]
+        predicted = predict(machine, model or found.model, sum(groups), jobs)
+        tables.append(compare(rows, predicted, "min").assign(network=name, congestion=congestion))
+    return pd.concat(tables, ignore_index=True)
 
 
 def compare(measured: pd.DataFrame, predicted: pd.DataFrame, statistic: str = "median") -> pd.DataFrame:

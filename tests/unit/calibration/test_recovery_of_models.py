@@ -109,3 +109,13 @@ def test_any_model_is_recovered(truth):
 def test_links_that_both_directions_share_are_seen():
     found = lk.calibrate("star:2,sharing=shared", model="raw", points=20, repeats=3, refine=0)
     assert found.fit.sharing == "shared"
+
+
+@pytest.mark.parametrize(("model", "is_crossing"), [("smpi", True), ("raw", False)])
+def test_two_pairs_of_ranks_see_what_one_way_costs_the_other(model, is_crossing):
+    found = lk.calibrate(
+        "star:2,cores=2,mapping=cyclic", model=model, points=20, repeats=3, refine=0, pairs=2
+    )
+    assert found.model.cross_traffic is is_crossing
+    times = found.data[found.data["bytes"] == 4_000_000].groupby("experiment")["sender_s"].median()
+    assert times["opposed"] / times["alone"] == pytest.approx(1.05 if is_crossing else 1.0, abs=0.002)
