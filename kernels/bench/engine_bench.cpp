@@ -1,6 +1,6 @@
 // Cost of one message from C++, end to end: post, match, flow, completion.
 //
-//     engine_bench [ranks] [unsynchronised]
+//     engine_bench [ranks] [unsynchronised | hosts [ranks per host]]
 //
 // Prints one line per workload: messages, CPU nanoseconds per message, live bytes per rank.
 #include <sys/resource.h>
@@ -151,11 +151,11 @@ class Linear final : public Driver {
 
 template <class MakeDriver>
 void run_driver(const char* name, Rank ranks, Model model, double stagger_s, MakeDriver make,
-                SharingOptions options = {}) {
+                SharingOptions options = {}, Rank ranks_per_host = 1) {
   StarSpec spec;
-  spec.hosts = ranks;
+  spec.hosts = (ranks + ranks_per_host - 1) / ranks_per_host;
   std::vector<HostId> hosts;
-  for (Rank r = 0; r < ranks; ++r) hosts.push_back(r);
+  for (Rank r = 0; r < ranks; ++r) hosts.push_back(r / ranks_per_host);
   Engine engine(make_star(spec), std::move(model), hosts, options);
   auto driver = make(engine);
   std::uint64_t state = 1;
@@ -181,10 +181,28 @@ void run(const char* name, Rank ranks, int rounds, bool is_xor, std::uint64_t by
 }
 
 void run_linear(const char* name, Rank ranks, std::uint64_t bytes, Model model, double stagger_s,
-                bool is_unequal = false, SharingOptions options = {}) {
+                bool is_unequal = false, SharingOptions options = {}, Rank ranks_per_host = 1) {
   run_driver(
       name, ranks, std::move(model), stagger_s,
-      [&](Engine& engine) { return Linear(engine, bytes, is_unequal); }, options);
+      [&](Engine& engine) { return Linear(engine, bytes, is_unequal); }, options, ranks_per_host);
+}
+
+/// Several ranks on a host: flow classes, and for a few ranks the same without them.
+void run_hosts(Rank ranks, Rank ranks_per_host) {
+  for (const bool is_unequal : {false, true}) {
+    for (const double stagger_s : {0.0, 1e-4}) {
+      for (const Classes classes : {Classes::automatic, Classes::never}) {
+        if (classes == Classes::never && ranks > 64) continue;
+        char name[80];
+        std::snprintf(name, sizeof name, "linear %s, %d a host, %s%s", is_unequal ? "0-128 KiB" : "64 KiB",
+                      ranks_per_host, stagger_s > 0 ? "random starts" : "together",
+                      classes == Classes::never ? ", no classes" : "");
+        SharingOptions options;
+        options.classes = classes;
+        run_linear(name, ranks, 65536, lv08(true), stagger_s, is_unequal, options, ranks_per_host);
+      }
+    }
+  }
 }
 
 /// One giant component of flows that all end at different times.
@@ -207,6 +225,10 @@ void run_unsynchronised(Rank ranks) {
 int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[2], "unsynchronised") == 0) {
     run_unsynchronised(std::atoi(argv[1]));
+    return 0;
+  }
+  if (argc > 2 && std::strcmp(argv[2], "hosts") == 0) {
+    run_hosts(std::atoi(argv[1]), argc > 3 ? std::atoi(argv[3]) : 16);
     return 0;
   }
   const Rank p = argc > 1 ? std::atoi(argv[1]) : 4096;

@@ -35,7 +35,8 @@ namespace labkit {
 
 class Incremental {
  public:
-  /// Relative limits of a load, and the flows from which on a link may use the tolerance instead.
+  /// Relative limits of a load, and the flows from which on a link may use the tolerance instead
+  /// (8 would save another sixth at 64 hosts; 128 would lose all there: 46 us instead of 13).
   static constexpr double kExact = 1e-10;
   static constexpr std::uint32_t kManyFlows = 48;
 
