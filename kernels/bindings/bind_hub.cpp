@@ -11,6 +11,7 @@
 
 #include "bound_buffers.hpp"
 #include "bound_platform.hpp"
+#include "frame_pool.hpp"
 #include "hub.hpp"
 #include "mpi_objects.hpp"
 #include "python_side.hpp"
@@ -54,7 +55,7 @@ nb::tuple call_of(Hub& hub, Rank rank) {
 // The requests a rank has open: (kind, peer, tag, context, bytes, is waited for).
 nb::list requests_of(Hub& hub, Rank rank) {
   nb::list rows;
-  for (const RequestId id : hub.engine().requests_of(rank)) {
+  for (const RequestId id : hub.open_requests(rank)) {
     const Request& request = hub.engine().request(id);
     const bool is_over = request.state == RequestState::complete || request.state == RequestState::cancelled;
     if (is_over || (request.kind == RequestKind::send && request.is_detached)) continue;
@@ -169,6 +170,12 @@ void bind_types(nb::module_& module) {
   module.attr("MessageBase") = nb::borrow(reinterpret_cast<PyObject*>(message_type()));
   module.def("register_python_side", &register_python_side, nb::arg("names"),
              "Tell the compiled methods which of labkit.comm's names to use.");
+  module.def("frame_pool_use",
+             [] {
+               const FramePoolUse use = frame_pool_use();
+               return nb::make_tuple(use.chunks, use.slabs);
+             },
+             "Chunks of frame memory that greenlets hold now, and slabs that are mapped for them.");
   module.def("active_hub", &active_hub, "The hub whose rank is running on this thread, or None.");
   module.def("current_rank", [] { return Hub::active() == nullptr ? -1 : Hub::active()->current(); },
              "World rank that is running on this thread, -1 outside any run.");
@@ -257,6 +264,8 @@ void bind_hub_class(nb::module_& module) {
       .def("state", &state_of, nb::arg("rank"))
       .def("call", &call_of, nb::arg("rank"))
       .def("requests", &requests_of, nb::arg("rank"))
+      .def("freeze", &Hub::freeze, nb::arg("is_frozen"),
+           "Promise that nothing moves until freeze(False), so that a report may look up all requests at once.")
       .def("greenlet",
            [](Hub& hub, Rank rank) {
              return hub.greenlet(rank) == nullptr ? nb::none() : nb::borrow(hub.greenlet(rank));

@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "frame_pool.hpp"
 #include "python_side.hpp"
 
 namespace labkit::bindings {
@@ -34,7 +35,8 @@ class Activation {
 bool give_context(PyObject* greenlet) {
   PyObject* context = PyContext_CopyCurrent();
   if (context == nullptr) return false;
-  const int status = PyObject_SetAttrString(greenlet, "gr_context", context);
+  static PyObject* const name = PyUnicode_InternFromString("gr_context");
+  const int status = PyObject_SetAttr(greenlet, name, context);
   Py_DECREF(context);
   return status == 0;
 }
@@ -82,6 +84,7 @@ Hub::~Hub() {
     if (state.state != State::abandoned) Py_CLEAR(state.greenlet);
   }
   close();
+  trim_frame_pool();
 }
 
 void Hub::set_limit(double seconds, PyObject* on_limit) {
@@ -229,6 +232,7 @@ void Hub::settle() {
 
 Hub::Outcome Hub::run(PyObject* main) {
   if (!has_greenlet_api()) return Outcome::error;
+  install_frame_pool();
   main_ = main;  // the caller holds it; greenlets keep their own reference
   Py_XSETREF(hub_greenlet_, reinterpret_cast<PyObject*>(PyGreenlet_GetCurrent()));
   Activation activation(this);
@@ -278,6 +282,14 @@ std::uint32_t Hub::next_collective(Context context) {
   auto& numbers = collective_numbers_[index];
   if (numbers.empty()) numbers.resize(ranks_.size(), 0);
   return numbers[static_cast<std::size_t>(current_)]++;
+}
+
+void Hub::freeze(bool is_frozen) {
+  frozen_requests_ = is_frozen ? engine_.requests_by_rank() : std::vector<std::vector<RequestId>>{};
+}
+
+std::vector<RequestId> Hub::open_requests(Rank rank) const {
+  return frozen_requests_.empty() ? engine_.requests_of(rank) : frozen_requests_[static_cast<std::size_t>(rank)];
 }
 
 // --- Client ---------------------------------------------------------------------------------------

@@ -102,6 +102,9 @@ class Hub final : public Client {
   /// Borrowed; nullptr when the rank is not suspended.
   [[nodiscard]] PyObject* greenlet(Rank rank) const { return at(rank).greenlet; }
   [[nodiscard]] std::uint64_t switches() const { return switches_; }
+  /// While frozen nothing moves, and the requests of all ranks are looked up once.
+  void freeze(bool is_frozen);
+  [[nodiscard]] std::vector<RequestId> open_requests(Rank rank) const;
 
   // --- Client -----------------------------------------------------------------------------------
   void snapshot(Request& send) override;
@@ -150,6 +153,7 @@ class Hub final : public Client {
   Engine engine_;
   std::vector<RankState> ranks_;
   std::vector<std::vector<std::uint32_t>> collective_numbers_;  // [context][rank]
+  std::vector<std::vector<RequestId>> frozen_requests_;         // by rank; empty: not frozen
   PyObject* main_ = nullptr;  // borrowed, during run() only
   PyObject* hub_greenlet_ = nullptr;
   PyObject* make_ending_ = nullptr;

@@ -134,6 +134,15 @@ std::vector<RequestId> Engine::requests_of(Rank rank) const {
   return out;
 }
 
+std::vector<std::vector<RequestId>> Engine::requests_by_rank() const {
+  std::vector<std::vector<RequestId>> out(parts_->ranks.size());
+  for (std::uint32_t i = 0; i < parts_->slab.slot_count(); ++i) {
+    const Request& request = parts_->slab.at(i);
+    if (request.state != RequestState::free) out[static_cast<std::size_t>(request.owner)].push_back(parts_->slab.id_of(i));
+  }
+  return out;
+}
+
 void Engine::start(Rank rank, Time at) {
   Parts::RankState& state = parts_->rank(rank);
   state.clock = at;

@@ -119,6 +119,8 @@ class CollectiveCalls:
 
 
 def _compare(call: _Call, rank: int, facts: dict[str, Any]) -> None:
+    if facts == call.facts:
+        return
     for fact, value in facts.items():
         before = call.facts.setdefault(fact, value)
         if before != value:

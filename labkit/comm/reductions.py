@@ -154,5 +154,6 @@ def _call(problem: str, name: str, sent: Simple, op: Op, facts: dict[str, Any]) 
     reduction = op._reduction(sent.datatype) if op else None
     if reduction is None:
         raise MPIException(10, f"{op!r} is not defined on {sent.datatype!r}")
-    facts |= {"datatype": sent.datatype.name, "op": op._constant or "the program's own"}
-    return Call(problem, name, 0, facts, sent.bytes, reduction, op.Is_commutative(), op._constant is not None)
+    constant = op._constant
+    facts["datatype"], facts["op"] = sent.datatype._name, constant or "the program's own"
+    return Call(problem, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)

@@ -55,8 +55,9 @@ class Isolation:
         self._copiers: dict[int, Copier] = {}
         given = (self._given[0], tuple(self._given[1].values()))
         is_shared = is_constant(program)
-        self._is_given_shared = is_shared and is_constant(given)
-        self._is_program_shared = is_shared and (self._is_given_shared or is_plain_data(given))
+        #: whether every rank may run the program as it is, with the arguments as they are
+        self.is_shared = is_shared and is_constant(given)
+        self._is_program_shared = is_shared and (self.is_shared or is_plain_data(given))
 
     @property
     def notes(self) -> list[str]:
@@ -65,7 +66,7 @@ class Isolation:
 
     def program(self, rank: int) -> Callable[[Any], Any]:
         """Return ``function(comm)``: a rank's own copy of the program with its own arguments."""
-        if self._is_given_shared:
+        if self.is_shared:
             return functools.partial(_call, self._program, *self._given)
         copier = self._copiers[rank] = Copier(self._plan, rank)
         if self._is_program_shared:

@@ -72,7 +72,8 @@ class RankOutput:
     """
 
     def __init__(self, ranks: int) -> None:
-        self._texts: list[list[str]] = [[] for _ in range(ranks)]
+        self._ranks = ranks
+        self._texts: dict[int, list[str]] = {}
         self._left = OUTPUT_LIMIT
         self._before: tuple[Any, Any] | None = None
 
@@ -103,8 +104,8 @@ class RankOutput:
             )
         if not text.isascii():  # a lone surrogate cannot be written to any file
             text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        self._texts[rank].append(text)
+        self._texts.setdefault(rank, []).append(text)
 
     def texts(self) -> list[str]:
         """Return what each rank printed, in rank order."""
-        return ["".join(parts) for parts in self._texts]
+        return ["".join(self._texts.get(rank, ())) for rank in range(self._ranks)]

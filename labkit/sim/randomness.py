@@ -68,28 +68,27 @@ class RankRandom:
 
     Parameters
     ----------
-    ranks : int
     seed : int
         Of the run; with the rank it seeds the rank's generators.
     """
 
-    def __init__(self, ranks: int, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._python: list[random.Random | None] = [None] * ranks
-        self._numpy: list[np.random.RandomState | None] = [None] * ranks
-        self._fresh = [0] * ranks
+        self._python: dict[int, random.Random] = {}
+        self._numpy: dict[int, np.random.RandomState] = {}
+        self._fresh: dict[int, int] = {}
         self._before: list[tuple[Any, str, Any]] = []
 
     def python(self, rank: int) -> random.Random:
         """Return a rank's generator behind `random`."""
-        made = self._python[rank]
+        made = self._python.get(rank)
         if made is None:
             made = self._python[rank] = random.Random(f"{self._seed}:{rank}")
         return made
 
     def numpy(self, rank: int) -> np.random.RandomState:
         """Return a rank's generator behind `numpy.random`."""
-        made = self._numpy[rank]
+        made = self._numpy.get(rank)
         if made is None:
             words = np.random.SeedSequence([abs(self._seed), rank]).generate_state(8)
             made = self._numpy[rank] = np.random.RandomState(words)
@@ -102,8 +101,8 @@ class RankRandom:
 
     def _default_rng(self, rank: int, seed: Any) -> Any:
         """Give `numpy.random.default_rng()` a seed that repeats: nobody wants the operating system's here."""
-        self._fresh[rank] += 1
-        return np.random.SeedSequence([abs(self._seed), rank, self._fresh[rank]]) if seed is None else seed
+        fresh = self._fresh[rank] = self._fresh.get(rank, 0) + 1
+        return np.random.SeedSequence([abs(self._seed), rank, fresh]) if seed is None else seed
 
     def __enter__(self) -> RankRandom:
         for name in _PYTHON:

@@ -141,14 +141,14 @@ def _run_program(
 ) -> None:
     """Run, with or without isolation; results go into the simulation."""
     comm = context.mpi_module().COMM_WORLD
-    random = RankRandom(simulation.ranks, seed)
-    if not isolate:
-        if isolate is False:
-            notes.append("ranks shared their globals, closure and arguments (isolate=False)")
+    random = RankRandom(seed)
+    isolation = Isolation(program, args, kwargs, random.stand_ins) if isolate else None
+    if isolate is False:
+        notes.append("ranks shared their globals, closure and arguments (isolate=False)")
+    if isolation is None or isolation.is_shared:
         with random:
-            simulation.run(lambda rank: program(comm, *args, **kwargs))
+            simulation.run(_main_of(program, comm, args, kwargs))
         return
-    isolation = Isolation(program, args, kwargs, random.stand_ins)
     with random, RankPickle(isolation) as pickling:
 
         def main(rank: int) -> Any:
@@ -159,6 +159,22 @@ def _run_program(
         simulation.run(main)
     simulation.results = [isolation.restore(result) for result in simulation.results]
     notes.extend(isolation.notes)
+
+
+def _main_of(
+    program: Callable[..., Any], comm: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[int], Any]:
+    """Return what every rank runs when they share the program.
+
+    A plain call of a Python function adds nothing to the stack that a suspended rank keeps; a call with
+    unpacked arguments, or a partial object, adds half a kilobyte.
+    """
+    if not args and not kwargs:
+        return lambda rank: program(comm)
+    if len(args) == 1 and not kwargs:
+        first = args[0]
+        return lambda rank: program(comm, first)
+    return lambda rank: program(comm, *args, **kwargs)
 
 
 def _as_run(

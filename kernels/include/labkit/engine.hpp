@@ -201,7 +201,9 @@ class Engine {
 
   // --- reports ----------------------------------------------------------------------------------
   [[nodiscard]] Blocked blocked(Rank rank) const;
-  /// The live requests of a rank, oldest slot first (slow: for deadlock reports).
+  /// The live requests of every rank, oldest slot first (for reports).
+  [[nodiscard]] std::vector<std::vector<RequestId>> requests_by_rank() const;
+  /// The live requests of one rank (as slow as those of all).
   [[nodiscard]] std::vector<RequestId> requests_of(Rank rank) const;
   [[nodiscard]] std::uint64_t events() const;
   /// What the options' tolerance came to.

@@ -41,7 +41,7 @@ def test_a_seed_that_is_given_is_kept():
 
 def test_same_as_the_simulator():
     randomness = pytest.importorskip("labkit.sim.randomness")
-    own = randomness.RankRandom(3, 11)
+    own = randomness.RankRandom(11)
     seed_rank(11, 2)
     assert random.random() == own.python(2).random()
     assert np.random.random() == own.numpy(2).random_sample()
