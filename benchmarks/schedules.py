@@ -40,7 +40,7 @@ def main() -> None:
     for problem, name, ranks, n_bytes in CASES:
         schedule = registry.get(problem, name).build(ranks)
         for model in ("smpi", "lab"):
-            run = lambda m=model, s=schedule, n=n_bytes: simulate(s, "star", m, n_bytes=n)  # noqa: E731
+            run = lambda m=model, s=schedule, n=n_bytes: simulate(s, "star", m, n_bytes=n, symmetry=False)  # noqa: E731
             row(f"{problem}/{name}", schedule, n_bytes, model, run)
     schedule = registry.get("allreduce", "recursive_doubling").build(4096)
     buffers = [{"send": np.ones(1), "recv": np.empty(1)} for _ in range(4096)]

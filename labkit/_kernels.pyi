@@ -319,6 +319,11 @@ class MessageBase:
 def register_python_side(names: dict[str, Any]) -> None:
     """Tell the compiled methods which of labkit.comm's names to use."""
 
+def frame_pool_use() -> tuple[Any, ...]:
+    """
+    Chunks of frame memory that greenlets hold now, and slabs that are mapped for them.
+    """
+
 def active_hub() -> Any:
     """The hub whose rank is running on this thread, or None."""
 
@@ -437,6 +442,11 @@ class Hub:
     def call(self, rank: int) -> tuple[Any, ...]: ...
 
     def requests(self, rank: int) -> list[Any]: ...
+
+    def freeze(self, is_frozen: bool) -> None:
+        """
+        Promise that nothing moves until freeze(False), so that a report may look up all requests at once.
+        """
 
     def greenlet(self, rank: int) -> Any: ...
 

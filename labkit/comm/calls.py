@@ -22,6 +22,8 @@ class _Call:
     program: Any = None
     made: dict[int, Any] = field(default_factory=dict)
     element_bytes: int = 1
+    #: (number of ranks that had come, the others then)
+    absent: tuple[int, tuple[int, ...]] = (-1, ())
 
 
 class CollectiveCalls:
@@ -110,12 +112,15 @@ class CollectiveCalls:
         """Note that the running rank is through its collective."""
         self._of_rank.pop(self.hub.rank, None)
 
-    def pending_collective(self, rank: int) -> tuple[str, list[int]] | None:
+    def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
         call = self._of_rank.get(rank)
         if call is None:
             return None
-        return call.name, [member for member in call.members if member not in call.arrived]
+        if call.absent[0] != len(call.arrived):
+            absent = tuple(member for member in call.members if member not in call.arrived)
+            call.absent = (len(call.arrived), absent)
+        return call.name, call.absent[1]
 
 
 def _compare(call: _Call, rank: int, facts: dict[str, Any]) -> None:

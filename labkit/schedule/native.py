@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
 from labkit.schedule.operators import as_reduction
+from labkit.schedule.quotient import fold
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.sizes import Counts, sizes_of
 
@@ -32,6 +34,8 @@ class Simulated:
         All messages and their payloads.
     events : int
         What the engine processed.
+    representatives : int
+        Ranks that the engine simulated: fewer than all where they stand for others that do the same.
     """
 
     makespan_s: float
@@ -39,15 +43,17 @@ class Simulated:
     messages: int
     bytes: int
     events: int
+    representatives: int
 
     def __repr__(self) -> str:
         return f"<Simulated: {self.makespan_s:.9g} s, {self.messages} messages, {self.bytes} bytes>"
 
 
-def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18) -> Any:
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any = None) -> Any:
     """Return the schedule as the kernels' program; steps are generated when a rank gets there.
 
-    Up to `max_kept_entries` operations stay in memory for the next call of the same program.
+    Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has
+    size and steps where they are not the schedule's own.
     """
     from labkit import _kernels
 
@@ -57,7 +63,7 @@ def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18) -> Any:
         counts.append([int(per_rank[0])] if is_same else per_rank.tolist())
     names = [buffer.name for buffer in schedule.buffers]
     return _kernels.make_program(
-        schedule,
+        schedule if steps is None else steps,
         f"{schedule.problem.name}/{schedule.name}",
         schedule.problem.layout,
         names,
@@ -86,6 +92,7 @@ def simulate(
     counts: Counts | None = None,
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
     combine_s_per_byte: float = 0.0,
+    symmetry: bool = True,
 ) -> Simulated:
     """Simulate one collective on an otherwise idle machine; sizes only, no data.
 
@@ -106,6 +113,9 @@ def simulate(
         When each rank enters; default: all at 0.
     combine_s_per_byte : float
         What a combined byte costs its rank.
+    symmetry : bool
+        Where all ranks do the same at the same time, simulate two of them (`labkit.schedule.quotient`): the
+        same times to rounding, in a thousandth of the host time.
 
     Returns
     -------
@@ -135,6 +145,10 @@ def simulate(
     else:
         size = (None, element_bytes, int(n_bytes) // element_bytes, None, None)
         buffers = ((size,) * len(schedule.problem.shapes),)
+        if symmetry:
+            folded = _run_folded(schedule, on, model, buffers, start_s, combine_s_per_byte)
+            if folded is not None:
+                return folded
     return _run(schedule, on, model, buffers, start_s, False, None, combine_s_per_byte)
 
 
@@ -214,7 +228,49 @@ def _run(
         combine_s_per_byte,
     )
     ends = np.asarray(end_s)
-    return Simulated(float(ends.max()), ends, messages, n_bytes, events)
+    return Simulated(float(ends.max()), ends, messages, n_bytes, events, schedule.size)
+
+
+def _run_folded(
+    schedule: Schedule,
+    on: Any,
+    model: str | None,
+    buffers: tuple[Any, ...],
+    start_s: Sequence[float] | NDArray[np.float64] | None,
+    combine_s_per_byte: float,
+) -> Simulated | None:
+    """Simulate two ranks for all; None where they cannot stand for them."""
+    from labkit import _kernels
+    from labkit.sim import models
+    from labkit.sim.platform import platform
+
+    machine = platform(on)
+    starts = [] if start_s is None else [float(s) for s in np.unique(start_s)] * 2
+    if starts and (len(starts) != 2 or starts[0] < 0 or np.shape(start_s) != (schedule.size,)):
+        return None
+    folded = fold(schedule, machine, buffers[0][0][2] if buffers[0] else 0)
+    if folded is None:
+        return None
+    network = machine.model if model is None else models.get(model)
+    pair = dataclasses.replace(machine.description, hosts=2).build([0, 1])
+    try:
+        end_s, messages, n_bytes, events = _kernels.simulate_schedule(
+            pair,
+            network.build(),
+            program_of(schedule, 0, folded),
+            buffers,
+            starts,
+            False,
+            None,
+            combine_s_per_byte,
+        )
+    except ScheduleError:  # the whole run tells which rank it was
+        return None
+    if folded.is_broken or end_s[0] != end_s[1]:
+        return None
+    p = schedule.size
+    ends = np.full(p, end_s[0])
+    return Simulated(float(end_s[0]), ends, messages * p // 2, n_bytes * p // 2, events, 2)
 
 
 _Row = tuple[tuple[Any, int, int, Any, Any], ...]

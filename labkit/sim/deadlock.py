@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from labkit.sim.where import lines_of, place_of, ranks_text
@@ -12,13 +13,19 @@ __all__ = ["Waiting", "describe", "find_cycle", "waiting_of"]
 
 _ANY = -1
 _PROC_NULL = -2
+#: peers of a rank that are looked at for a way on to a circle
+_MOST_PEERS = 64
+_last_missing: tuple[tuple[int, ...], str] = ((), "")
 
 
 class Calls(Protocol):
     """What the report asks about collective calls."""
 
-    def pending_collective(self, rank: int) -> tuple[str, list[int]] | None:
-        """The collective a rank is in, and the ranks that have not come to it; None outside any."""
+    def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
+        """The collective a rank is in, and the ranks that have not come to it; None outside any.
+
+        All ranks in one call get the same tuple: it may name a million ranks.
+        """
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,14 @@ def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     return shown, () if is_open else tuple(dict.fromkeys(peers))
 
 
+def _text_of(missing: tuple[int, ...]) -> str:
+    """Return `ranks_text` of what ranks that report one after another have in common."""
+    global _last_missing
+    if _last_missing[0] is not missing:
+        _last_missing = (missing, ranks_text(list(missing)))
+    return _last_missing[1]
+
+
 def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     """Describe what a blocked rank waits for."""
     greenlet = hub.greenlet(rank)
@@ -66,8 +81,8 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     if collective is not None:
         called, missing = collective
         called = place.method if place is not None and place.method else called
-        whom = ranks_text(missing) if missing else "its messages"
-        return Waiting(f"{called}, waiting for {whom}{where}", tuple(missing))
+        whom = _text_of(missing) if missing else "its messages"
+        return Waiting(f"{called}, waiting for {whom}{where}", missing)
     rows = hub.requests(rank)
     waited = [row for row in rows if row[5]] or rows
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
@@ -87,13 +102,17 @@ def find_cycle(waits: dict[int, Waiting]) -> list[int]:
         The blocked ranks; whoever is missing has finished.
     """
     state: dict[int, int] = {}
+    blocked_of: dict[int, list[int]] = {}  # by id: the ranks of a collective have their peers in common
     for start in waits:
         path: list[int] = []
         rank = start
         while rank in waits and rank not in state:
             state[rank] = start
             path.append(rank)
-            blocked = [peer for peer in waits[rank].peers if peer in waits]
+            peers = waits[rank].peers
+            if id(peers) not in blocked_of:
+                blocked_of[id(peers)] = list(islice((peer for peer in peers if peer in waits), _MOST_PEERS))
+            blocked = blocked_of[id(peers)]
             if not blocked:
                 break
             rank = next((peer for peer in blocked if state.get(peer) == start), blocked[0])
@@ -113,7 +132,9 @@ def describe(hub: Any, calls: Calls) -> str:
     calls : Calls
     """
     blocked = [rank for rank in range(hub.ranks) if hub.state(rank) not in ("finished", "not started")]
+    hub.freeze(True)
     waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}
+    hub.freeze(False)
     finished = hub.ranks - len(blocked)
     head = f"deadlock: {len(blocked)} of {hub.ranks} ranks wait for what can never happen"
     lines = [head, *lines_of((rank, wait.text) for rank, wait in waits.items())]

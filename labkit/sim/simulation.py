@@ -212,6 +212,7 @@ class Simulation:
         """Say where every rank is."""
         rows = []
         current = self.hub.rank
+        self.hub.freeze(True)
         for rank in range(self.ranks):
             state = self.hub.state(rank)
             if rank == current and frame is not None:
@@ -220,6 +221,7 @@ class Simulation:
                 rows.append((rank, state))
             else:
                 rows.append((rank, deadlock.waiting_of(self.hub, self.calls, rank).text))
+        self.hub.freeze(False)
         return "\n".join(lines_of(rows))
 
 
