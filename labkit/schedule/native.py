@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
 from labkit.schedule.operators import as_reduction
-from labkit.schedule.quotient import fold
+from labkit.schedule.quotient import fold, machine_of_two
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.sizes import Counts, sizes_of
 
@@ -245,14 +244,16 @@ def _run_folded(
     from labkit.sim.platform import platform
 
     machine = platform(on)
-    starts = [] if start_s is None else [float(s) for s in np.unique(start_s)] * 2
-    if starts and (len(starts) != 2 or starts[0] < 0 or np.shape(start_s) != (schedule.size,)):
-        return None
+    starts: list[float] = []
+    if start_s is not None:
+        starts = [float(s) for s in np.unique(np.asarray(start_s))] * 2
+        if len(starts) != 2 or starts[0] < 0 or len(start_s) != schedule.size:
+            return None
     folded = fold(schedule, machine, buffers[0][0][2] if buffers[0] else 0)
     if folded is None:
         return None
     network = machine.model if model is None else models.get(model)
-    pair = dataclasses.replace(machine.description, hosts=2).build([0, 1])
+    pair = machine_of_two(machine)
     try:
         end_s, messages, n_bytes, events = _kernels.simulate_schedule(
             pair,

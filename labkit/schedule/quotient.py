@@ -15,6 +15,7 @@ receives.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,10 +25,10 @@ from numpy.typing import NDArray
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Column, Step
 
-__all__ = ["LEAST_RANKS", "Folded", "fold"]
+__all__ = ["LEAST_RANKS", "Folded", "fold", "machine_of_two"]
 
-#: with fewer ranks there is nothing to win
-LEAST_RANKS = 8
+#: with fewer ranks there is little to win, and rounding stays that of the whole engine
+LEAST_RANKS = 64
 
 _BOTH = np.arange(2)
 _SWAPPED = _BOTH[::-1].copy()
@@ -146,6 +147,11 @@ def fold(schedule: Schedule, machine: Any, elements: int) -> Folded | None:
     if schedule.problem.layout == "split" and not _is_even(schedule, elements):
         return None
     return Folded(schedule)
+
+
+def machine_of_two(machine: Any) -> Any:
+    """Return the machine with two hosts, a rank on each, for the engine."""
+    return dataclasses.replace(machine.description, hosts=2).build([0, 1])
 
 
 def _is_even(schedule: Schedule, elements: int) -> bool:
