@@ -4,9 +4,9 @@ CPU seconds of the whole simulation, best of `--best` (2). labkit's are those of
 it already and made one tiny run; SimGrid's are those of smpirun and its children, less those of an empty
 program of two ranks. `start` is the part that an empty program of as many ranks takes. SimGrid runs as fast
 as its options make it: nobody's globals are privatised (`peer.c` has none), alltoall's buffers are memory in
-common whose copies it skips. labkit is measured twice: Python rank programs (`ranks`) and the collective's
-schedule without rank programs (`schedule`); the target is asked of the first where both exist, and of the
-second for alltoall, where SimGrid moves no data either.
+common whose copies it skips. labkit is measured as Python rank programs (`ranks`), as the collective's
+schedule without them (`schedule`, whole), and by two ranks that stand for all (`quotient`). The target is
+asked of the first where it exists, and of the schedule for alltoall: SimGrid moves no data either.
 """
 
 from __future__ import annotations
@@ -75,12 +75,13 @@ def allreduce(comm: Any, n_bytes: int) -> None:
     comm.Allreduce(send, receive, lk.MPI.BOR)
 
 
-def labkit_cpu(name: str, ranks: int, number: int, algorithm: str, is_schedule: bool) -> tuple[float, Any]:
+def labkit_cpu(name: str, ranks: int, number: int, algorithm: str, way: str) -> tuple[float, Any]:
     """CPU seconds of one simulation in this process, and its result."""
     on = STAR.format(p=ranks)
     begin = time.process_time()
-    if is_schedule:
-        result: Any = simulate(registry.get(name, algorithm).build(ranks), on, MODEL, n_bytes=number)
+    if way != "ranks":
+        schedule, symmetry = registry.get(name, algorithm).build(ranks), way == "quotient"
+        result: Any = simulate(schedule, on, MODEL, n_bytes=number, symmetry=symmetry)
     else:
         program: Callable[..., None] = {"ring": ring, "allreduce": allreduce}.get(name, start)
         args = () if program is start else (number,)
@@ -96,12 +97,10 @@ def in_child(*arguments: Any) -> dict[str, float]:
     return json.loads(done.stdout)
 
 
-def cell(
-    name: str, ranks: int, number: int, algorithm: str, is_schedule: bool, best: int
-) -> dict[str, float]:
+def cell(name: str, ranks: int, number: int, algorithm: str, way: str, best: int) -> dict[str, float]:
     """What the child does: warm up, then the best of some runs."""
-    labkit_cpu(name, 4, 1, algorithm, is_schedule)
-    runs = [labkit_cpu(name, ranks, number, algorithm, is_schedule) for _ in range(best)]
+    labkit_cpu(name, 4, 1, algorithm, way)
+    runs = [labkit_cpu(name, ranks, number, algorithm, way) for _ in range(best)]
     return {"cpu_s": min(run[0] for run in runs), "makespan_s": runs[0][1].makespan_s}
 
 
@@ -133,14 +132,15 @@ def compare(case: Case, folder: Path | None, empty_s: float, best: int) -> bool:
     has_ranks = case.program != "alltoall"
     mine: dict[str, dict[str, float]] = {}
     if has_ranks:
-        mine["ranks"] = in_child(case.program, case.ranks, case.number, case.algorithm, False, best)
+        mine["ranks"] = in_child(case.program, case.ranks, case.number, case.algorithm, "ranks", best)
     if has_schedule:
-        mine["schedule"] = in_child(case.program, case.ranks, case.number, case.algorithm, True, best)
-    starting = in_child("start", case.ranks, 0, "", False, best)["cpu_s"]
+        for way in ("schedule", "quotient"):
+            mine[way] = in_child(case.program, case.ranks, case.number, case.algorithm, way, best)
+    starting = in_child("start", case.ranks, 0, "", "ranks", best)["cpu_s"]
     judged = mine["ranks" if has_ranks else "schedule"]
     label = f"{case.program} {case.algorithm}".strip()
     shown = "  ".join(
-        f"{mine[way]['cpu_s']:8.3f}" if way in mine else 8 * " " for way in ("ranks", "schedule")
+        f"{mine[way]['cpu_s']:8.3f}" if way in mine else 8 * " " for way in ("ranks", "schedule", "quotient")
     )
     line = f"{label:29} {case.ranks:6} {case.number:6}  {shown}  {starting:7.3f}"
     if folder is None:
@@ -175,8 +175,11 @@ def main() -> int:
     print(
         f"CPU s; load average {os.getloadavg()[0]:.1f}{' (machine busy)' if os.getloadavg()[0] > 1 else ''}"
     )
-    print(f"{'':43}    labkit{'':18} SimGrid")
-    print(f"{'program':29}  ranks number    ranks schedule    start    whole   start ratio, target   differs")
+    print(f"{'':46} labkit{'':33} SimGrid")
+    print(
+        f"{'program':29}  ranks number     ranks  schedule  quotient    start     whole   start"
+        "   ratio, target     differs"
+    )
     with tempfile.TemporaryDirectory() as temporary:
         folder, empty_s = None, 0.0
         if driver.is_there():

@@ -27,7 +27,7 @@ __all__ = ["Simulation", "running"]
 
 _local = threading.local()
 #: containers that each rank may make before garbage is looked for
-_OBJECTS_PER_RANK = 32
+_OBJECTS_PER_RANK = 64
 
 
 def running() -> Simulation | None:
