@@ -249,10 +249,10 @@ def _run_folded(
         starts = [float(s) for s in np.unique(np.asarray(start_s))] * 2
         if len(starts) != 2 or starts[0] < 0 or len(start_s) != schedule.size:
             return None
-    folded = fold(schedule, machine, buffers[0][0][2] if buffers[0] else 0)
+    network = machine.model if model is None else models.get(model)
+    folded = fold(schedule, machine, network, buffers[0][0][2] if buffers[0] else 0)
     if folded is None:
         return None
-    network = machine.model if model is None else models.get(model)
     pair = machine_of_two(machine)
     try:
         end_s, messages, n_bytes, events = _kernels.simulate_schedule(

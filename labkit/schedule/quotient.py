@@ -120,13 +120,14 @@ def _common(section: tuple[Any, ...]) -> tuple[int, int, int, int, int]:
     return (int(buffer), begin, *numbers)  # type: ignore[return-value]
 
 
-def fold(schedule: Schedule, machine: Any, elements: int) -> Folded | None:
+def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folded | None:
     """Return the quotient of a schedule on a machine, None where it is known to have none.
 
     Parameters
     ----------
     schedule : Schedule
     machine : Platform
+    network : NetworkModel
     elements : int
         Elements of the message, where it is cut into parts.
 
@@ -139,6 +140,8 @@ def fold(schedule: Schedule, machine: Any, elements: int) -> Folded | None:
 
     spec = machine.description
     if schedule.size < LEAST_RANKS or type(spec) is not StarSpec or spec.bb_bw is not None:
+        return None
+    if network.penalties:  # they count how many different hosts a host talks to: here it would be one
         return None
     if schedule.problem.layout == "table" or schedule.problem.at_root:
         return None

@@ -25,7 +25,7 @@ class RankContext:
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what the ranks' node-local work costs (`labkit.local.calibration`)
         self.calibration = simulation.calibration
-        self._open: list[list[tuple[str, float]]] = [[] for _ in range(simulation.ranks)]
+        self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[tuple[int, str, float, float]] = []
 
     @property
@@ -40,12 +40,12 @@ class RankContext:
 
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""
-        self._open[self._hub.rank].append((name, self._hub.now()))
+        self._open.setdefault(self._hub.rank, []).append((name, self._hub.now()))
 
     def end_phase(self, name: str) -> None:
         """Note that the running rank leaves it."""
         rank = self._hub.rank
-        if self._open[rank]:
+        if self._open.get(rank):
             opened, begin = self._open[rank].pop()
             self.phases.append((rank, opened, begin, self._hub.now()))
 

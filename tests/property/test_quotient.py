@@ -39,7 +39,7 @@ def stars(draw):
     ranks=st.sampled_from([64, 65, 72, 96]),
     n_bytes=st.sampled_from([0, 1, 8, 4096, 65_535, 65_536, 200_000]),
     on=stars(),
-    model=st.sampled_from(["raw", "cm02", "lv08", "smpi", "lab"]),
+    model=st.sampled_from(["raw", "cm02", "lv08", "smpi", "lab", "loggps"]),
     start_s=st.sampled_from([None, 1e-3]),
     combine=st.sampled_from([0.0, 1e-9]),
 )
@@ -69,6 +69,7 @@ def test_these_are_simulated_by_two(problem, name) -> None:
         ("allreduce", "recursive_doubling", 64, {"on": "star:32,cores=2"}),
         ("allreduce", "recursive_doubling", 64, {"start_s": np.linspace(0, 1e-6, 64)}),
         ("allreduce", "recursive_doubling", 32, {}),
+        ("alltoall", "linear", 64, {"model": "ib"}),  # its penalties count hosts
         (
             "alltoallv",
             "pairwise",
