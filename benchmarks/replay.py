@@ -9,6 +9,7 @@ SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev).
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -26,6 +27,7 @@ from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
 
 import labkit as lk  # noqa: E402
 from labkit.offline import read_actions  # noqa: E402
+from labkit.offline.text import open_out  # noqa: E402
 from labkit.sim.models import get  # noqa: E402
 from labkit.sim.platform import platform  # noqa: E402
 from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options  # noqa: E402
@@ -91,6 +93,26 @@ def predictions(names: list[str]) -> float:
     return worst
 
 
+def write_goldens(folder: Path) -> None:
+    """Measure every case once and keep its trace and SimGrid's makespan, for tests without SimGrid."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for case in trace_cases():
+        with tempfile.TemporaryDirectory() as temporary:
+            prepare(case, Path(temporary))
+            makespan, _ = simgrid(case, Path(temporary))
+        with open_out(folder / f"{case.name}.txt.gz") as file:
+            file.write(case.text.encode())
+        rows.append({
+            "name": case.name, "on": case.spec, "model": case.model,
+            "coll": {name: ALGORITHMS[name][0] for name in case.collectives},
+            "simgrid_coll": {name: ALGORITHMS[name][1] for name in case.collectives},
+            "simgrid_options": list(case.simgrid), "makespan_s": makespan,
+        })  # fmt: skip
+    about = f"smpirun -replay, SimGrid {driver.version()}; written by benchmarks/replay.py --goldens"
+    (folder / "index.json").write_text(json.dumps({"about": about, "cases": rows}, indent=1) + "\n")
+
+
 def speed() -> None:
     """CPU microseconds a message, SimGrid's start apart (a trace of two lines is subtracted)."""
     large = TraceCase("halo", 256, "star:256,bw=1.25GBps,lat=1us", "smpi", halo(256, 200, 1000))
@@ -137,7 +159,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", nargs="*", default=[])
     parser.add_argument("--lines", type=int, default=5_000_000)
+    parser.add_argument("--goldens", type=Path, metavar="FOLDER", help="write tests/golden/replay anew")
     chosen = parser.parse_args()
+    if chosen.goldens:
+        write_goldens(chosen.goldens)
+        return 0
     worst = 0.0
     if driver.is_there():
         worst = predictions(chosen.names)

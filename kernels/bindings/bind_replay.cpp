@@ -1,6 +1,5 @@
 // _kernels.TraceReader and _kernels.Replay: time-independent traces, read and replayed.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -46,6 +45,19 @@ class BoundReplay {
     });
   }
 
+  /// From now on every message is noted, those of collectives too: the trace without collectives.
+  void keep_messages_as_calls() {
+    std::vector<double> speeds;
+    for (Rank r = 0; r < engine_.rank_count(); ++r) speeds.push_back(engine_.platform().host(engine_.host_of(r)).speed_flops);
+    calls_ = std::make_unique<CallLog>(std::move(speeds));
+    engine_.set_call_log(calls_.get());
+  }
+
+  nb::bytes call_lines(Rank rank) const {
+    const std::string lines = calls_ == nullptr ? std::string() : calls_->lines(rank);
+    return nb::bytes(lines.data(), lines.size());
+  }
+
   nb::tuple where(Rank rank) const {
     const Replay::Where where = replay_.where(rank);
     return nb::make_tuple(where.is_finished, where.line > 0 ? trace_->place(rank, where.line) : std::string(), where.action,
@@ -64,6 +76,7 @@ class BoundReplay {
  private:
   std::shared_ptr<const TiTrace> trace_;
   nb::object choose_;
+  std::unique_ptr<CallLog> calls_;
   Engine engine_;
   Replay replay_;
 };
@@ -122,6 +135,8 @@ const Registration replay_bindings(50, [](nb::module_& module) {
            "platform"_a, "model"_a, "trace"_a, "choose"_a, "keeps_messages"_a = false, "tolerance"_a = 0.0)
       .def("run", &BoundReplay::run, "look"_a, "Replay everything; False when ranks are left over or look() stopped it.")
       .def("where", &BoundReplay::where, "rank"_a, "(is finished, place, action, ranks it waits for) of a rank.")
+      .def("keep_calls", &BoundReplay::keep_messages_as_calls, "Note every message, those of collectives too.")
+      .def("call_lines", &BoundReplay::call_lines, "rank"_a, "What was noted of a rank, as lines of a trace.")
       .def_prop_ro("finish_s", &BoundReplay::finish_s)
       .def_prop_ro("idle_waits", &BoundReplay::idle_waits)
       .def_prop_ro("makespan", [](BoundReplay& replay) { return replay.engine().makespan(); })

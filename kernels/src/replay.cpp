@@ -268,6 +268,7 @@ Replay::Where Replay::where(Rank rank) const {
     return where;
   }
   for (const RequestId id : state.waited) {
+    if (!engine_.is_live(id)) continue;  // given back just before the one that is at fault
     const Request& request = engine_.request(id);
     if (request.state == RequestState::complete) continue;
     if (request.peer == kAnySource) return where.peers.clear(), where;

@@ -20,9 +20,10 @@ BoundBuffer plain(std::int64_t element_bytes, std::int64_t elements) {
   return buffer;
 }
 
-/// Blocks of args[first], args[first + 1], ... bytes.
+/// Blocks of args[first], args[first + 1], ... bytes; a schedule of equal blocks takes the first one's size.
 BoundBuffer blocks(const std::vector<std::int64_t>& args, std::size_t first, std::size_t count) {
   BoundBuffer buffer;
+  buffer.count = args[first];
   buffer.counts.assign(args.begin() + static_cast<std::ptrdiff_t>(first),
                        args.begin() + static_cast<std::ptrdiff_t>(first + count));
   buffer.displacements.assign(count, 0);

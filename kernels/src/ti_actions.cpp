@@ -97,15 +97,14 @@ std::int64_t TiReader::element(std::size_t i) const {
   }
   if (is_whole && number == 57) return 1;   // MPI_PACKED
   if (is_whole && number == 59) return 8;   // MPI_COUNT
-  fault("a datatype is a number from 0 to 49 (0 double, 1 int, 2 char, 3 short, 4 long, 5 float, 6 byte), got '" +
-        std::string(word.substr(0, 40)) + "'");
+  fault("a datatype is a number from 0 to 49 (0 double, 1 int, 2 char, 3 short, 4 long, 5 float, 6 byte), got " + shown(word));
 }
 
 void TiReader::action_line() {
   options();
   const Verb* verb = find(verb_);
   if (verb == nullptr) {
-    fault("action '" + std::string(verb_.substr(0, 40)) + "' is not known; the format has " + list_of_verbs());
+    fault("action " + shown(verb_) + " is not known; the format has " + list_of_verbs());
   }
   record_.action = verb->action;
   switch (verb->form) {

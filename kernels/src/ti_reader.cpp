@@ -12,14 +12,6 @@ namespace {
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
-/// A word as a report shows it.
-std::string shown(std::string_view word) {
-  constexpr std::size_t kMost = 40;
-  std::string text = "'";
-  for (const char c : word.substr(0, kMost)) text += c >= ' ' && c <= '~' ? c : '?';
-  return text + (word.size() > kMost ? "...'" : "'");
-}
-
 template <class Number>
 bool parse(std::string_view word, Number& value) {
   const char* begin = word.data() + (word.starts_with('+') ? 1 : 0);
@@ -28,6 +20,13 @@ bool parse(std::string_view word, Number& value) {
 }
 
 }  // namespace
+
+std::string TiReader::shown(std::string_view word) {
+  constexpr std::size_t kMost = 40;
+  std::string text = "'";
+  for (const char c : word.substr(0, kMost)) text += c >= ' ' && c <= '~' ? c : '?';
+  return text + (word.size() > kMost ? "...'" : "'");
+}
 
 void TiRankScan::word() {
   if (state_ == State::number) highest_ = std::max(highest_, number_);

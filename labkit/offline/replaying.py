@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DeadlockError, TimeLimitError
+from labkit.offline.goal import is_goal, read_goal
 from labkit.offline.reading import DEFAULT_LIMIT_BYTES, read_actions
 from labkit.run.front import check_limit, check_platform
 from labkit.run.result import Run
@@ -16,7 +17,7 @@ from labkit.run.tolerance import check_tolerance
 from labkit.sim.deadlock import Waiting, find_cycle
 from labkit.sim.where import lines_of
 
-__all__ = ["replay"]
+__all__ = ["chooser", "replay"]
 
 
 def replay(
@@ -37,8 +38,8 @@ def replay(
 
     Parameters
     ----------
-    trace : path or ActionTrace
-        A file in SimGrid's format (see `labkit.offline.read_actions`), or what that has read.
+    trace : path, ActionTrace or GoalProgram
+        A file in SimGrid's format (see `labkit.offline.read_actions`) or GOAL, or what has been read of one.
     on : str or Platform
         The machine, as in `labkit.run`.
     model : str or NetworkModel, optional
@@ -74,52 +75,52 @@ def replay(
     rounding (flops are written with 17 digits). What is decided by time does not repeat itself on another
     machine: which message a receive from any source gets was decided when it was recorded.
     """
-    from labkit import _kernels
-
     check_limit(timeout_s)
     tolerance = check_tolerance(tolerance)
     began = time.perf_counter()
     actions: Any = trace
     name = "trace"
     if isinstance(trace, str | os.PathLike):
-        actions, name = read_actions(trace, limit_bytes), Path(trace).name
+        actions, name = _read(Path(trace), limit_bytes), Path(trace).name
     read_s = time.perf_counter() - began
     ranks = int(actions.ranks)
     machine = check_platform(on, ranks, model, coll, mapping)
     network = _network(machine, model)
-    engine = _kernels.Replay(
-        machine.build(ranks), network.build(), actions, _chooser(dict(coll or {})), False, tolerance
-    )
+    engine = _engine(machine.build(ranks), network.build(), actions, coll, tolerance)
     limit = float("inf") if timeout_s is None else began + timeout_s
-    is_done = engine.run(lambda: time.perf_counter() < limit)
-    if not is_done:
-        if time.perf_counter() >= limit:
-            raise TimeLimitError(
-                f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
-                f"{_where(engine, ranks)}"
-            )
-        raise DeadlockError(_deadlock(engine, ranks))
-    return Run(
-        program=name,
-        ranks=ranks,
-        on=machine.name,
-        model=network.name,
-        results=[None] * ranks,
-        output=[""] * ranks,
-        makespan_s=float(engine.makespan),
-        messages=int(engine.messages),
-        bytes=int(engine.bytes),
-        host_seconds=time.perf_counter() - began,
-        machine={
-            "platform": machine.spec,
-            "model": network.name,
-            "events": int(engine.events),
-            "actions": int(actions.actions),
-            "read_seconds": read_s,
-            "finish_s": list(engine.finish_s),
-        },
-        notes=_notes(engine),
-    )
+    if not engine.run(lambda: time.perf_counter() < limit):
+        if time.perf_counter() < limit:
+            raise DeadlockError(_deadlock(engine, ranks))
+        raise TimeLimitError(
+            f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
+            f"{_where(engine, ranks)}"
+        )
+    run = Run(name, ranks, machine.name, network.name, results=[None] * ranks, output=[""] * ranks)
+    run.makespan_s, run.messages, run.bytes = float(engine.makespan), int(engine.messages), int(engine.bytes)
+    run.host_seconds = time.perf_counter() - began
+    run.machine = {
+        "platform": machine.spec,
+        "model": network.name,
+        "events": int(engine.events),
+        "actions": int(actions.actions),
+        "read_seconds": read_s,
+        "finish_s": list(engine.finish_s),
+    }
+    run.notes = _notes(engine)
+    return run
+
+
+def _engine(built: Any, model: Any, actions: Any, coll: Mapping[str, str] | None, tolerance: float) -> Any:
+    from labkit import _kernels
+
+    if isinstance(actions, _kernels.GoalProgram):
+        return _kernels.GoalRun(built, model, actions, tolerance)
+    return _kernels.Replay(built, model, actions, chooser(dict(coll or {})), False, tolerance)
+
+
+def _read(path: Path, limit_bytes: int) -> Any:
+    """Read a trace, or GOAL: its first word says which it is."""
+    return read_goal(path) if is_goal(path) else read_actions(path, limit_bytes)
 
 
 def _network(machine: Any, model: Any) -> Any:
@@ -128,8 +129,14 @@ def _network(machine: Any, model: Any) -> Any:
     return models.get(machine.model if model is None else model)
 
 
-def _chooser(coll: dict[str, str]) -> Callable[[str, int, int, int, bool, bool], Any]:
-    """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`."""
+def chooser(coll: dict[str, str]) -> Callable[[str, int, int, int, bool, bool], Any]:
+    """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`.
+
+    Raises
+    ------
+    ScheduleError
+        For an unknown collective or algorithm.
+    """
     from labkit import registry
     from labkit.comm.native import check_choice
     from labkit.schedule.native import program

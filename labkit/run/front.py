@@ -93,7 +93,7 @@ def run(
         file of ``python -m labkit.local.calibrate``, or a `labkit.local.Calibration`; default: the
         calibration in use (`labkit.local.use_calibration`).
     trace_ti : path, optional
-        Write what each rank calls there, as a time-independent trace in SimGrid's format, for
+        Write what each simulated rank calls there, as a time-independent trace in SimGrid's format, for
         `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends
         in a slash, or that exists) for a file a rank and their list.
     noise : Noise or str, optional
@@ -138,18 +138,16 @@ def run(
     }  # fmt: skip
     if isinstance(on, str) and on.strip().lower() == "mpi":
         _refuse_simulated_options('on="mpi"', simulated)
+        _refuse_recording('on="mpi"', trace_ti)
         check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
         return run_mpi(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, trace_ti=trace_ti, **options,
+            repeats=repeats, **options,
         )  # fmt: skip
     if is_cluster(on):
-        if trace_ti is not None:
-            raise MachineError(
-                'trace_ti belongs to simulated runs and on="mpi", not to a cluster; leave it out'
-            )
+        _refuse_recording("a cluster", trace_ti)
         _refuse_simulated_options("a cluster", simulated)
         check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
@@ -184,6 +182,11 @@ def _check_recording(trace_ti: Any, repeats: int) -> None:
     from labkit.offline.writing import check_target
 
     check_target(trace_ti)
+
+
+def _refuse_recording(machine: str, trace_ti: Any) -> None:
+    if trace_ti is not None:
+        raise MachineError(f"trace_ti records simulated runs, not those of {machine}; leave it out")
 
 
 def _refuse_simulated_options(machine: str, given: Mapping[str, Any]) -> None:

@@ -37,7 +37,6 @@ def run_mpi(
     seed: int = 0,
     repeats: int = 1,
     mpi: str | None = None,
-    trace_ti: str | os.PathLike[str] | None = None,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
 ) -> Run:
     """Run a program on real MPI ranks of this host.
@@ -66,8 +65,6 @@ def run_mpi(
     mpi : str, optional
         ``"bundled"``, ``"system"`` or the path of an mpiexec; default: the environment variable
         ``LABKIT_MPI``, then the bundled MPI.
-    trace_ti : path, optional
-        Write the calls of all ranks there, as a time-independent trace (see `labkit.run`).
     output_limit_bytes : int
         What all ranks together may print.
 

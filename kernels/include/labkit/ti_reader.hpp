@@ -91,6 +91,8 @@ class TiReader {
   void vector_all(TiAction action);
   void table_of(std::size_t first, std::size_t p, std::int64_t element_bytes);
   [[noreturn]] void fault(const std::string& reason) const;
+  /// A word as a report shows it: printable, and not too long.
+  [[nodiscard]] static std::string shown(std::string_view word);
 
   std::int64_t ranks_;
   TiLimits limits_;
