@@ -1,4 +1,4 @@
-"""Fuzzing target: the reader of time-independent traces and that of GOAL, and the replay of what they let through."""
+"""Fuzzing target: the readers of time-independent traces and GOAL, and the replay of what they let through."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from labkit.errors import LabkitError
 __all__ = ["SEEDS", "check"]
 
 SEEDS = [
-    b"#+ comm 3 0-1\n0 init\n0 compute 1e6\n0 isend 1 0 1024 6\n0 waitall 1\n0 allreduce 10 5e3 0 comm=3\n0 barrier\n"
-    b"0 alltoallv 4 2 2 4 2 2 6 6\n1 recv 0 0 -1 6\n1 allreduce 10 5e3 0 comm=3\n1 barrier\n1 alltoallv 4 2 2 4 2 2\n",
+    b"#+ comm 3 0-1\n0 init\n0 compute 1e6\n0 isend 1 0 1024 6\n0 waitall 1\n"
+    b"0 allreduce 10 5e3 0 comm=3\n0 barrier\n0 alltoallv 4 2 2 4 2 2 6 6\n1 recv 0 0 -1 6\n"
+    b"1 allreduce 10 5e3 0 comm=3\n1 barrier\n1 alltoallv 4 2 2 4 2 2\n",
     b"num_ranks 2\nrank 0 {\nl1: calc 100\nl2: send 10b to 1 tag 4\nl2 requires l1\n}\nrank 1 {\n"
     b"a: recv 10b from 0 tag 4 /* x */\nb: calc 4 // y\nb irequires a\n}\n",
 ]
