@@ -1,4 +1,4 @@
-"""Fuzzing target: the readers of time-independent traces and GOAL, and the replay of what they let through."""
+"""Fuzzing target: the readers of time-independent traces and GOAL, and the replay of what they accept."""
 
 from __future__ import annotations
 
