@@ -518,6 +518,12 @@ class Replay:
     def where(self, rank: int) -> tuple[Any, ...]:
         """(is finished, place, action, ranks it waits for) of a rank."""
 
+    def keep_calls(self) -> None:
+        """Note every message, those of collectives too."""
+
+    def call_lines(self, rank: int) -> builtins.bytes:
+        """What was noted of a rank, as lines of a trace."""
+
     @property
     def finish_s(self) -> list[float]: ...
 
@@ -567,3 +573,48 @@ def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
     """
     Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
     """
+
+class GoalProgram:
+    """GOAL in memory."""
+
+    @property
+    def ranks(self) -> int: ...
+
+    @property
+    def actions(self) -> int: ...
+
+class GoalReader:
+    """Reads the text of GOAL, piece by piece."""
+
+    def __init__(self, name: str) -> None: ...
+
+    def feed(self, piece: bytes) -> None: ...
+
+    def take(self) -> GoalProgram: ...
+
+class GoalRun:
+    """GOAL and the simulated machine that it runs on."""
+
+    def __init__(self, platform: Platform, model: Model, program: GoalProgram, tolerance: float = 0.0) -> None: ...
+
+    def run(self, look: Any) -> bool: ...
+
+    def where(self, rank: int) -> tuple[Any, ...]: ...
+
+    @property
+    def finish_s(self) -> list[float]: ...
+
+    @property
+    def idle_waits(self) -> int: ...
+
+    @property
+    def makespan(self) -> float: ...
+
+    @property
+    def messages(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def events(self) -> int: ...
