@@ -83,9 +83,13 @@ void Penalties::refresh(FlowId id) {
   }
   double in = 1.0;
   if (to.in.size() > 1) {
-    const auto mine = std::find_if(to.sources.begin(), to.sources.end(),
-                                   [&](const auto& one) { return one.first == transfer.src; });
-    in = mine->second * factors_.be * static_cast<double>(to.sources.size());
+    double mine = 1.0;
+    if (to.sources.size() < to.in.size()) {  // else every source has one: no search, which would cost p^3 in all
+      mine = std::find_if(to.sources.begin(), to.sources.end(), [&](const auto& one) {
+               return one.first == transfer.src;
+             })->second;
+    }
+    in = mine * factors_.be * static_cast<double>(to.sources.size());
   }
   const double bound = transfer.alone / std::max(out, in);
   if (bound == transfer.bound) return;
