@@ -88,6 +88,7 @@ nb::dict message_columns(Hub& hub) {
   columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
   columns["arrived_s"] = column(rows, [](Row row) { return row.arrived_s; });
   columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  if (hub.engine().platform().router().chooses()) columns["way"] = column(rows, [](Row row) { return row.way; });
   return columns;
 }
 

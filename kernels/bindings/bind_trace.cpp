@@ -31,25 +31,27 @@ nb::object column(const std::vector<Row>& rows, Field field) {
 
 std::vector<Transfer> transfers_of(const BoundPlatform& bound, const Column<std::int32_t>& source,
                                    const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
-                                   const Column<double>& start_s, const Column<double>& arrived_s) {
+                                   const Column<double>& start_s, const Column<double>& arrived_s,
+                                   const Column<std::uint32_t>& way) {
   const std::size_t count = source.size();
-  if (destination.size() != count || bytes.size() != count || start_s.size() != count || arrived_s.size() != count) {
+  if (destination.size() != count || bytes.size() != count || start_s.size() != count || arrived_s.size() != count ||
+      way.size() != count) {
     throw std::invalid_argument("the columns of the transfers differ in length");
   }
   std::vector<Transfer> transfers(count);
   for (std::size_t i = 0; i < count; ++i) {
     const HostId from = bound.rank_hosts.at(static_cast<std::size_t>(source.data()[i]));
     const HostId to = bound.rank_hosts.at(static_cast<std::size_t>(destination.data()[i]));
-    transfers[i] = {from, to, bytes.data()[i], start_s.data()[i], arrived_s.data()[i]};
+    transfers[i] = {from, to, bytes.data()[i], start_s.data()[i], arrived_s.data()[i], way.data()[i]};
   }
   return transfers;
 }
 
 nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<std::int32_t>& source,
                  const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
-                 const Column<double>& start_s, const Column<double>& arrived_s, double end_s, std::uint32_t bins,
-                 std::uint64_t work) {
-  const std::vector<Transfer> transfers = transfers_of(bound, source, destination, bytes, start_s, arrived_s);
+                 const Column<double>& start_s, const Column<double>& arrived_s, const Column<std::uint32_t>& way,
+                 double end_s, std::uint32_t bins, std::uint64_t work) {
+  const std::vector<Transfer> transfers = transfers_of(bound, source, destination, bytes, start_s, arrived_s, way);
   TransferAnalysis found;
   {
     nb::gil_scoped_release released;
@@ -72,7 +74,7 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
 
 const Registration registration(20, [](nb::module_& module) {
   module.def("analyse_transfers", &analyse, "platform"_a, "model"_a, "source"_a, "destination"_a, "bytes"_a,
-             "start_s"_a, "arrived_s"_a, "end_s"_a, "bins"_a, "work"_a,
+             "start_s"_a, "arrived_s"_a, "way"_a, "end_s"_a, "bins"_a, "work"_a,
              "What held each transfer, and the links' use; see labkit.trace.bottlenecks.");
 });
 

@@ -176,7 +176,7 @@ void Engine::Parts::start_flow(std::uint32_t cookie, std::uint32_t send, std::ui
   from.start_s = queue.now();
   if (receive != kNone) slab.at(receive).start_s = queue.now();
   recorder.count(from.bytes);
-  network.start(rank(from.owner).host, rank(from.peer).host, from.bytes, cookie);
+  from.way = network.start(rank(from.owner).host, rank(from.peer).host, from.bytes, cookie);
 }
 
 void Engine::Parts::flow_over(std::uint32_t cookie) {
@@ -197,7 +197,7 @@ void Engine::Parts::finish_pair(std::uint32_t send_index, std::uint32_t receive_
   const Request& receive = slab.at(receive_index);
   if (recorder.keeps_messages()) {
     recorder.keep({send.owner, send.peer, send.tag, send.context, send.bytes, send.posted_s,
-                   receive.posted_s, receive.start_s, send.arrived_s, queue.now()});
+                   receive.posted_s, receive.start_s, send.arrived_s, queue.now(), send.way});
   }
   if (!send.is_detached) complete(send_index);
   retire(send_index);

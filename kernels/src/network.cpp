@@ -34,10 +34,10 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
   sent_.resize(platform_->host_count());
 }
 
-void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
+std::uint32_t Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
   if (delays_) {
     delays_->start(src, dst, payload_bytes, cookie);
-    return;
+    return 0;
   }
   const std::uint32_t way = sent_.empty() ? 0 : choose_way(src, dst);
   const Demand& demand = demands_.read(src, dst, payload_bytes, way);
@@ -56,6 +56,7 @@ void Network::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::ui
   } else {
     on_latency_over(begin);
   }
+  return way;
 }
 
 FlowId Network::create(const Demand& demand) {

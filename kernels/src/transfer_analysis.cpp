@@ -68,7 +68,7 @@ class Analysis {
   void collect_changes() {
     for (std::uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = transfers_[i];
-      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes);
+      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes, transfer.way);
       out_.latency_s[i] = std::min(demand.latency_s, transfer.arrived_s - transfer.start_s);
       const Time activation = transfer.start_s + demand.latency_s;
       if (demand.loads.empty() || activation >= transfer.arrived_s) continue;
@@ -93,7 +93,7 @@ class Analysis {
     State& state = states_[change.transfer];
     if (change.is_start) {
       const Transfer& transfer = transfers_[change.transfer];
-      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes);
+      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes, transfer.way);
       state.flow = sharing_.create(demand.loads, demand.weight, demand.bound);
       state.factor = demand.factor;
       state.size_bytes = demand.size_bytes;

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from labkit import _kernels
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from labkit.trace.recording import Trace
 
 __all__ = ["WINDOW", "Bottlenecks", "find_bottlenecks"]
@@ -97,7 +99,14 @@ def find_bottlenecks(
         built, model,
         rows["source"].to_numpy(np.int32), rows["destination"].to_numpy(np.int32),
         rows["bytes"].to_numpy(np.uint64), rows["start_s"].to_numpy(np.float64),
-        rows["arrived_s"].to_numpy(np.float64), makespan_s, bins, work,
+        rows["arrived_s"].to_numpy(np.float64), _ways(rows), makespan_s, bins, work,
     )  # fmt: skip
     found["utilisation"] = found["utilisation"].reshape(links, bins)
     return Bottlenecks(**found)
+
+
+def _ways(rows: pd.DataFrame) -> NDArray[np.uint32]:
+    """Which of several routes each message took; machines of one route a pair record none."""
+    if "way" in rows:
+        return np.ascontiguousarray(rows["way"].to_numpy(np.uint32))
+    return np.zeros(len(rows), np.uint32)

@@ -175,11 +175,6 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
             "run it with trace=True on a platform such as 'star'"
         )
     machine, network = trace.setting
-    if getattr(machine.description, "routing", "minimal") in ("valiant", "adaptive"):
-        raise DataError(
-            f"{run.on} chooses the way of each message while it runs, and a trace does not keep it; explain "
-            "a run with routing=minimal or routing=shortest"
-        )
     if network.sharing != "maxmin":
         raise DataError(
             f"in the model {network.name} messages share no links, so none of them held any up; explain a "

@@ -23,7 +23,8 @@ class Trace:
     messages : pandas.DataFrame
         A row per message in order of completion: source and destination (ranks), tag, context, bytes
         (payload), send_posted_s and recv_posted_s (when the two sides were posted), start_s (begin of the
-        transfer), arrived_s (its last byte), end_s (the receive is complete). Seconds of simulated time.
+        transfer), arrived_s (its last byte), end_s (the receive is complete). Seconds of simulated time. On
+        machines that choose a route for each message also way, the router's number for it.
     waits : pandas.DataFrame
         A row for every time in which a rank had nothing to do: rank, begin_s, end_s, and the row of the
         message that ended it (-1: a probe, ended by the post of a send).

@@ -125,3 +125,22 @@ def total(comm: Any) -> float:
 def test_programs_run_on_every_routing(routing: str) -> None:
     run = lk.run(total, 20, on=f"dragonfly:3x2:2x1:3x1:2,routing={routing},limiter=2GBps")
     assert np.unique(run.results).tolist() == [190.0]
+
+
+def everybody_elsewhere(comm: Any, n_bytes: int) -> None:
+    step = comm.size // 2 + 1
+    room = np.empty(n_bytes, np.uint8)
+    comm.Sendrecv(room, (comm.rank + step) % comm.size, 0, room.copy(), (comm.rank - step) % comm.size, 0)
+
+
+@pytest.mark.parametrize("routing", ["minimal", "valiant", "adaptive"])
+def test_an_explanation_follows_the_ways_that_messages_took(routing: str) -> None:
+    run = lk.run(
+        everybody_elsewhere, 32, on=f"dragonfly:4x1:1x1:4x1:2,routing={routing}", args=(300_000,), trace=True
+    )
+    assert ("way" in run.trace.messages) == (routing != "minimal")
+    found = run.explain().bottlenecks
+    assert found.moved_error < 1e-6  # the rates along those ways move exactly the bytes that were sent
+    assert found.instants > 0
+    if routing == "valiant":
+        assert (run.trace.messages["way"] > 0).sum() >= 24  # all that leave their group

@@ -26,8 +26,9 @@ class Network {
   Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
           EventKinds kinds, SharingOptions options = {});
 
-  /// A message starts now; the cookie comes back when its last byte has arrived.
-  void start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
+  /// A message starts now; the cookie comes back when its last byte has arrived. Returns the way that
+  /// the router has chosen for it, 0 where there is but one.
+  std::uint32_t start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie);
   void on_latency_over(const Event& event) {
     if (delays_) {
       delays_->on_head(event);

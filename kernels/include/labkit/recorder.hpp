@@ -21,6 +21,7 @@ struct MessageRecord {
   Time start_s;          ///< the flow's start (begin of its latency phase)
   Time arrived_s;        ///< the flow's end
   Time end_s;            ///< the receive is complete: the flow has ended and the receive was posted
+  std::uint32_t way;     ///< of several routes the one it took (Router::choose); 0 where there is but one
 };
 
 /// A rank had nothing to do until a message ended (or, for a probe, until it was sent).

@@ -59,6 +59,7 @@ struct alignas(64) Request {
   std::uint32_t previous = kNone;
   std::uint32_t chain = kNone;    ///< next of the same (source, tag, context) in a long queue's index
   std::uint32_t generation = 0;
+  std::uint32_t way = 0;          ///< send: of several routes the one its flow takes (Router::choose)
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::free;
   bool is_detached : 1 = false;    ///< send: the owner went on. receive: its sender did

@@ -28,6 +28,7 @@ struct Transfer {
   std::uint64_t bytes;  ///< payload
   Time start_s;         ///< begin of the latency phase
   Time arrived_s;
+  std::uint32_t way = 0;  ///< which of several routes it took
 };
 
 /// So long a transfer was held by this link.

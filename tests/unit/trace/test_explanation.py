@@ -89,11 +89,6 @@ def test_run_that_sends_nothing_and_one_that_takes_no_time():
     assert "took no time" in explained(lambda comm: None, "star:16").reading()
 
 
-def test_ways_chosen_during_the_run_are_not_explained():
-    with pytest.raises(DataError, match="routing=minimal"):
-        explained(steps, "dragonfly:2x1:2x1:2x1:2,routing=valiant")
-
-
 @pytest.mark.parametrize(
     "machine",
     ["star:16", "torus:4x4", "fattree:4x4:1x2:1x1", "torus:16", "dragonfly:2x1:2x1:2x1:2"],
