@@ -49,6 +49,7 @@ class TimeLimit:
         self._simulation = simulation
         self._seconds = seconds
         self._knocks = 0
+        self._is_reporting = False
         self._is_over = threading.Event()
         self._lock = threading.Lock()
         self._is_signal = False
@@ -93,13 +94,15 @@ class TimeLimit:
         raise TimeUp
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
-        if self._simulation.hub.rank < 0:
-            return  # the engine's loops see it themselves
+        if self._simulation.hub.rank < 0 or self._is_reporting:
+            return  # the engine's loops see it themselves; a report on many ranks outlasts a knock
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(limit + _REPORT_FRAMES)  # a rank that has used up its stack is told of, too
+        self._is_reporting = True
         try:
             self._simulation.time_up(frame)
         finally:
+            self._is_reporting = False
             sys.setrecursionlimit(limit)
         self._knocks += 1
         if self._knocks > _PATIENCE:
