@@ -7,6 +7,7 @@ The engine's own loops look at the clock themselves.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 import sys
@@ -50,6 +51,7 @@ class TimeLimit:
         self._seconds = seconds
         self._knocks = 0
         self._is_reporting = False
+        self._has_knocked = False
         self._is_over = threading.Event()
         self._lock = threading.Lock()
         self._is_signal = False
@@ -86,7 +88,8 @@ class TimeLimit:
             return
         with self._lock:
             self._is_over.set()
-            _raise_in(threading.get_ident(), None)
+        if self._has_knocked:
+            _take_pending()
 
     def _passed(self) -> None:
         """Raise from the engine's loops, where no rank's code runs."""
@@ -120,12 +123,24 @@ class TimeLimit:
                     return
                 if self._simulation.hub.rank >= 0:
                     self._simulation.time_up(sys._current_frames().get(thread))
+                    self._has_knocked = True
                     _raise_in(thread, TimeUp)
             if self._is_over.wait(_AGAIN_S):
                 return
 
 
-def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    """Raise an exception in a thread as soon as it runs Python code; None takes a pending one back."""
-    target = ctypes.py_object(kind) if kind is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), target)
+def _raise_in(thread: int, kind: type[BaseException]) -> None:
+    """Raise an exception in a thread as soon as it runs Python code."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
+
+
+def _take_pending() -> None:
+    """Take the exception that may still be pending in this thread.
+
+    CPython lowers the flag of a pending exception only when one is raised: taken back unraised (with NULL),
+    the flag would stay up, and under a tracer CPython 3.11 then repeats one instruction for ever.
+    """
+    with contextlib.suppress(TimeUp):
+        _raise_in(threading.get_ident(), TimeUp)
+        for _ in range(1000):  # it comes with one of the next jumps
+            pass
