@@ -116,10 +116,11 @@ class Platform(Shown):
             least = max(-(-int(ranks) // cores), self.mapping.least_hosts(int(ranks)))
             return self.description.sized(least).hosts or 0
         if ranks > self.hosts * cores and self._mapping is None:
-            holds = f"{self.hosts} hosts" if cores == 1 else f"{self.hosts} hosts of {cores} cores"
+            hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"
+            holds = f"{hosts}{f' of {cores} cores' if cores > 1 else ''} hold{'s' if self.hosts == 1 else ''}"
             needed = -(-int(ranks) // self.hosts)
             raise PlatformError(
-                f"{ranks} ranks do not fit on {self.name}: {holds} hold {self.hosts * cores}; use at least "
+                f"{ranks} ranks do not fit on {self.name}: {holds} {self.hosts * cores}; use at least "
                 f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on "
                 "a host, or a mapping to let ranks share cores"
             )
