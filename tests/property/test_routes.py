@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labkit.sim.platform import Platform
@@ -192,5 +192,6 @@ def test_dragonfly_routes_are_short_and_join_neighbours(spec: DragonflySpec, dat
 
 
 @given(st.one_of(tori(), trees(), dragonflies()))
+@example(parse_spec(f"dragonfly:2x1:1x1:1x1:1,routing=valiant,seed={2**63 - 1}"))
 def test_a_specification_reads_back_as_what_it_was(spec: TorusSpec | FatTreeSpec | DragonflySpec) -> None:
     assert parse_spec(str(spec)) == spec

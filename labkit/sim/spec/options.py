@@ -98,15 +98,15 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
 
 
 def parse_seed(text: str) -> int:
-    """Read a seed: a whole number from 0 on, of at most 18 digits.
+    """Read a seed: a whole number from 0 on, below 2^63.
 
     Raises
     ------
     PlatformError
         It is something else.
     """
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on")
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
+        raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on, below 2^63")
     return int(text)
 
 
