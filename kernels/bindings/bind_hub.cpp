@@ -6,11 +6,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "bound_buffers.hpp"
 #include "bound_platform.hpp"
+#include "columns.hpp"
 #include "frame_pool.hpp"
 #include "hub.hpp"
 #include "mpi_objects.hpp"
@@ -63,15 +63,6 @@ nb::list requests_of(Hub& hub, Rank rank) {
                                request.context, request.bytes, request.is_waited));
   }
   return rows;
-}
-
-template <class Row, class Field>
-nb::object column(const std::vector<Row>& rows, Field field) {
-  using Value = std::decay_t<std::invoke_result_t<Field, const Row&>>;
-  auto* data = new Value[rows.size()];
-  for (std::size_t i = 0; i < rows.size(); ++i) data[i] = field(rows[i]);
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {rows.size()}, owner));
 }
 
 nb::dict message_columns(Hub& hub) {

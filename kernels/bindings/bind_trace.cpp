@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bound_platform.hpp"
+#include "columns.hpp"
 #include "labkit/transfer_analysis.hpp"
 #include "registration.hpp"
 
@@ -20,14 +21,6 @@ namespace {
 
 template <class Value>
 using Column = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class Value, class Row, class Field>
-nb::object column(const std::vector<Row>& rows, Field field) {
-  auto* data = new Value[rows.size()];
-  for (std::size_t i = 0; i < rows.size(); ++i) data[i] = static_cast<Value>(field(rows[i]));
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<Value*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {rows.size()}, owner));
-}
 
 std::vector<Transfer> transfers_of(const BoundPlatform& bound, const Column<std::int32_t>& source,
                                    const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
@@ -58,14 +51,14 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
     found = analyse_transfers(*bound.platform, model, transfers, {end_s, bins, work});
   }
   nb::dict out;
-  out["latency_s"] = column<double>(found.latency_s, [](double seconds) { return seconds; });
-  out["transfer"] = column<std::int64_t>(found.held, [](const Held& row) { return row.transfer; });
-  out["link"] = column<std::int64_t>(found.held, [](const Held& row) { return row.link; });
-  out["seconds"] = column<double>(found.held, [](const Held& row) { return row.seconds; });
-  out["link_bytes"] = column<double>(found.links, [](const LinkTotals& use) { return use.bytes; });
-  out["link_full_s"] = column<double>(found.links, [](const LinkTotals& use) { return use.full_s; });
-  out["link_held_s"] = column<double>(found.links, [](const LinkTotals& use) { return use.held_s; });
-  out["utilisation"] = column<double>(found.utilisation, [](double share) { return share; });
+  out["latency_s"] = column(found.latency_s, [](double seconds) { return seconds; });
+  out["transfer"] = column(found.held, [](const Held& row) { return std::int64_t{row.transfer}; });
+  out["link"] = column(found.held, [](const Held& row) { return std::int64_t{row.link}; });
+  out["seconds"] = column(found.held, [](const Held& row) { return row.seconds; });
+  out["link_bytes"] = column(found.links, [](const LinkTotals& use) { return use.bytes; });
+  out["link_full_s"] = column(found.links, [](const LinkTotals& use) { return use.full_s; });
+  out["link_held_s"] = column(found.links, [](const LinkTotals& use) { return use.held_s; });
+  out["utilisation"] = column(found.utilisation, [](double share) { return share; });
   out["instants"] = found.instants;
   out["solved"] = found.solved;
   out["moved_error"] = found.moved_error;

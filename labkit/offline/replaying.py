@@ -14,7 +14,7 @@ from labkit.offline.reading import DEFAULT_LIMIT_BYTES, read_actions
 from labkit.run.front import check_limit, check_platform
 from labkit.run.result import Run
 from labkit.run.tolerance import check_tolerance
-from labkit.sim.deadlock import Waiting, find_cycle
+from labkit.sim.deadlock import Waiting, report
 from labkit.sim.where import lines_of
 
 __all__ = ["chooser", "replay"]
@@ -184,14 +184,4 @@ def _deadlock(engine: Any, ranks: int) -> str:
         is_finished, text, peers = _row(engine, rank)
         if not is_finished:
             waits[rank] = Waiting(text, peers)
-    lines = [f"deadlock: {len(waits)} of {ranks} ranks wait for what can never happen"]
-    lines += lines_of((rank, wait.text) for rank, wait in waits.items())
-    cycle = find_cycle(waits)
-    if cycle:
-        shown = [f"rank {rank}" for rank in [*cycle, cycle[0]]]
-        if len(shown) > 12:
-            shown[11:-1] = [f"... ({len(cycle)} ranks)"]
-        lines.append("  cycle: " + " waits for ".join(shown))
-    elif len(waits) < ranks:
-        lines.append(f"  {ranks - len(waits)} of {ranks} ranks have finished: nobody is left who could send")
-    return "\n".join(lines)
+    return report(waits, ranks)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from labkit.sim.where import lines_of, place_of, ranks_text
 
-__all__ = ["Waiting", "describe", "find_cycle", "waiting_of"]
+__all__ = ["Waiting", "describe", "find_cycle", "report", "waiting_of"]
 
 _ANY = -1
 _PROC_NULL = -2
@@ -135,8 +135,21 @@ def describe(hub: Any, calls: Calls) -> str:
     hub.freeze(True)
     waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}
     hub.freeze(False)
-    finished = hub.ranks - len(blocked)
-    head = f"deadlock: {len(blocked)} of {hub.ranks} ranks wait for what can never happen"
+    return report(waits, hub.ranks)
+
+
+def report(waits: dict[int, Waiting], ranks: int) -> str:
+    """Write who waits for what, and the circle that they wait in.
+
+    Parameters
+    ----------
+    waits : dict of int to Waiting
+        The blocked ranks; whoever is missing has finished.
+    ranks : int
+        All of them.
+    """
+    finished = ranks - len(waits)
+    head = f"deadlock: {len(waits)} of {ranks} ranks wait for what can never happen"
     lines = [head, *lines_of((rank, wait.text) for rank, wait in waits.items())]
     cycle = find_cycle(waits)
     if cycle:
@@ -145,5 +158,5 @@ def describe(hub: Any, calls: Calls) -> str:
             shown[11:-1] = [f"... ({len(cycle)} ranks)"]
         lines.append("  cycle: " + " waits for ".join(shown))
     elif finished:
-        lines.append(f"  {finished} of {hub.ranks} ranks have finished: nobody is left who could send")
+        lines.append(f"  {finished} of {ranks} ranks have finished: nobody is left who could send")
     return "\n".join(lines)

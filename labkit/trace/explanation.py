@@ -185,18 +185,17 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
     clock = PhaseClock(run.phases)
     steps = critical_path(trace)
     return Explanation(
-        run.program, run.on, run.makespan_s, _reasons(steps, clock, found, trace, built, run.makespan_s),
+        run.program, run.on, run.makespan_s, _reasons(steps, clock, found, built, run.makespan_s),
         _path(steps, clock), _links(built, found, run.makespan_s), found, trace,
     )  # fmt: skip
 
 
 def _reasons(
-    steps: list[Step], clock: PhaseClock, found: Bottlenecks, trace: Trace, built: Any, makespan_s: float
+    steps: list[Step], clock: PhaseClock, found: Bottlenecks, built: Any, makespan_s: float
 ) -> pd.DataFrame:
     import pandas as pd
 
     sums: dict[tuple[str, str], float] = {}
-    arrived = trace.messages["arrived_s"].to_numpy()
 
     def add(phase: str, reason: str, seconds: float) -> None:
         sums[phase, reason] = sums.get((phase, reason), 0.0) + seconds
@@ -207,13 +206,12 @@ def _reasons(
             for phase, begin, end in clock.pieces(step.rank, step.begin_s, step.end_s):
                 add(phase, own[step.kind], end - begin)
             continue
-        phase = clock.at(step.rank, float(np.nextafter(step.end_s, step.begin_s)))
+        phase = _phase_of(step, clock)
         latency = min(float(found.latency_s[step.message]), step.seconds)
         rest = step.seconds - latency
         add(phase, LATENCY, latency)
-        moving = float(arrived[step.message]) - step.begin_s - latency
         for link, seconds in found.held(step.message):
-            part = min(seconds, rest) if moving > 0 else 0.0
+            part = min(seconds, rest)
             add(phase, OWN_BOUND if link == WINDOW else kind_of(built.link(link)[0]), part)
             rest -= part
         if rest > 1e-9 * step.seconds:
@@ -224,20 +222,15 @@ def _reasons(
     return pd.DataFrame(rows, columns=["phase", "reason", "seconds", "share"])
 
 
+def _phase_of(step: Step, clock: PhaseClock) -> str:
+    """Return the phase that the step's rank was in when the step ended."""
+    return clock.at(step.rank, float(np.nextafter(step.end_s, step.begin_s)))
+
+
 def _path(steps: list[Step], clock: PhaseClock) -> pd.DataFrame:
     import pandas as pd
 
-    rows = [
-        (
-            s.kind,
-            s.rank,
-            s.begin_s,
-            s.end_s,
-            s.message,
-            clock.at(s.rank, float(np.nextafter(s.end_s, s.begin_s))),
-        )
-        for s in steps
-    ]
+    rows = [(s.kind, s.rank, s.begin_s, s.end_s, s.message, _phase_of(s, clock)) for s in steps]
     return pd.DataFrame(rows, columns=["kind", "rank", "begin_s", "end_s", "message", "phase"])
 
 
