@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from labkit.errors import DataError
 from labkit.markup import card, escape, quantity, table
+from labkit.sim.measures.link_names import HOST_KINDS
 from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, Explanation, spoken
-from labkit.trace.link_kinds import HOST_KINDS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.markup import card, escape, quantity, table
+from labkit.sim.measures.link_names import kind_of
 from labkit.sim.noise import disturbed
 from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path
-from labkit.trace.link_kinds import kind_of
 from labkit.trace.phases import PhaseClock
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import PlatformError
+from labkit.sim.measures.link_names import kind_of
 from labkit.sim.spec import ClusterSpec, DragonflySpec, FatTreeSpec, StarSpec, TorusSpec
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ def _of_cables(spec: ClusterSpec) -> list[tuple[str, int, int]]:
 
 def _columns(built: Any) -> tuple[list[str], list[str], list[float], list[float], list[str]]:
     """Names, kinds, bandwidths, latencies and sharings of all links."""
-    from labkit.trace.link_kinds import kind_of
-
     names, rates, delays, policies = zip(*map(built.link, range(built.link_count)), strict=True)
     return list(names), [kind_of(name) for name in names], list(rates), list(delays), list(policies)
 

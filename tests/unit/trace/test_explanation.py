@@ -8,8 +8,8 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
+from labkit.sim.measures.link_names import kind_of
 from labkit.trace.explanation import COMPUTATION, LATENCY
-from labkit.trace.link_kinds import kind_of
 from labkit.trace.phases import NO_PHASE, PhaseClock
 
 
