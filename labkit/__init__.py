@@ -46,6 +46,9 @@ _PUBLIC = {
     "graph": "labkit.sim",
 }
 
+#: what ``%load_ext labkit`` and ``%unload_ext labkit`` call
+_HOOKS = dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "labkit.jupyter")
+
 __all__ = ["MPI", "__version__", "errors", *sorted(_PUBLIC)]
 
 
@@ -54,6 +57,8 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module("labkit.run")
     elif name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    elif name in _HOOKS:
+        value = getattr(importlib.import_module(_HOOKS[name]), name)
     elif name == "MPI":
         value = importlib.import_module("labkit.context").mpi_module()
     elif name == "errors":
