@@ -6,6 +6,7 @@ import argparse
 import json
 
 from labkit.cli import run as run_command
+from labkit.run.options import collectives_of, limit_of, model_of, tolerance_of
 
 __all__ = ["configure", "execute"]
 
@@ -39,11 +40,11 @@ def execute(arguments: argparse.Namespace) -> int:
     result = replay(
         arguments.trace,
         arguments.on,
-        model=run_command.model_of(arguments),
-        coll=run_command.collectives_of(arguments.coll),
+        model=model_of(arguments),
+        coll=collectives_of(arguments.coll),
         mapping=arguments.mapping,
-        timeout_s=run_command.limit_of(arguments.timeout),
-        tolerance=run_command.tolerance_of(arguments.tolerance),
+        timeout_s=limit_of(arguments.timeout),
+        tolerance=tolerance_of(arguments.tolerance),
     )
     if arguments.json:
         record = run_command.record(result)
