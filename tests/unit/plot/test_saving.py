@@ -1,0 +1,146 @@
+"""Figures as files: PNG and SVG hold the picture and its words; what is missing is said."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import stat
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import labkit as lk
+from labkit import plot
+from labkit.errors import DataError
+from labkit.plot import export
+
+SVG = "{http://www.w3.org/2000/svg}"
+needs_browser = pytest.mark.skipif(export.find_browser() is None, reason="no Chromium or Chrome here")
+
+
+@pytest.fixture
+def figure() -> plot.Figure:
+    made = plot.topology("torus:4x4", route=(0, 10))
+    made.alt += " </script> & <b>"  # words cannot break the page that draws them
+    return made
+
+
+@needs_browser
+def test_a_png_holds_the_picture_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
+    with Image.open(figure.save(tmp_path / "f.png")) as picture:
+        words = dict(picture.text)
+        assert (words["Title"], words["Description"]) == (figure.reading, figure.alt)
+        width, height = picture.size
+        assert (width, height >= 2 * 520 + 2 * 18) == (2 * 760, True), "two pixels a point, and the reading"
+        colors = {color for _, color in picture.convert("RGB").getcolors(1 << 24)}
+        assert {(0, 0x72, 0xB2), (0xD5, 0x5E, 0x00)} <= colors, "hosts and the route are drawn"
+
+
+@needs_browser
+def test_an_svg_is_made_of_lines_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
+    root = ET.fromstring(figure.save(tmp_path / "f.svg").read_text("utf-8"))
+    assert root.get("role") == "img"
+    assert root.findtext(f"{SVG}title") == figure.reading
+    assert root.findtext(f"{SVG}desc") == figure.alt
+    assert len(root.findall(f".//{SVG}path")) >= 32
+    assert not root.findall(f".//{SVG}image"), "nothing is rastered"
+    written = " ".join("".join(text.itertext()) for text in root.findall(f"{SVG}g/{SVG}text"))
+    assert written == figure.reading
+
+
+@needs_browser
+def test_grids_of_figures_are_drawn_whole_and_a_reading_inside_is_not_repeated(tmp_path: Path) -> None:
+    p = [16, 32, 64, 128, 256]
+    verdict = lk.judge(p, p, "p", unit="s")
+    study = lk.sweep(lambda comm: comm.barrier(), ranks=[2, 4, 8], on="star", progress=False)
+    grid = plot.compare({"left": {"one": study}, "right": {"one": study}})
+    text = grid.save(tmp_path / "grid.svg").read_text("utf-8")
+    assert {">left</text>", ">right</text>"} <= set(re.findall(r">\w+</text>", text)), "both machines"
+    root = ET.fromstring(plot.scaling(verdict).save(tmp_path / "s.svg").read_text("utf-8"))
+    assert not root.findall(f"{SVG}g/{SVG}text")
+
+
+def test_other_endings_are_refused(figure: plot.Figure, tmp_path: Path) -> None:
+    for name in ("f.pdf", "f", "png"):
+        with pytest.raises(DataError, match=r"saved as .html, .png or .svg; got"):
+            figure.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_browser_it_is_said_what_to_install(
+    figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(export.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(DataError, match=r"install one .*chromium.*LABKIT_BROWSER"):
+        figure.save(tmp_path / "f.png")
+    assert figure.save(tmp_path / "f.html").stat().st_size > 1_000_000
+
+
+def browser(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_a_browser_that_does_not_draw_is_named_with_its_words(
+    figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "b", "echo 'no display' >&2; exit 3"))
+    with pytest.raises(DataError, match=r"/b did not draw the figure \(no display\)"):
+        figure.save(tmp_path / "f.svg")
+    monkeypatch.setenv(
+        export.VARIABLE, browser(tmp_path / "c", "echo '<pre id=\"labkit-file\">!no view</pre>'")
+    )
+    with pytest.raises(DataError, match=r"\(no view\)"):
+        figure.save(tmp_path / "f.svg")
+    monkeypatch.setattr(export, "LIMIT_S", 0.2)
+    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "d", "exec sleep 30"))
+    with pytest.raises(DataError, match="did not end within"):
+        figure.save(tmp_path / "f.svg")
+
+
+def test_where_the_sandbox_fails_it_is_left_out(
+    figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = base64.b64encode(b"<svg/>").decode()
+    script = f'case "$*" in *--no-sandbox*) echo \'<pre id="labkit-file">{made}</pre>\';; *) exit 1;; esac'
+    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "b", script))
+    monkeypatch.setattr(export.os, "geteuid", lambda: 1000, raising=False)
+    assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
+
+
+@needs_browser
+def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: Path) -> None:
+    """Run what the buttons run, in a saved page, and look at the files' first bytes."""
+    page = figure.save(tmp_path / "f.html").read_text("utf-8")
+    run = """<script>window.addEventListener("load", () => setTimeout(() => {
+      const made = []
+      HTMLAnchorElement.prototype.click = function () { made.push(this.download) }
+      URL.createObjectURL = (blob) => { made.push(blob.type); return "#" }
+      const buttons = [...document.querySelectorAll(".labkit-save button")]
+      for (const button of buttons) button.click()
+      setTimeout(() => { document.title = made.sort().join(" ") }, 1500)
+    }, 1500))</script></body>"""
+    (tmp_path / "g.html").write_text(page.replace("</body>", run), encoding="utf-8")
+    command = [
+        str(export.find_browser()),
+        *export._FLAGS,
+        "--no-sandbox",
+        f"--user-data-dir={tmp_path / 'u'}",
+    ]
+    done = subprocess.run([*command, (tmp_path / "g.html").as_uri()], capture_output=True, timeout=90)
+    title = done.stdout.decode().split("<title>")[1].split("</title>")[0]
+    name = figure.file_name()
+    assert title == " ".join(sorted(["image/png", "image/svg+xml", f"{name}.png", f"{name}.svg"]))
+
+
+def test_the_description_of_a_png_survives_any_letter() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(out, "PNG")
+    figure = plot.Figure(None, "p² log p ≈ µs", "→ 中")
+    with Image.open(io.BytesIO(export._described(out.getvalue(), figure))) as picture:
+        assert picture.text == {"Title": figure.reading, "Description": figure.alt}
