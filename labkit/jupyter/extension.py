@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import MachineError
+
+if TYPE_CHECKING:
+    from labkit.jupyter.magic import Spmd
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
+
+#: what each shell has loaded
+_loaded: dict[int, Spmd] = {}
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -15,7 +23,25 @@ def load_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         The running IPython.
     """
+    from labkit.jupyter.magic import Spmd, documentation
+
+    if not hasattr(shell, "register_magic_function"):
+        raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
+    spmd = Spmd(shell)
+
+    def magic(line: str, cell: str | None = None) -> None:
+        spmd(line, cell)
+
+    magic.__doc__ = documentation()
+    shell.register_magic_function(magic, "line_cell", "spmd")
+    _loaded[id(shell)] = spmd
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics away."""
+    """Take the magics away, and end the cluster that they started."""
+    spmd = _loaded.pop(id(shell), None)
+    if spmd is None:
+        return
+    spmd.machines.stop()
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("spmd", None)

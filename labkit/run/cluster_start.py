@@ -112,10 +112,14 @@ class LocalCluster:
 
     def ready_client(self) -> Any:
         """Return the client, with the engines started anew where that is needed and wished for."""
-        client = self.client
-        if self._restarts and (len(client.ids) < self.engines or memory_of(client).stuck_ranks()):
+        if self.needs_restart():
             self.restart()
         return self.client
+
+    def needs_restart(self) -> bool:
+        """Whether the next run starts all engines anew: some are dead or hang, and `restart` was wished."""
+        client = self.client
+        return self._restarts and bool(len(client.ids) < self.engines or memory_of(client).stuck_ranks())
 
     def stop(self) -> None:
         """End the engines and the controller, whatever they are doing, and remove their files."""

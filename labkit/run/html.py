@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from labkit.run.printed import blocks_of, printed_html
 from labkit.run.units import format_seconds
 
 if TYPE_CHECKING:
@@ -12,24 +13,21 @@ if TYPE_CHECKING:
 
 __all__ = ["run_html"]
 
-#: characters of one rank's output that are shown; the rest stays in `Run.output`
-SHOWN_CHARACTERS = 20_000
-#: ranks whose output is shown
-SHOWN_RANKS = 64
-
 _CELL = "text-align:right;padding:2px 10px"
 _NAME = "text-align:left;padding:2px 10px"
 _WARN = "border-left:4px solid #d55e00;padding:2px 8px;margin:4px 0"
 _NOTE = "border-left:4px solid #0072b2;padding:2px 8px;margin:4px 0"
 
 
-def run_html(run: Run) -> str:
+def run_html(run: Run, has_output: bool = True) -> str:
     """Render a run: headline, figures, phases, notes, and the output of each rank, folded.
 
     Parameters
     ----------
     run : Run
         Any run; every text in it is escaped.
+    has_output : bool
+        Whether what the ranks printed belongs to it.
 
     Returns
     -------
@@ -43,7 +41,8 @@ def run_html(run: Run) -> str:
         parts.append(f"<div style='{_WARN}'>These times may not be used for a verdict.</div>")
     parts += [f"<div style='{_NOTE}'>{escape(note)}</div>" for note in run.notes]
     parts.append(_phases(run))
-    parts.append(_output(run))
+    if has_output:
+        parts.append(_output(run))
     parts.append("</div>")
     return "".join(parts)
 
@@ -73,18 +72,9 @@ def _phases(run: Run) -> str:
 
 
 def _output(run: Run) -> str:
-    printed = [(rank, text) for rank, text in enumerate(run.output) if text]
-    if not printed:
+    blocks = blocks_of([(False, text)] if text else [] for text in run.output)
+    if not blocks:
         return ""
-    blocks = []
-    for rank, text in printed[:SHOWN_RANKS]:
-        cut = len(text) - SHOWN_CHARACTERS
-        more = f"\n… {cut} more characters in output[{rank}]" if cut > 0 else ""
-        blocks.append(
-            f"<div>rank {rank}</div><pre style='margin:0 0 6px 12px'>"
-            f"{escape(text[:SHOWN_CHARACTERS].rstrip())}{more}</pre>"
-        )
-    if len(printed) > SHOWN_RANKS:
-        blocks.append(f"<div>… and {len(printed) - SHOWN_RANKS} more ranks in output</div>")
-    count = f"{len(printed)} rank{'s' if len(printed) != 1 else ''}"
-    return f"<details><summary>output of {count}</summary>{''.join(blocks)}</details>"
+    count = sum(len(block.ranks) for block in blocks)
+    head = f"output of {count} rank{'s' if count != 1 else ''}"
+    return f"<details><summary>{head}</summary>{printed_html(blocks)}</details>"

@@ -85,10 +85,16 @@ def test_html_is_balanced_escaped_and_complete():
 
 
 def test_html_cuts_long_output_but_says_so():
-    html = make(output=["y" * 50_000, *["z"] * 99])._repr_html_()
-    assert len(html) < 40_000
-    assert "30000 more characters" in html
-    assert "36 more ranks" in html
+    html = make(output=["y" * 50_000, *(f"z{rank}" for rank in range(99))])._repr_html_()
+    assert len(html) < 60_000
+    assert "30,000 more characters in output[0]" in html
+    assert "and 36 more ranks in output" in html
+
+
+def test_html_shows_ranks_that_printed_the_same_together():
+    html = make(output=["a\n", "b\n", "a\n", ""])._repr_html_()
+    assert "ranks 0, 2" in html
+    assert html.count("<pre") == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""From the word behind ``--on`` to the machine: a name of the notebook, the session's cluster, or a text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from labkit.run.cluster_target import is_cluster
+from labkit.run.units import format_seconds
+
+__all__ = ["Machines", "is_real_machine"]
+
+#: engines that are started at least: the next cell may well want a few ranks more
+_FEWEST_ENGINES = 4
+
+
+def is_real_machine(on: Any) -> bool:
+    """Whether the ranks are processes of their own."""
+    return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "slurm", "cluster"))
+
+
+class Machines:
+    """Finds machines, and keeps the cluster that ``--on cluster`` started.
+
+    Parameters
+    ----------
+    say : callable
+        Tells the user something at once.
+    """
+
+    def __init__(self, say: Callable[[str], None] = print) -> None:
+        self._say = say
+        self._cluster: Any = None
+
+    def named(self, word: str, names: Mapping[str, Any]) -> Any:
+        """Return the cluster or platform that has this name in the notebook, else the word itself."""
+        value = names.get(word.strip()) if word.strip().isidentifier() else None
+        if value is None:
+            return word
+        if is_cluster(value):
+            return value
+        kind = type(value)
+        is_platform = kind.__module__.startswith("labkit.sim") and hasattr(value, "hosts")
+        return value if is_platform else word
+
+    def ready(self, on: Any, ranks: int) -> Any:
+        """Return the machine itself: for ``cluster`` engines enough for these ranks, started if need be."""
+        if isinstance(on, str) and on.strip().lower() == "cluster":
+            return self._engines(ranks)
+        return on
+
+    def _engines(self, ranks: int) -> Any:
+        from labkit.run.cluster_start import cluster
+        from labkit.run.front import check_ranks
+
+        check_ranks(ranks)
+        if self._cluster is not None and self._cluster.engines >= ranks:
+            return self._cluster
+        wanted = max(ranks, _FEWEST_ENGINES)
+        if self._cluster is not None:
+            self._say(f"{self._cluster.engines} engines are too few for {ranks} ranks: starting others")
+            self.stop()
+        self._say(f"starting a cluster of {wanted} MPI engines; the cells that follow use it too …")
+        begin = time.monotonic()
+        self._cluster = cluster(wanted, restart=True)
+        self._say(f"it is up after {format_seconds(time.monotonic() - begin)} of host time")
+        return self._cluster
+
+    def mended(self, on: Any) -> None:
+        """Say so when engines that were lost or hang will be started anew."""
+        if on is not self._cluster or self._cluster is None:
+            return
+        if self._cluster.needs_restart():
+            self._say("the cluster has lost engines, or some hang: starting all of them anew …")
+
+    def stop(self) -> None:
+        """End the cluster, if there is one."""
+        running, self._cluster = self._cluster, None
+        if running is not None:
+            running.stop()
+
+    def hint(self, word: str, names: Mapping[str, Any]) -> str:
+        """Say what a word may have meant that is no machine."""
+        value = names.get(word) if word.isidentifier() else None
+        if isinstance(value, str):
+            return f"; for what the variable {word} holds, write --on {{{word}}}"
+        return ""

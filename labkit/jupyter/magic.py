@@ -1,0 +1,216 @@
+"""``%%spmd``: a cell on every rank of a machine; ``%spmd``: the session's machine."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.jupyter import options
+from labkit.jupyter.cell import Cell, read_cell
+from labkit.jupyter.failure import failure_lines, first_sentence
+from labkit.jupyter.machines import Machines, is_real_machine
+from labkit.jupyter.ranks import SCOPE, rank_main
+from labkit.jupyter.result import CellRun, Printed, cell_run
+from labkit.run.options import check_options, run_keywords
+
+__all__ = ["Spmd"]
+
+#: what a program can do wrong while it runs; everything else is refused before
+_OF_RANKS = (RankError, DeadlockError, TimeLimitError, MismatchError)
+
+
+class Spmd:
+    """The magic, and what it remembers of the session.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.session: dict[str, Any] = {}
+        self.machines = Machines()
+
+    def __call__(self, line: str, cell: str | None = None) -> None:
+        """Run a cell (``%%spmd``), or set or show the session's options (``%spmd``)."""
+        from IPython.core.error import UsageError
+
+        try:
+            if cell is None:
+                self.set_session(line)
+                return
+            given = options.cell_options(line)
+            chosen = self.choose(given)
+            program = self.read(line, cell)
+        except LabkitError as error:
+            raise UsageError(str(error)) from None
+        self.run(program, chosen)
+
+    # --- the session --------------------------------------------------------------------------------
+
+    def set_session(self, line: str) -> None:
+        """Set the session's options, or show them."""
+        given = options.session_options(line)
+        if given.pop("reset", False):
+            self.session.clear()
+        merged = {**self.session, **given}
+        if given:
+            self.check({"ranks": 1, **merged}, {})
+        self.session = merged
+        print(options.describe(merged))
+
+    def choose(self, given: dict[str, Any]) -> Namespace:
+        """Return the options of a cell, and look at them before anything runs."""
+        return self.check(given, self.session)
+
+    def check(self, given: dict[str, Any], session: dict[str, Any]) -> Namespace:
+        """Refuse options that make no sense together."""
+        word = given.get("on", session.get("on", "star"))
+        machine = self.machines.named(word, self.shell.user_ns)
+        chosen = options.effective(given, session, is_real_machine(machine))
+        check_options(chosen)
+        chosen.keywords = run_keywords(chosen)
+        chosen.machine = machine
+        return chosen
+
+    # --- a cell -------------------------------------------------------------------------------------
+
+    def read(self, line: str, body: str) -> Cell:
+        """Turn the cell into a program."""
+        head = f"%%spmd {line}".rstrip()
+        name = f"Cell In[{self.shell.execution_count}]"
+        others = 1
+        while name in linecache.cache and "".join(linecache.cache[name][2]) != f"{head}\n{body}":  # type: ignore[misc]
+            others += 1  # the same cell can hold several: run_cell_magic in a loop
+            name = f"Cell In[{self.shell.execution_count}].{others}"
+        return read_cell(head, body, name, self.shell.user_ns, self.shell.compile.flags & _future_flags())
+
+    def run(self, cell: Cell, chosen: Namespace) -> None:
+        """Run it, show what came of it, and keep it."""
+        from IPython.core.error import UsageError
+        from IPython.display import display
+
+        import labkit
+
+        try:
+            on = self.machines.ready(chosen.machine, chosen.ranks)
+            self.machines.mended(on)
+            with rank_main(), self.stand_ins():
+                run = labkit.run(cell.program, chosen.ranks, on, **chosen.keywords)
+        except _OF_RANKS as error:
+            self.show_output(error, chosen)
+            lines = failure_lines(error, cell.name, self.readable, self.has_colors)
+            raise _shown(error, lines) from None
+        except LabkitError as error:
+            self.show_output(error, chosen)
+            word = chosen.on if isinstance(chosen.on, str) else ""
+            raise UsageError(first_sentence(error) + self.machines.hint(word, self.shell.user_ns)) from None
+        except KeyboardInterrupt as error:
+            lines = [f"KeyboardInterrupt: the cell was interrupted, and its {chosen.ranks} ranks were ended"]
+            raise _shown(error, lines) from None
+        made = cell_run(run, cell.names, cell.is_quiet)
+        self.keep(made, chosen)
+        if not chosen.quiet:
+            display(made)
+        if chosen.explain:
+            display(made.explain())
+
+    @contextlib.contextmanager
+    def stand_ins(self) -> Iterator[None]:
+        """Take the notebook's own meaning of the names that each rank sets first: it need not travel."""
+        names = self.shell.user_ns
+        before = {name: names[name] for name in SCOPE if name in names}
+        names.update(dict.fromkeys(before))
+        try:
+            yield
+        finally:
+            names.update(before)
+
+    def keep(self, run: CellRun, chosen: Namespace) -> None:
+        """Give the notebook the run."""
+        self.shell.user_ns["_spmd"] = run
+        if chosen.out:
+            self.shell.user_ns[chosen.out] = run
+
+    def show_output(self, error: LabkitError, chosen: Namespace) -> None:
+        """Show what the ranks of a failed run had printed."""
+        from IPython.display import display
+
+        printed = Printed(error.output)
+        if printed and not chosen.quiet:
+            display(printed)
+
+    def readable(self, file: str) -> str:
+        """Return what people call a cell whose code has this file name."""
+        format_name = getattr(self.shell.compile, "format_code_name", None)
+        found = format_name(file) if format_name is not None else None
+        return f"{found[0]} {found[1]}" if found else file
+
+    @property
+    def has_colors(self) -> bool:
+        """Whether the shell shows colours."""
+        return str(getattr(self.shell, "colors", "")).lower() != "nocolor"
+
+
+def _shown(error: BaseException, lines: list[str]) -> BaseException:
+    """Let IPython show an error by these lines, without the frames of what runs cells."""
+    error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+    return error
+
+
+def _future_flags() -> int:
+    import __future__
+
+    flags = 0
+    for name in __future__.all_feature_names:
+        flags |= getattr(__future__, name).compiler_flag
+    return flags
+
+
+def documentation() -> str:
+    """Return the magic's help, with its options."""
+    return f"{_DOCUMENTATION}\n{options.help_text()}\n"
+
+
+_DOCUMENTATION = """\
+Run a cell as one SPMD program: on every rank of a simulated machine, of real MPI, or of a cluster.
+
+    %load_ext labkit
+
+    %%spmd -n 4 --on torus:2x2
+    right, left = (rank + 1) % size, (rank - 1) % size
+    comm.send(rank, dest=right)
+    got = comm.recv(source=left)
+    got
+
+Switch the machine by one word, with the very same cell:
+
+    %%spmd -n 4 --on mpi           real MPI processes on this host
+    %%spmd -n 4 --on cluster       engines that labkit starts once and keeps
+    %%spmd -n 4 --on engines       a cluster of this notebook: engines = labkit.cluster(4)
+    %%spmd -n 4 --on {machine}     what the variable machine holds
+
+or once for all cells that follow:
+
+    %spmd -n 16 --on torus:4x4     sets;   %spmd  shows;   %spmd --reset  forgets
+
+In the cell: comm (an mpi4py communicator), rank, size, MPI (as labkit.MPI), lk (labkit), and every name of
+the notebook by value: each rank has a copy of its own, as processes do; what it changes stays there.
+
+What comes back: the run, as _spmd (and under the name behind -o).
+    _spmd.results       the cell's last expression on each rank (shown unless it ends with a semicolon)
+    _spmd.values["x"]   what the cell's name x was on each rank in the end; the notebook's own x stays
+    _spmd.makespan_s, .messages, .phases, .trace, .output ...   as of every run of labkit.run
+
+A rank that raises ends the cell with its rank and line; a deadlock with who waits for whom; a cell that does
+not end with where each rank was when its time was over.
+
+Options:"""
+
+
+Spmd.__doc__ = documentation()

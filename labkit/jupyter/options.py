@@ -1,0 +1,132 @@
+"""The words behind ``%%spmd``: those of ``labkit run``, and what only a notebook has."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import Any, NoReturn
+
+from labkit.errors import MachineError, ProgramError
+from labkit.run.options import add_run_options
+
+__all__ = ["SIMULATED_ONLY", "cell_options", "describe", "effective", "help_text", "session_options"]
+
+#: options of simulated machines: those of the session rest while a cell runs on a real one
+SIMULATED_ONLY = (
+    *("model", "no_crosstraffic", "coll", "mapping", "tolerance", "calibration", "noise", "compute"),
+    *("trace", "explain", "trace_ti"),
+)
+
+_HELP = {
+    "--on": "mpi (real MPI on this host), cluster (engines that labkit starts and keeps), slurm, the name of "
+    "a cluster or platform of this notebook, or a platform such as star:64 or torus:4x4 (default: star, "
+    "with a host for each rank)",
+    "--trace": "record every message: _spmd.trace",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses with an exception, in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized arguments: "):
+            words = message.removeprefix("unrecognized arguments: ")
+            message = f"{words!r} is no option here" + (
+                f"; the number of ranks is -n {words}" if words.isdigit() else ""
+            )
+        raise ProgramError(f"{self.prog}: {message}; %%spmd? shows the options")
+
+
+def _parser(is_session: bool) -> _Parser:
+    parser = _Parser(
+        prog="%spmd" if is_session else "%%spmd", argument_default=argparse.SUPPRESS, add_help=False,
+        allow_abbrev=False, usage=argparse.SUPPRESS,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=24, width=100),
+    )  # fmt: skip
+    add_run_options(parser, help=_HELP)
+    add = parser.add_argument
+    add("-q", "--quiet", action="store_true", help="show neither what the ranks print nor their results")
+    if is_session:
+        add("--reset", action="store_true", help="forget the session's options")
+    else:
+        add("-o", "--out", metavar="NAME", help="keep the run under this name too (always: _spmd)")
+    return parser
+
+
+def help_text() -> str:
+    """Return the options as text."""
+    return _parser(False).format_help().removeprefix("options:\n").rstrip()
+
+
+def cell_options(line: str) -> dict[str, Any]:
+    """Read the words behind ``%%spmd``: only what was given.
+
+    Raises
+    ------
+    ProgramError
+        In one sentence.
+    """
+    found = _read(line, is_session=False)
+    out = found.get("out")
+    if out is not None and not out.isidentifier():
+        raise ProgramError(f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}")
+    return found
+
+
+def session_options(line: str) -> dict[str, Any]:
+    """Read the words behind ``%spmd``: only what was given."""
+    return _read(line, is_session=True)
+
+
+def _read(line: str, is_session: bool) -> dict[str, Any]:
+    parser = _parser(is_session)
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise ProgramError(f"{parser.prog}: {error} in {line!r}") from None
+    return vars(parser.parse_args(words))
+
+
+def effective(given: dict[str, Any], session: dict[str, Any], is_real: bool) -> argparse.Namespace:
+    """Put a cell's options over the session's, and those over the defaults.
+
+    Parameters
+    ----------
+    given : dict
+        Of the cell.
+    session : dict
+        Of the session; what only simulated machines have is left out on a real one.
+    is_real : bool
+        Whether the machine is a real one.
+
+    Raises
+    ------
+    MachineError
+        Nobody says how many ranks.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    add_run_options(parser)
+    defaults = vars(parser.parse_args([]))
+    rest = {
+        name: value
+        for name, value in session.items()
+        if not (name in SIMULATED_ONLY and is_real) and not (name == "mpi" and "on" in given)
+    }
+    merged = {**defaults, "quiet": False, "out": None, **rest, **given}
+    if merged["ranks"] is None:
+        raise MachineError(
+            "%%spmd: how many ranks? give -n, as in %%spmd -n 16; or once for the session, as in %spmd -n 16"
+        )
+    return argparse.Namespace(**merged)
+
+
+def describe(session: dict[str, Any]) -> str:
+    """Say what the session's options are."""
+    if not session:
+        return "no options of the session; set some with %spmd, as in %spmd -n 16 --on torus:4x4"
+    words = []
+    for name, value in session.items():
+        flag = "-n" if name == "ranks" else f"--{name.replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            words.append(flag if one is True else f"{flag} {shlex.quote(str(one))}")
+    return f"every %%spmd cell from now on: {' '.join(words)}"

@@ -1,0 +1,139 @@
+"""What a cell gave: a run, with what the cell's names were on every rank, and what each rank said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, Outcome, too_much
+from labkit.run.html import run_html
+from labkit.run.printed import Block, Piece, blocks_of, printed_html, printed_text
+from labkit.run.result import Run
+
+__all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
+
+#: lines and characters of a result that are shown
+_RESULT_LINES, _RESULT_CHARACTERS = 12, 1000
+
+
+def pieces_of(text: str) -> list[Piece]:
+    """Cut what a rank printed where standard error begins and ends."""
+    pieces: list[Piece] = []
+    for number, part in enumerate(text.replace(ERROR_END + ERROR_BEGIN, "").split(ERROR_BEGIN)):
+        error, sign, plain = part.partition(ERROR_END) if number else ("", "", part)
+        if number and not sign:  # a rank that was killed in the middle of it
+            error, plain = part, ""
+        pieces += [piece for piece in ((True, error), (False, plain)) if piece[1]]
+    return pieces
+
+
+def unmarked(text: str) -> str:
+    """Take the marks of standard error out of a text."""
+    return text.replace(ERROR_BEGIN, "").replace(ERROR_END, "")
+
+
+class Printed:
+    """What ranks printed, as a notebook shows it.
+
+    Parameters
+    ----------
+    output : sequence of str
+        Of each rank, with the marks of standard error.
+    results : sequence of str, optional
+        The texts of the ranks' results.
+    """
+
+    def __init__(self, output: Sequence[str], results: Sequence[str] | None = None) -> None:
+        self.blocks: list[Block] = blocks_of(map(pieces_of, output), results)
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks)
+
+    def __repr__(self) -> str:
+        return printed_text(self.blocks, "_spmd.output")
+
+    def _repr_html_(self) -> str:
+        return f"<div class='labkit-ranks'>{printed_html(self.blocks, '_spmd.output')}</div>"
+
+
+@dataclass(repr=False)
+class CellRun(Run):
+    """The run of a ``%%spmd`` cell.
+
+    Attributes
+    ----------
+    results : list
+        The cell's last expression on each rank, in rank order; None where the cell ends otherwise.
+    values : dict
+        What the cell's names were when it had ended: a list by rank for each name, None where a rank had
+        none. Modules, functions, classes and names that begin with an underscore do not come back.
+    missing : dict
+        Why a name did not come back.
+    """
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    printed_parts: Printed | None = None
+
+    def __repr__(self) -> str:
+        parts = [repr(self.printed_parts)] if self.printed_parts else []
+        return "\n".join([*parts, super().__repr__()])
+
+    def _repr_html_(self) -> str:
+        shown = self.printed_parts._repr_html_() if self.printed_parts else ""
+        return f"{shown}{run_html(self, has_output=False)}"
+
+
+def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
+    """Take apart what the ranks of a cell gave.
+
+    Parameters
+    ----------
+    run : Run
+        Its results are pairs of a value and a dictionary of names, or `Outcome` from real ranks.
+    names : sequence of str
+        The names that the cell assigns.
+    is_quiet : bool
+        Whether the results are not to be shown.
+    """
+    outcomes = [_outcome(result) for result in run.results]
+    missing: dict[str, str] = {}
+    for outcome in outcomes:
+        for name, reason in outcome.missing.items():
+            missing.setdefault(name, reason)
+    found = [name for name in names if any(name in outcome.names for outcome in outcomes)]
+    values = {name: [outcome.names.get(name) for outcome in outcomes] for name in found}
+    results = [outcome.value for outcome in outcomes]
+    notes = list(run.notes)
+    notes += [f"{name} did not come back: {reason}" for name, reason in missing.items()]
+    texts = None if is_quiet else [_text(value) for value in results]
+    facts = {
+        **vars(run), "results": results, "notes": notes, "output": [unmarked(text) for text in run.output],
+    }  # fmt: skip
+    return CellRun(**facts, values=values, missing=missing, printed_parts=Printed(run.output, texts))
+
+
+def _outcome(result: Any) -> Outcome:
+    if isinstance(result, Outcome):
+        return result
+    if not isinstance(result, tuple):  # a rank that left with sys.exit(0)
+        return Outcome(None, {})
+    value, names = result
+    missing = {name: reason for name, one in names.items() if (reason := too_much(one))}
+    return Outcome(value, {name: one for name, one in names.items() if name not in missing}, missing)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    try:
+        text = repr(value)
+    except Exception as error:  # anybody's __repr__
+        text = f"<a {type(value).__name__} whose repr fails: {type(error).__name__}>"
+    if len(text) > _RESULT_CHARACTERS:
+        text = f"{text[:_RESULT_CHARACTERS]}… {len(text) - _RESULT_CHARACTERS:,} more characters"
+    lines = text.split("\n")
+    if len(lines) > _RESULT_LINES:
+        lines[_RESULT_LINES:] = [f"… {len(lines) - _RESULT_LINES} more lines"]
+    return "\n".join(lines)

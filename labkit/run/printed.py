@@ -1,0 +1,190 @@
+"""What ranks printed, as people read it: in rank order, equal texts together, long ones folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["Block", "Piece", "blocks_of", "printed_html", "printed_text"]
+
+#: whether it went to standard error, and the text
+Piece = tuple[bool, str]
+
+#: blocks that stand open; the others are folded together
+OPEN_BLOCKS = 8
+#: lines of a block that stand open; a longer one is folded to its first line
+OPEN_LINES = 12
+#: lines and characters of a block that are shown at all
+MOST_LINES, MOST_CHARACTERS = 400, 20_000
+#: blocks that are shown at all
+MOST_BLOCKS = 64
+#: the same of the text form, which cannot be folded
+TEXT_LINES, TEXT_BLOCKS = 40, 16
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_LABEL = "opacity:0.7;min-width:6.5em;flex:none;padding-right:1em"
+_PRE = "margin:0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none"
+_ERROR = "border-left:3px solid #d55e00;padding-left:6px"
+
+
+@dataclass(frozen=True)
+class Block:
+    """What some ranks printed, all of them the same.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        In order.
+    pieces : tuple of (bool, str)
+        What they printed, in order; True: on standard error.
+    result : str
+        The text of their result; empty when there is none to show.
+    """
+
+    ranks: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+    result: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name the ranks."""
+        from labkit.sim.where import ranks_text
+
+        return ranks_text(list(self.ranks))
+
+    def lines(self) -> list[Piece]:
+        """Return the lines, without what moves a cursor or changes a colour."""
+        found = []
+        for is_error, text in self.pieces:
+            for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
+                shown = line.rstrip("\r").rpartition("\r")[2]  # a progress bar writes over itself
+                found.append((is_error, _CONTROL.sub("", shown)))
+        return found
+
+
+def blocks_of(printed: Iterable[Sequence[Piece]], results: Sequence[str] | None = None) -> list[Block]:
+    """Put ranks that printed the same together, in the order of the first of them.
+
+    Parameters
+    ----------
+    printed : iterable of sequences of (bool, str)
+        The pieces of each rank, in rank order.
+    results : sequence of str, optional
+        The text of each rank's result.
+
+    Returns
+    -------
+    list of Block
+        Ranks without a word and without a result are left out.
+    """
+    groups: dict[tuple[tuple[Piece, ...], str], list[int]] = {}
+    for rank, pieces in enumerate(printed):
+        result = results[rank] if results is not None else ""
+        if pieces or result:
+            groups.setdefault((tuple(pieces), result), []).append(rank)
+    return [Block(tuple(ranks), pieces, result) for (pieces, result), ranks in groups.items()]
+
+
+def _cut(lines: list[Piece], most: int) -> tuple[list[Piece], str]:
+    """Keep the first lines, and say what is left out."""
+    kept: list[Piece] = []
+    left = MOST_CHARACTERS
+    for is_error, line in lines[:most]:
+        if left <= 0:
+            break
+        kept.append((is_error, line[:left]))
+        left -= len(line) + 1
+    missing = len(lines) - len(kept)
+    if missing:
+        return kept, f"… {missing:,} more line{'s' if missing != 1 else ''}"
+    cut = sum(len(line) for _, line in lines) - sum(len(line) for _, line in kept)
+    return kept, f"… {cut:,} more characters" if cut else ""
+
+
+def printed_text(blocks: Sequence[Block], where: str = "output") -> str:
+    """Write blocks as text: a label before each line.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    where : str
+        Where the whole of it is, for what is left out.
+    """
+    shown = blocks[:TEXT_BLOCKS]
+    width = max((len(block.label) for block in shown), default=0)
+    lines = []
+    for block in shown:
+        label = f"{block.label:<{width}}"
+        kept, more = _cut(block.lines(), TEXT_LINES)
+        lines += [f"{label} {'!' if is_error else '|'} {line}".rstrip() for is_error, line in kept]
+        if more:
+            lines.append(f"{label} | {more} in {where}[{block.ranks[0]}]")
+        if block.result:
+            lines += [f"{label} = {line}" for line in block.result.split("\n")]
+    if len(blocks) > len(shown):
+        ranks = sum(len(block.ranks) for block in blocks[len(shown) :])
+        lines.append(f"… and {ranks} more rank{'s' if ranks != 1 else ''} in {where}")
+    return "\n".join(lines)
+
+
+def printed_html(blocks: Sequence[Block], where: str = "output") -> str:
+    """Write blocks as HTML without scripts: the first ones open, the others and long ones folded.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    where : str
+        Where the whole of it is, for what is left out.
+    """
+    if not blocks:
+        return ""
+    parts = [_block_html(block, where) for block in blocks[:OPEN_BLOCKS]]
+    rest = blocks[OPEN_BLOCKS:]
+    if rest:
+        ranks = sum(len(block.ranks) for block in rest)
+        inner = [_block_html(block, where) for block in rest[: MOST_BLOCKS - OPEN_BLOCKS]]
+        if len(blocks) > MOST_BLOCKS:
+            hidden = sum(len(block.ranks) for block in blocks[MOST_BLOCKS:])
+            inner.append(f"<div style='opacity:0.7'>… and {hidden} more ranks in {escape(where)}</div>")
+        parts.append(f"<details><summary>{ranks} more ranks</summary>{''.join(inner)}</details>")
+    return "".join(parts)
+
+
+def _block_html(block: Block, where: str) -> str:
+    lines = block.lines()
+    kept, more = _cut(lines, MOST_LINES)
+    body = _lines_html(kept)
+    if more:
+        body += f"<div style='opacity:0.7'>{more} in {escape(where)}[{block.ranks[0]}]</div>"
+    if len(lines) > OPEN_LINES:
+        first = escape(lines[0][1][:80])
+        body = f"<details><summary><code>{first}</code> … {len(lines):,} lines</summary>{body}</details>"
+    if block.result:
+        body += (
+            f"<div style='display:flex'><span style='opacity:0.7;padding-right:0.5em'>=</span>"
+            f"<pre style='{_PRE}'>{escape(block.result)}</pre></div>"
+        )
+    return (
+        f"<div style='display:flex;margin:1px 0'><div style='{_LABEL}'>{escape(block.label)}</div>"
+        f"<div style='flex:auto;min-width:0'>{body}</div></div>"
+    )
+
+
+def _lines_html(lines: Sequence[Piece]) -> str:
+    """Write lines, those of standard error marked by colour and by their title."""
+    parts = []
+    at = 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and lines[end][0] == lines[at][0]:
+            end += 1
+        text = escape("\n".join(line for _, line in lines[at:end]))
+        if lines[at][0]:
+            head = "<span style='color:#d55e00;font-weight:600'>stderr</span> "
+            parts.append(f"<pre style='{_PRE};{_ERROR}' title='standard error'>{head}{text}</pre>")
+        else:
+            parts.append(f"<pre style='{_PRE}'>{text}</pre>")
+        at = end
+    return "".join(parts)

@@ -1,0 +1,147 @@
+"""What a %%spmd cell sees, what comes back, and how it ends; on simulated machines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labkit.errors import DeadlockError, RankError, TimeLimitError
+
+CELL = "%%spmd -n 4 --on torus:2x2\n"
+
+
+def test_the_last_expression_and_the_names_come_back_by_rank(notebook):
+    text = notebook.run(CELL + "double = 2 * rank\nfor i in range(3): pass\ncomm.allreduce(rank)")
+    run = notebook.names["_spmd"]
+    assert run.results == [6] * 4
+    assert run.values == {"double": [0, 2, 4, 6], "i": [2] * 4}
+    assert "ranks 0-3 = 6" in text
+    assert "4 ranks on torus:2x2" in text
+    assert "double" not in notebook.names
+
+
+def test_the_notebooks_names_are_there_by_value(notebook):
+    notebook.run("import math\ndata = [1]\ndef helper(x): return x + rank + len(data)\nrank = 'mine'")
+    notebook.run(CELL + "data.append(rank)\ndata = data + [5]\nmath.floor(1.5) + helper(0)")
+    assert notebook.names["_spmd"].results == [4, 5, 6, 7]
+    assert notebook.names["data"] == [1]
+    assert notebook.names["rank"] == "mine"
+    assert notebook.names["_spmd"].values["data"] == [[1, rank, 5] for rank in range(4)]
+
+
+def test_a_name_may_be_read_before_it_is_assigned_as_in_a_script(notebook):
+    notebook.run("total = 10", CELL + "global total\ntotal = total + rank\nlater: int = 1")
+    assert notebook.names["_spmd"].values == {"total": [10, 11, 12, 13], "later": [1] * 4}
+
+
+def test_classes_of_a_cell_travel_in_messages_and_are_the_receivers_own(notebook):
+    notebook.run(
+        CELL + "import dataclasses, enum\n@dataclasses.dataclass\nclass Point:\n    x: 'float' = 0\n"
+        "class Color(enum.Enum):\n    RED = 1\n"
+        "got, color = comm.sendrecv((Point(rank), Color.RED), (rank + 1) % size, source=(rank - 1) % size)\n"
+        "isinstance(got, Point) and color is Color.RED and got.x"
+    )
+    assert notebook.error is None
+    assert notebook.names["_spmd"].results == [3, 0, 1, 2]
+
+
+def test_what_comes_back_is_data_of_a_sane_size(notebook):
+    text = notebook.run(
+        CELL + "import numpy as np\ndef f(): pass\nclass A: pass\n_hidden = 1\nbig = np.zeros(3_000_000)\n"
+        "small = np.arange(2) + rank\nif rank: only = 7"
+    )
+    run = notebook.names["_spmd"]
+    assert sorted(run.values) == ["only", "small"]
+    assert run.values["only"] == [None, 7, 7, 7]
+    np.testing.assert_array_equal(run.values["small"][3], [3, 4])
+    assert "big did not come back: 24 MB" in text
+
+
+def test_o_names_the_run_and_q_shows_nothing(notebook):
+    assert notebook.run("%%spmd -n 2 -q -o first\nprint(1)\nrank") == ""
+    assert notebook.names["first"].results == [0, 1]
+    assert notebook.names["first"].output == ["1\n", "1\n"]
+    assert "= 0" not in notebook.run("%%spmd -n 2\nrank;")
+
+
+def test_the_cell_knows_comm_rank_size_mpi_and_labkit(notebook):
+    notebook.run(
+        CELL + "(comm.size == size, comm.rank == rank, MPI.COMM_WORLD == comm, lk.MPI is MPI, __name__)"
+    )
+    assert notebook.names["_spmd"].results == [(True, True, True, True, "__main__")] * 4
+
+
+def test_display_and_exit_mean_the_ranks_own(notebook):
+    text = notebook.run(CELL + "display([rank])\nif rank == 2: exit()\nrank")
+    assert "rank 1 | [1]" in text
+    assert notebook.names["_spmd"].results == [0, 1, None, 3]
+
+
+def test_a_failing_rank_is_named_with_the_cells_line(notebook):
+    text = notebook.run(CELL + "# nothing\nprint('before')\nif rank == 2:\n    {}['key']\ncomm.Barrier()")
+    assert isinstance(notebook.error, RankError)
+    assert notebook.error.rank == 2
+    assert "RankError: rank 2 failed: KeyError: 'key'" in text
+    assert "line 5\n" in text
+    assert "---->   5     {}['key']" in text
+    assert "| before" in text
+    assert "labkit/" not in text
+    assert notebook.run(CELL + "rank").count("=") == 4, "the next cell runs"
+
+
+def test_a_deadlock_is_reported_with_the_cells_lines(notebook):
+    text = notebook.run(CELL + "if rank == 1:\n    comm.recv(source=0)\nelse:\n    comm.Barrier()")
+    assert isinstance(notebook.error, DeadlockError)
+    assert "rank 1: recv from rank 0" in text
+    assert "---->   3     comm.recv(source=0)" in text
+    assert "---->   5     comm.Barrier()" in text
+
+
+def test_an_endless_cell_ends_with_its_time(notebook):
+    text = notebook.run("%%spmd -n 2 --timeout 0.3\nif rank == 0:\n    while True: pass")
+    assert isinstance(notebook.error, TimeLimitError)
+    assert "---->   3     while True: pass" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("x = 1\n%time y = 2", "line 3 of the cell, '%time y = 2', is IPython's and not Python's"),
+        ("!ls", "is IPython's and not Python's"),
+        ("await comm", "line 2 of the cell waits for a coroutine"),
+        ("for x in [1]:\n    async with comm: pass", "line 3 of the cell waits for a coroutine"),
+        ("from math import *", "line 2 of the cell imports * from math"),
+        ("get_ipython().run_line_magic('time', '')", "line 2 of the cell asks for get_ipython()"),
+        ("if True", 'File "Cell In['),
+        ("return 3", "SyntaxError: 'return' outside function"),
+        ("yield 3", "SyntaxError: 'yield' outside function"),
+        ("x = (1,\n", "SyntaxError"),
+        ("a\0b", "null byte"),
+    ],
+)
+def test_what_no_rank_can_run_is_refused(notebook, body, sentence):
+    text = notebook.run(CELL + body)
+    assert sentence in text
+    assert text.startswith("UsageError: ")
+    assert "_spmd" not in notebook.names
+
+
+def test_functions_may_do_what_the_top_level_may_not(notebook):
+    notebook.run(
+        CELL + "from __future__ import annotations\nasync def waits(x: Unknown): await x\n"
+        "def counts():\n    yield from range(3)\ndef sets():\n    global made\n    made = rank\nsets()\n"
+        "(sum(counts()), made)"
+    )
+    assert notebook.error is None
+    assert notebook.names["_spmd"].results == [(3, rank) for rank in range(4)]
+
+
+def test_standard_error_is_marked_and_clean_in_the_run(notebook):
+    text = notebook.run(
+        CELL + "import sys\nprint('a')\nif rank == 1: print('b', file=sys.stderr)\nprint('c')"
+    )
+    assert "rank 1       ! b\n" in text
+    run = notebook.names["_spmd"]
+    assert run.output[1] == "a\nb\nc\n"
+    assert "stderr" in run._repr_html_()
+    assert "\x0e" not in run._repr_html_() + repr(run)
