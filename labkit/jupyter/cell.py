@@ -190,8 +190,8 @@ def _program(tree: ast.Module, name: str, assigned: list[str], returned: tuple[s
     if isinstance(last, ast.Expr):
         body[-1] = ast.copy_location(ast.Assign([ast.Name(_VALUE, ast.Store())], last.value), last)
     module = ast.parse(_frame(assigned, returned), name)
-    for part in ast.walk(module):
-        if hasattr(part, "lineno"):  # the magic's own line
+    for part in ast.walk(module):  # its lines count as the first, which is the magic's
+        if isinstance(part, ast.stmt | ast.expr | ast.excepthandler | ast.arg):
             part.lineno = part.end_lineno = 1
     function = module.body[0]
     assert isinstance(function, ast.FunctionDef)
