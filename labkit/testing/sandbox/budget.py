@@ -1,0 +1,57 @@
+"""How a submission's run can fail, and what all of its ranks may use together."""
+
+from __future__ import annotations
+
+from labkit.errors import LabkitError
+from labkit.testing.sandbox.outcome import Limits
+
+__all__ = ["Budget", "SubmissionFailure"]
+
+
+class SubmissionFailure(LabkitError):
+    """A rank of a submission failed.
+
+    Attributes
+    ----------
+    kind : str
+        As in `Outcome.kind`.
+    rank : int
+    """
+
+    def __init__(self, kind: str, rank: int, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.rank = kind, rank
+
+
+class Budget:
+    """What all ranks of a run may use together.
+
+    Parameters
+    ----------
+    limits : Limits
+    deadline_s : float
+        Of the monotonic clock.
+    """
+
+    def __init__(self, limits: Limits, deadline_s: float) -> None:
+        self.limits, self.deadline_s = limits, deadline_s
+        self.requests = self.traffic_bytes = 0
+
+    def spend(self, rank: int, n_bytes: int) -> None:
+        """Count a request.
+
+        Raises
+        ------
+        SubmissionFailure
+            There have been too many.
+        """
+        self.requests += 1
+        self.traffic_bytes += n_bytes
+        if self.requests > self.limits.requests:
+            raise SubmissionFailure(
+                "budget", rank, f"the ranks made more than {self.limits.requests} calls: a loop that polls?"
+            )
+        if self.traffic_bytes > self.limits.traffic_bytes:
+            raise SubmissionFailure(
+                "budget", rank, f"the ranks sent more than {self.limits.traffic_bytes >> 20} MiB in all"
+            )

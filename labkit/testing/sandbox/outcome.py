@@ -1,0 +1,89 @@
+"""What came of running a submission once: results to judge, counts from the engine, or why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Limits", "Outcome"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run of a submission may use.
+
+    Attributes
+    ----------
+    cpu_s : float
+        CPU time of one rank, in seconds.
+    wall_s : float
+        Wall-clock time of the run; ends what sleeps.
+    memory_bytes : int
+        Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at least
+        24 MiB.
+    requests : int
+        Calls of all ranks together.
+    traffic_bytes : int
+        Bytes of all messages together.
+    """
+
+    cpu_s: float = 5.0
+    wall_s: float = 30.0
+    memory_bytes: int = 1 << 30
+    requests: int = 400_000
+    traffic_bytes: int = 1 << 30
+
+    def of_rank(self, ranks: int) -> dict[str, Any]:
+        """Return the limits of each of so many ranks."""
+        share = max(24 << 20, min(self.memory_bytes // ranks, 512 << 20))
+        return {"cpu_s": self.cpu_s, "memory_bytes": share}
+
+
+@dataclass
+class Outcome:
+    """One run of a submission.
+
+    Attributes
+    ----------
+    kind : str
+        "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
+        collective), "time", "memory", "ended" (a process left), "forbidden" (a call the task excludes),
+        "budget" (too many calls or bytes), "protocol" (answers that are none).
+    message : str
+        The failure in words.
+    rank : int or None
+        Where it failed.
+    ranks : int
+    results : list
+        What each rank returned.
+    makespan_s : float
+        Simulated seconds; NaN on a machine that does not simulate.
+    messages, bytes : int or None
+        As the engine counted them.
+    trace : object
+        The recorded trace, if it was asked for.
+    output : list of str
+        What each rank printed.
+    """
+
+    kind: str
+    ranks: int
+    message: str = ""
+    rank: int | None = None
+    results: list[Any] = field(default_factory=list)
+    makespan_s: float = float("nan")
+    messages: int | None = None
+    bytes: int | None = None
+    trace: Any = None
+    output: list[str] = field(default_factory=list)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every rank returned."""
+        return self.kind == "finished"
+
+    def printed(self, most: int = 1500) -> str:
+        """Return what the ranks printed, cut."""
+        texts = [f"[rank {rank}] {text.rstrip()}" for rank, text in enumerate(self.output) if text.strip()]
+        whole = "\n".join(texts)
+        return whole if len(whole) <= most else whole[:most] + "\n..."

@@ -1,0 +1,395 @@
+"""The grader's side of a submission's rank: its requests become calls of a simulated rank, which is trusted.
+
+One proxy is the program of one simulated rank. It waits for its process to ask for something, does it on
+the simulated communicator, and answers; so every message, byte and second is counted by the engine here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from labkit import context
+from labkit.comm import pickling
+from labkit.comm.exceptions import Exception as MPIException
+from labkit.errors import UnsupportedError
+from labkit.testing.sandbox.budget import Budget, SubmissionFailure
+from labkit.testing.sandbox.calls import COLLECTIVES
+from labkit.testing.sandbox.wire import Closed, TooLate, WireError, decode, read_frame, write_frame
+
+__all__ = ["RankProxy", "raw_messages"]
+
+_ENDS = ("error", "time", "memory")
+_ANSWERED = (
+    MPIException,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    BufferError,
+    StopIteration,
+)
+_POSTS = ("send", "ssend", "isend", "issend")
+_MAKES = ("Dup", "Split", "Free")
+_MOST_OUTPUT = 21_000
+_MOST_HANDLES = 10_000
+_TRACED_LINES = 100_000
+
+
+@contextlib.contextmanager
+def raw_messages() -> Iterator[None]:
+    """Let the lower-case calls carry bytes as they are: a submission's pickles are never opened here."""
+    pickling.use(lambda data, *_: data, bytes, None)
+    try:
+        yield
+    finally:
+        pickling.use_in_run(None)
+
+
+_template = lambda call, arguments: call(*arguments)  # noqa: E731 - its code object is copied below
+
+
+@lru_cache(maxsize=4096)
+def _caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
+    """Return a function that calls from a line of the submission, so that the engine's reports name it."""
+    code = _template.__code__.replace(
+        co_filename="submission.py", co_name=function, co_qualname=function, co_firstlineno=line
+    )
+    return FunctionType(code, {})
+
+
+class RankProxy:
+    """One simulated rank, driven by the process of a submission.
+
+    Parameters
+    ----------
+    rank : int
+    descriptor : int
+        The socket to its process, non-blocking.
+    budget : Budget
+    only_messages : bool
+        Refuse collectives: the task is to write one.
+    """
+
+    def __init__(self, rank: int, descriptor: int, budget: Budget, only_messages: bool) -> None:
+        self.rank, self.descriptor, self.budget = rank, descriptor, budget
+        self.only_messages = only_messages
+        self.output = ""
+        self._comms: dict[int, Any] = {}
+        self._requests: dict[int, Any] = {}
+        self._handles = 0
+        self._call: Callable[[Any, Any], Any] = _caller_at(1, "submission")
+        self._place = "submission.py"
+
+    def main(self, comm: Any) -> Any:
+        """Serve until the process hands its result over; that result.
+
+        Raises
+        ------
+        SubmissionFailure
+        """
+        self._comms = {0: comm, -1: _mpi().COMM_SELF}
+        while True:
+            header, parts = self._read()
+            operation = header.get("op")
+            if operation == "result":
+                return self._result(header, parts)
+            if operation in _ENDS:
+                raise self._failure(str(operation), _text(header.get("text"), 6000))
+            self._note_place(header.get("at"))
+            try:
+                answer, out = self._serve(operation, header, parts)
+            except _ANSWERED as error:
+                answer, out = {"error": _described(error)}, []
+            except UnsupportedError as error:
+                answer, out = {"error": ["", 0, str(error)]}, []
+            self._write(answer, out)
+
+    # --- the line to the process ------------------------------------------------------------------
+
+    def _failure(self, kind: str, message: str) -> SubmissionFailure:
+        return SubmissionFailure(kind, self.rank, message)
+
+    def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
+        try:
+            header, parts = read_frame(self.descriptor, self.budget.deadline_s)
+        except TooLate:
+            raise self._failure(
+                "time",
+                f"the run did not end within {self.budget.limits.wall_s:g} s: rank {self.rank} made no call "
+                f"after {self._place}",
+            ) from None
+        except Closed:
+            raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
+        except WireError as error:
+            raise self._failure("protocol", str(error)) from None
+        if not isinstance(header, dict):
+            raise self._failure("protocol", "a message that is not of the protocol")
+        printed = header.get("out")
+        if isinstance(printed, str) and printed:
+            self.output = (self.output + printed)[:_MOST_OUTPUT]
+        self.budget.spend(self.rank, sum(len(part) for part in parts))
+        return header, parts
+
+    def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
+        try:
+            write_frame(self.descriptor, answer, parts, self.budget.deadline_s)
+        except TooLate:
+            raise self._failure("time", "it does not take the answers to its calls") from None
+        except Closed:
+            raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
+
+    def _result(self, header: dict[str, Any], parts: list[memoryview]) -> Any:
+        try:
+            return decode(header.get("value"), parts)
+        except WireError as error:
+            raise self._failure("protocol", str(error)) from None
+
+    def _note_place(self, at: Any) -> None:
+        if isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 0 < at[0] < _TRACED_LINES:
+            name = _text(at[1], 60)
+            function = name if name.isidentifier() or name in ("<module>", "<lambda>") else "submission"
+            self._call = _caller_at(at[0], function)
+            self._place = f"submission.py:{at[0]} in {function}"
+
+    # --- what a rank may ask for ------------------------------------------------------------------
+
+    def _serve(self, operation: Any, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        serve = _SERVICES.get(operation) if isinstance(operation, str) else None
+        if serve is None:
+            raise self._failure("protocol", "a request that does not exist")
+        return serve(self, header, parts)
+
+    def _comm(self, header: dict[str, Any]) -> Any:
+        found = self._comms.get(_whole(header.get("comm")))
+        if found is None:
+            raise ValueError("this communicator does not exist (any more)")
+        return found
+
+    def _keep(self, table: dict[int, Any], thing: Any) -> int:
+        self._handles += 1
+        if len(table) > _MOST_HANDLES:
+            raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at once")
+        table[self._handles] = thing
+        return self._handles
+
+    def post(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Send, or post a send."""
+        method = getattr(self._comm(header), header["op"])
+        data = bytes(parts[0])
+        request = self._call(method, (data, _whole(header["dest"]), _whole(header["tag"])))
+        return ({} if request is None else {"request": self._keep(self._requests, request)}), []
+
+    def receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Receive."""
+        status = _status()
+        arguments = (None, _whole(header["source"]), _whole(header["tag"]), status)
+        data = self._call(self._comm(header).recv, arguments)
+        return {"status": _row(status)}, [data or b""]
+
+    def post_receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Post a receive."""
+        arguments = (None, _whole(header["source"]), _whole(header["tag"]))
+        request = self._call(self._comm(header).irecv, arguments)
+        return {"request": self._keep(self._requests, request)}, []
+
+    def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Send and receive at once."""
+        status = _status()
+        sent = (bytes(parts[0]), _whole(header["dest"]), _whole(header["tag"]))
+        arguments = (*sent, None, _whole(header["source"]), _whole(header["recvtag"]), status)
+        data = self._call(self._comm(header).sendrecv, arguments)
+        return {"status": _row(status)}, [data or b""]
+
+    def probe(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Look for a message."""
+        status = _status()
+        method = getattr(self._comm(header), header["op"])
+        flag = self._call(method, (_whole(header["source"]), _whole(header["tag"]), status))
+        return {"flag": bool(flag), "status": _row(status) if flag else None}, []
+
+    def requests(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Wait for requests, or test them."""
+        mode, numbers = header["mode"], [_whole(number) for number in header["numbers"]]
+        if mode not in _MODES:
+            raise self._failure("protocol", "a way of waiting that does not exist")
+        if len(set(numbers)) != len(numbers) or any(number not in self._requests for number in numbers):
+            raise ValueError("a request that does not exist (any more), or one twice")
+        over, data, statuses = _MODES[mode](
+            self, _mpi().Request, [self._requests[number] for number in numbers]
+        )
+        if over is not None:
+            for position in over:
+                del self._requests[numbers[position]]
+        rows = [_row(status) for status in statuses]
+        return {"over": over, "statuses": rows}, [item or b"" for item in data]
+
+    def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Carry out an upper-case collective."""
+        name = header["name"]
+        if name not in COLLECTIVES:
+            raise self._failure("protocol", "a collective that does not exist")
+        self._refuse_collective(name)
+        kinds, values = COLLECTIVES[name], header["args"]
+        arrays = iter([np.frombuffer(bytearray(part), np.uint8) for part in parts])
+        written: list[Any] = []
+        arguments = [_argument(*pair, arrays, written) for pair in zip(kinds, values, strict=True)]
+        self._call(getattr(self._comm(header), name), arguments)
+        return {}, written
+
+    def _refuse_collective(self, name: str) -> None:
+        if self.only_messages and name != "Barrier":
+            raise self._failure(
+                "forbidden",
+                f"{self._place} calls {name} (or its lower-case spelling). The task is to build it from "
+                "messages: send, recv, isend, irecv, sendrecv and their upper-case spellings are allowed",
+            )
+
+    def private(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Begin a reduction of objects."""
+        self._refuse_collective(_text(header["name"], 20))
+        comm = self._comm(header)
+        if header["name"] not in ("reduce", "allreduce", "scan", "exscan"):
+            raise self._failure("protocol", "a reduction that does not exist")
+        private, tag = self._call(comm._private, (header["name"], _whole(header["root"])))
+        return {"comm": self._keep(self._comms, private), "tag": tag}, []
+
+    def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """End a reduction of objects."""
+        from labkit.comm.native import leave
+
+        leave(_text(header["name"], 20))
+        return {}, []
+
+    def make(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Make or free a communicator."""
+        name, arguments = header["name"], [_whole(value) for value in header["args"]]
+        if name not in _MAKES:
+            raise self._failure("protocol", "a communicator's method that does not exist")
+        made = self._call(getattr(self._comm(header), name), arguments)
+        if name == "Free":
+            self._comms.pop(_whole(header["comm"]), None)
+        if made is None or made == _mpi().COMM_NULL:
+            return {"comm": None}, []
+        return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
+
+    def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Phases, computation and the clock."""
+        machine = context.current()
+        assert machine is not None
+        if header["op"] == "begin":
+            machine.begin_phase(_text(header["name"], 200) or "phase")
+        elif header["op"] == "end":
+            machine.end_phase(_text(header["name"], 200))
+        elif header["op"] == "wtime":
+            return {"time": machine.wtime()}, []
+        else:
+            seconds, flops = header["seconds"], header["flops"]
+            amount = flops if seconds is None else seconds
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e12:
+                raise ValueError("compute() takes a finite amount >= 0")
+            machine.compute(seconds, flops)
+        return {}, []
+
+
+def _wait_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
+    statuses: list[Any] = [_status() for _ in open_]
+    data = proxy._call(kind.waitall, (open_, statuses))
+    return list(range(len(open_))), data, statuses
+
+
+def _test_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
+    statuses: list[Any] = [_status() for _ in open_]
+    flag, data = proxy._call(kind.testall, (open_, statuses))
+    return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
+
+
+def _wait_any(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
+    status = _status()
+    index, data = proxy._call(kind.waitany, (open_, status))
+    return [index], [data], [status]
+
+
+def _wait_some(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
+    statuses: list[Any] = [_status() for _ in open_]
+    over, data = proxy._call(kind.waitsome, (open_, statuses))
+    return list(over), data, statuses[: len(over)]
+
+
+_MODES = {"waitall": _wait_all, "testall": _test_all, "waitany": _wait_any, "waitsome": _wait_some}
+_SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
+    **dict.fromkeys(_POSTS, RankProxy.post),
+    "recv": RankProxy.receive,
+    "irecv": RankProxy.post_receive,
+    "sendrecv": RankProxy.exchange,
+    "probe": RankProxy.probe,
+    "iprobe": RankProxy.probe,
+    "requests": RankProxy.requests,
+    "collective": RankProxy.collective,
+    "private": RankProxy.private,
+    "leave": RankProxy.leave,
+    "make": RankProxy.make,
+    **dict.fromkeys(("begin", "end", "wtime", "compute"), RankProxy.machine),
+}
+
+
+def _argument(kind: str, value: Any, arrays: Iterator[Any], written: list[Any]) -> Any:
+    if kind == "root":
+        return _whole(value)
+    if kind == "op":
+        found = vars(_mpi()).get(value) if isinstance(value, str) else None
+        if not isinstance(found, _mpi().Op):
+            raise TypeError("op: expected an _mpi().Op")
+        return found
+    if kind == "counts":
+        return None if value is None else [_whole(count) for count in value]
+    if value == "none":
+        return None
+    if value == "in place":
+        return _mpi().IN_PLACE
+    name, counts, displacements = value
+    datatype = vars(_mpi()).get(name) if isinstance(name, str) else None
+    if not isinstance(datatype, _mpi().Datatype):
+        raise TypeError("datatype: expected a Datatype")
+    array = next(arrays)
+    if kind == "write":
+        written.append(array)
+    if counts is None and displacements is None:
+        return [array, datatype]
+    if isinstance(counts, list) and len(counts) == 2 and isinstance(counts[0], list):
+        return [array, tuple(counts), datatype]
+    return [array, counts, displacements, datatype]
+
+
+def _described(error: BaseException) -> list[Any]:
+    if isinstance(error, MPIException):
+        return ["mpi", error.Get_error_code(), error._detail]
+    return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
+
+
+def _mpi() -> Any:
+    return context.mpi_module()
+
+
+def _status() -> Any:
+    return _mpi().Status()
+
+
+def _row(status: Any) -> list[int]:
+    return [int(status.source), int(status.tag), int(status._bytes)]
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or abs(value) >= 1 << 62:
+        raise TypeError("a whole number is needed")
+    return value
+
+
+def _text(value: Any, most: int) -> str:
+    return value[-most:] if isinstance(value, str) else ""

@@ -1,0 +1,114 @@
+"""A student's schedule as rows of numbers: made in the submission's process, read and believed nowhere else.
+
+A row is one operation of one rank: ``rank, kind, peer, label, section (5 numbers), source (5 numbers),
+source first``, in the order in which the generator yields them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import ScheduleError
+from labkit.schedule import Column, Group, Kind, Schedule, Step, Temporary, build
+
+__all__ = ["COLUMNS", "rows_of", "schedule_from"]
+
+COLUMNS = 15
+MOST_ROWS = 200_000
+
+Rows = NDArray[np.int64]
+
+
+def rows_of(generator: Callable[[Any], Any], arguments: list[Any]) -> Rows:
+    """Return the rows of a schedule.
+
+    Parameters
+    ----------
+    generator : callable
+        ``generator(group)`` yields steps.
+    arguments : list
+        The problem's name, number of ranks, root, whether the operator commutes, parts, names of temporaries,
+        and the ranks to describe (None: all).
+    """
+    name, size, root, commutative, parts, temporaries, ranks = arguments
+    schedule = build(
+        name, generator, size, root=root, commutative=commutative, parts=parts, temporaries=temporaries
+    )
+    rows: list[tuple[int, ...]] = []
+    for step in schedule.steps(ranks):
+        if not isinstance(step, Step):
+            raise TypeError(f"a schedule yields steps (group.send(...), ...), not {type(step).__name__}")
+        for rank, op in step.entries():
+            row = (rank, int(op.kind), op.peer, op.label, *op.section, *op.source, int(op.is_source_first))
+            rows.append(row)
+        if len(rows) > MOST_ROWS:
+            raise ScheduleError(f"the schedule has more than {MOST_ROWS} operations: does it end?")
+    return np.array(rows, np.int64).reshape(-1, COLUMNS)
+
+
+def schedule_from(
+    rows: Any,
+    name: str,
+    size: int,
+    *,
+    root: int = 0,
+    commutative: bool = True,
+    parts: int = 1,
+    temporaries: tuple[str, ...] = (),
+) -> Schedule:
+    """Build a schedule from rows that a submission handed over.
+
+    Parameters
+    ----------
+    rows : object
+        What arrived.
+    name, size, root, commutative, parts, temporaries
+        As for `labkit.schedule.build`; the grader's own, not the submission's.
+
+    Raises
+    ------
+    ScheduleError
+        The rows are none, or name ranks, kinds or buffers that do not exist.
+    """
+    if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 2:
+        raise ScheduleError("what was handed over is no schedule")
+    if rows.shape[1] != COLUMNS or len(rows) > MOST_ROWS:
+        raise ScheduleError("what was handed over is no schedule")
+    table = rows.tolist()
+    made = build(name, lambda group: _steps(group, table), size, root=root, commutative=commutative,
+                 parts=parts, temporaries=[Temporary(t, _like(name)) for t in temporaries])  # fmt: skip
+    for row in table:
+        _require_row(row, size, len(made.buffers))
+    return made
+
+
+def _like(name: str) -> str:
+    return "data" if name == "bcast" else "recv"
+
+
+def _require_row(row: list[int], size: int, buffers: int) -> None:
+    rank, kind = row[0], row[1]
+    if not 0 <= rank < size or kind not in set(Kind):
+        raise ScheduleError(f"an operation of rank {rank}, kind {kind}: there is no such thing")
+    for section in (row[4:9], row[9:14]):
+        if not -1 <= section[0] < buffers or any(abs(number) > 1 << 31 for number in section):
+            raise ScheduleError(f"rank {rank}: an operation on blocks that do not exist")
+
+
+def _steps(group: Group, table: list[list[int]]) -> Iterator[Step]:
+    """Yield the operations of the ranks asked for."""
+    wanted = set(group.ranks.tolist())
+    for row in table:
+        if row[0] in wanted:
+            section, source = tuple(row[4:9]), tuple(row[9:14])
+            yield Step(
+                (
+                    Column(
+                        Kind(row[1]), np.array([row[0]]), row[2], section, source, row[3], row[14]  # type: ignore[arg-type]
+                    ),
+                )
+            )  # fmt: skip

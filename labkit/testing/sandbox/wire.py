@@ -1,0 +1,267 @@
+"""What crosses the border to a submission's process: frames of JSON and raw bytes, and plain values in them.
+
+A frame is two lengths, a JSON object and the bytes that belong to it. Nothing here runs code of the other
+side: no pickle, no dtype with objects, and every length is looked at before memory is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import DataError, LabkitError
+
+__all__ = ["Closed", "Frame", "WireError", "decode", "encode", "read_frame", "write_frame"]
+
+Frame = tuple[dict[str, Any], list[memoryview]]
+
+_HEAD = struct.Struct(">II")
+MOST_HEADER_BYTES = 1 << 20
+MOST_PAYLOAD_BYTES = 64 << 20
+MOST_ITEMS, MOST_DEPTH = 100_000, 16
+_KINDS = "biufc"
+
+
+class WireError(LabkitError):
+    """The other side does not keep to the protocol."""
+
+
+class Closed(WireError):
+    """The other side is gone."""
+
+
+class TooLate(WireError):
+    """The other side did not answer within its time."""
+
+
+def write_frame(
+    descriptor: int, header: dict[str, Any], parts: Sequence[Any] = (), deadline_s: float | None = None
+) -> None:
+    """Send a frame.
+
+    Parameters
+    ----------
+    descriptor : int
+        Non-blocking when there is a deadline.
+    header : dict
+        Plain JSON; ``parts`` is set here.
+    parts : sequence of bytes-like
+        What travels beside it.
+    deadline_s : float, optional
+        Of the monotonic clock.
+
+    Raises
+    ------
+    Closed, TooLate
+    """
+    views = [memoryview(part).cast("B") for part in parts]
+    text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
+    size = sum(len(view) for view in views)
+    if len(text) > MOST_HEADER_BYTES or size > MOST_PAYLOAD_BYTES:
+        raise WireError(f"a message of {size + len(text)} bytes is more than may be sent")
+    for view in (memoryview(_HEAD.pack(len(text), size) + text), *views):
+        while view:
+            view = view[_put(descriptor, view, deadline_s) :]
+
+
+def _put(descriptor: int, view: memoryview, deadline_s: float | None) -> int:
+    try:
+        return os.write(descriptor, view)
+    except BlockingIOError:
+        _wait(descriptor, deadline_s, is_write=True)
+        return 0
+    except OSError as error:
+        raise Closed("the other side is gone") from error
+
+
+def read_frame(descriptor: int, deadline_s: float | None = None) -> Frame:
+    """Receive a frame; its parts are views of one buffer.
+
+    Raises
+    ------
+    WireError
+        It is malformed or too long.
+    Closed, TooLate
+    """
+    header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s))
+    if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
+        raise WireError(
+            f"a message of {header_bytes + payload_bytes} bytes; {MOST_PAYLOAD_BYTES} are allowed at once"
+        )
+    text = _get(descriptor, header_bytes, deadline_s)
+    payload = memoryview(_get(descriptor, payload_bytes, deadline_s))
+    try:
+        header = json.loads(bytes(text))
+        lengths = header["parts"]
+        if not all(type(length) is int and length >= 0 for length in lengths):
+            raise ValueError("lengths")
+        if sum(lengths) != payload_bytes:
+            raise ValueError("lengths")
+    except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+        raise WireError("a message that is not of the protocol") from error
+    parts, begin = [], 0
+    for length in lengths:
+        parts.append(payload[begin : begin + length])
+        begin += length
+    return header, parts
+
+
+def _get(descriptor: int, size: int, deadline_s: float | None) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        try:
+            more = os.read(descriptor, min(size - len(data), 1 << 20))
+        except BlockingIOError:
+            _wait(descriptor, deadline_s, is_write=False)
+            continue
+        except OSError as error:
+            raise Closed("the other side is gone") from error
+        if not more:
+            raise Closed("the other side is gone")
+        data += more
+    return data
+
+
+def _wait(descriptor: int, deadline_s: float | None, is_write: bool) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT if is_write else select.POLLIN)
+    left_s = None if deadline_s is None else deadline_s - time.monotonic()
+    if left_s is not None and left_s <= 0:
+        raise TooLate("no answer within the time limit")
+    if not poll.poll(None if left_s is None else left_s * 1000 + 1):
+        raise TooLate("no answer within the time limit")
+
+
+# --- values ---------------------------------------------------------------------------------------------
+
+
+def encode(value: Any, parts: list[Any]) -> Any:
+    """Turn a plain value into JSON, with its arrays appended to `parts`.
+
+    Parameters
+    ----------
+    value : object
+        None, bool, int, float, str, bytes, NumPy numbers and arrays of numbers, lists, tuples and dicts
+        (with str or int keys) of these.
+    parts : list
+        Gets the arrays' bytes.
+
+    Raises
+    ------
+    DataError
+        The value holds something else.
+    """
+    return _Encoder(parts).encode(value, 0)
+
+
+class _Encoder:
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts, self.items = parts, 0
+
+    def encode(self, value: Any, depth: int) -> Any:
+        self.items += 1
+        if self.items > MOST_ITEMS or depth > MOST_DEPTH:
+            raise DataError(f"a value of more than {MOST_ITEMS} items or {MOST_DEPTH} levels: return arrays")
+        if value is None or isinstance(value, bool | float | str):
+            return value if not isinstance(value, float) else float(value)
+        if isinstance(value, int):
+            return {"i": str(int(value))} if abs(value) >= 1 << 53 else int(value)
+        if isinstance(value, np.ndarray | np.generic):
+            return self._array(np.asarray(value), isinstance(value, np.generic))
+        if isinstance(value, bytes | bytearray):
+            self.parts.append(bytes(value))
+            return {"b": len(self.parts) - 1}
+        if isinstance(value, list | tuple):
+            kind = "t" if isinstance(value, tuple) else "l"
+            return {kind: [self.encode(item, depth + 1) for item in value]}
+        if isinstance(value, dict):
+            pairs = [
+                [self.encode(key, depth + 1), self.encode(item, depth + 1)] for key, item in value.items()
+            ]
+            return {"d": pairs}
+        raise DataError(
+            f"a {type(value).__name__} cannot be handed over: numbers, texts, arrays of numbers, and lists, "
+            "tuples and dicts of them can"
+        )
+
+    def _array(self, array: np.ndarray[Any, Any], is_number: bool) -> Any:
+        if array.dtype.kind not in _KINDS or array.dtype.itemsize > 16 or not array.dtype.isnative:
+            raise DataError(f"an array of dtype {array.dtype} cannot be handed over: return numbers")
+        self.parts.append(np.ascontiguousarray(array).tobytes())
+        return {"a": [array.dtype.str, list(array.shape), len(self.parts) - 1, is_number]}
+
+
+def decode(value: Any, parts: Sequence[Any], *, is_writable: bool = True) -> Any:
+    """Turn what `encode` made into values again, believing nothing.
+
+    Raises
+    ------
+    WireError
+        It is not what `encode` makes.
+    """
+    try:
+        return _Decoder(parts, is_writable).decode(value, 0)
+    except WireError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+        raise WireError("a value that is not of the protocol") from error
+
+
+class _Decoder:
+    def __init__(self, parts: Sequence[Any], is_writable: bool) -> None:
+        self.parts, self.is_writable, self.items = parts, is_writable, 0
+
+    def decode(self, value: Any, depth: int) -> Any:
+        self.items += 1
+        if self.items > 2 * MOST_ITEMS or depth > MOST_DEPTH + 1:
+            raise WireError("a value with too many items or levels")
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        ((kind, inner),) = value.items()
+        if kind == "a":
+            return self._array(*inner)
+        if kind == "b":
+            return bytes(self._part(inner))
+        if kind == "i":
+            return int(inner)
+        if kind in ("l", "t"):
+            if not isinstance(inner, list):
+                raise WireError("a list that is none")
+            items = [self.decode(item, depth + 1) for item in inner]
+            return tuple(items) if kind == "t" else items
+        if kind == "d":
+            return {
+                self._key(self.decode(key, depth + 1)): self.decode(item, depth + 1) for key, item in inner
+            }
+        raise WireError("a value of an unknown kind")
+
+    @staticmethod
+    def _key(key: Any) -> Any:
+        if not isinstance(key, str | int):
+            raise WireError("a key that is no text or number")
+        return key
+
+    def _part(self, index: Any) -> Any:
+        if type(index) is not int or not 0 <= index < len(self.parts):
+            raise WireError("a part that does not exist")
+        return self.parts[index]
+
+    def _array(self, name: str, shape: list[int], index: int, is_number: bool) -> Any:
+        if not isinstance(name, str) or len(name) > 4 or name[1:2] not in tuple(_KINDS):
+            raise WireError("a dtype that is not allowed")
+        dtype = np.dtype(name)
+        if dtype.kind not in _KINDS or dtype.hasobject or not dtype.isnative:
+            raise WireError("a dtype that is not allowed")
+        if len(shape) > 8 or not all(type(n) is int and 0 <= n < 1 << 40 for n in shape):
+            raise WireError("a shape that no array has")
+        array = np.frombuffer(self._part(index), dtype).reshape(shape)
+        if is_number is True:
+            return array[()]
+        return array.copy() if self.is_writable else array
