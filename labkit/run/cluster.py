@@ -18,6 +18,7 @@ from labkit.run.cluster_target import ANSWER_S, Place, Target, choose, find_targ
 from labkit.run.cluster_watch import Outcome, watch
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
 from labkit.run.mpi_stacks import ranks_text
+from labkit.run.place import describe_place, place_doubt
 from labkit.run.result import Run, phase_frame
 from labkit.run.travel import pack_program, unwritten_sources
 
@@ -232,7 +233,9 @@ def _validity(places: list[Place], hosts: Counter[str]) -> tuple[list[str], bool
             f"the ranks are on {len(hosts)} hosts with clocks of their own: each rank's times count from its "
             "own entry, just behind a barrier"
         )
-    return notes, is_valid
+    if doubt := place_doubt():
+        notes.append(doubt)
+    return notes, is_valid and doubt is None
 
 
 def _left_behind(records: list[dict[str, Any]]) -> list[str]:
@@ -248,6 +251,7 @@ def _left_behind(records: list[dict[str, Any]]) -> list[str]:
 
 def _machine(places: list[Place], hosts: Counter[str], engines: int) -> dict[str, Any]:
     return {
+        **describe_place(),
         "kind": "cluster",
         "library": places[0].about["library"],
         "engines": engines,

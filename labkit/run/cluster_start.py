@@ -25,6 +25,7 @@ from labkit.run.front import check_ranks
 from labkit.run.mpi_endings import telling_line
 from labkit.run.mpi_env import launch_command, rank_environment
 from labkit.run.mpi_find import find_launcher
+from labkit.run.place import check_place
 from labkit.run.processes import JOB_VARIABLE, end_processes
 
 __all__ = ["INSTALL_HINT", "LocalCluster", "cluster"]
@@ -89,6 +90,7 @@ class LocalCluster:
         self, engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
     ) -> None:
         check_ranks(engines)
+        check_place(engines, "engines of real MPI")
         most = max(32, 4 * available_cores())
         if engines > most:
             raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")

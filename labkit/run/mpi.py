@@ -14,8 +14,10 @@ from labkit.errors import MachineError, ProgramError
 from labkit.run.cores import available_cores
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
 from labkit.run.mpi_find import Launcher, find_launcher
+from labkit.run.mpi_hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.run.mpi_job import Job, Outcome
 from labkit.run.mpi_report import failure, read_output
+from labkit.run.place import check_place, describe_place, place_doubt
 from labkit.run.processes import JOB_VARIABLE
 from labkit.run.result import Run, phase_frame
 from labkit.run.travel import pack_program, unwritten_sources
@@ -38,11 +40,13 @@ def run_mpi(
     repeats: int = 1,
     mpi: str | None = None,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+    hostfile: str | os.PathLike[str] | None = None,
 ) -> Run:
-    """Run a program on real MPI ranks of this host.
+    """Run a program on real MPI ranks of this host, or of the hosts of a file.
 
     The program is called after a barrier; the makespan runs from the first rank's entry to the last rank's
-    exit on the host's monotonic clock, which all ranks share.
+    exit on the host's monotonic clock, which all ranks share; on several hosts, whose clocks differ, it is
+    the longest of theirs.
 
     Parameters
     ----------
@@ -67,6 +71,10 @@ def run_mpi(
         ``LABKIT_MPI``, then the bundled MPI.
     output_limit_bytes : int
         What all ranks together may print.
+    hostfile : path, optional
+        The hosts, as ``node1 slots=4`` on each line: reached by ssh, with labkit at the same place and a
+        folder that all share (``LABKIT_MPI_FOLDER``, or where the file lies). Default: the environment
+        variable ``LABKIT_MPI_HOSTFILE``, then this host.
 
     Returns
     -------
@@ -88,14 +96,15 @@ def run_mpi(
     check_ranks(ranks)
     check_limit(timeout_s)
     check_repeats(repeats)
-    _check_host(int(ranks))
+    hosts = find_host_file(hostfile)
+    _check_host(int(ranks), hosts)
     program = check_program(program, args, kwargs)
     if os.environ.get(JOB_VARIABLE):
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     header, payload = _pack(program, args, kwargs, repeats)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
     launcher = find_launcher(mpi)
-    with Job(launcher, int(ranks), header, payload, output_limit_bytes) as job:
+    with Job(launcher, int(ranks), header, payload, output_limit_bytes, hosts) as job:
         outcome = job.run(timeout_s)
         error = failure(job, outcome, timeout_s)
         if error is not None:
@@ -107,13 +116,15 @@ def run_mpi(
     return run
 
 
-def _check_host(ranks: int) -> None:
+def _check_host(ranks: int, hosts: HostFile | None) -> None:
     """Refuse more processes than this host could bear: it would stand still for everybody."""
-    cores = available_cores()
+    check_place(ranks)
+    cores = hosts.total if hosts else available_cores()
     most = max(128, 16 * cores)
     if ranks > most:
+        where = "the hosts of this file" if hosts else "this host"
         raise MachineError(
-            f"{ranks:,} ranks of real MPI are too many for this host: with {cores} cores at most {most:,} "
+            f"{ranks:,} ranks of real MPI are too many for {where}: with {cores} cores at most {most:,} "
             'are started; simulate larger machines, for example with on="star"'
         )
 
@@ -141,18 +152,20 @@ def _read_runs(job: Job, outcome: Outcome, name: str, repeats: int) -> list[Run]
     """Read all ranks' files and turn them into one run per repetition."""
     output = read_output(job)
     shares = [_read_rank(job, rank, repeats) for rank in range(job.ranks)]
-    notes, is_valid = _validity(job.ranks)
+    abouts = [share[0][0].get("about", {}) for share in shares]
+    notes, is_valid = _validity(job.ranks, abouts)
+    groups = clocks(abouts)
     if outcome.reason == "lingered":
         notes.append("all ranks finished, but some did not leave MPI and were ended")
     elif outcome.returncode:
         notes.append(f"all ranks finished, then mpiexec ended with exit code {outcome.returncode}")
-    machine = _machine(job.launcher, shares[0][0][0].get("about", {}))
+    machine = _machine(job.launcher, abouts)
     runs = []
     for repetition in range(repeats):
         times = [share[repetition][0] for share in shares]
-        start = min(one["begin"] for one in times)
+        start = _starts(times, groups)
         rows = [
-            (rank, phase, begin - start, end - start)
+            (rank, phase, begin - start[rank], end - start[rank])
             for rank, one in enumerate(times)
             for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
         ]
@@ -160,7 +173,7 @@ def _read_runs(job: Job, outcome: Outcome, name: str, repeats: int) -> list[Run]
             Run(
                 program=name, ranks=job.ranks, on="mpi",
                 results=[share[repetition][1] for share in shares],
-                makespan_s=max(one["end"] for one in times) - start,
+                makespan_s=max(one["end"] - start[rank] for rank, one in enumerate(times)),
                 phases=phase_frame(rows),
                 output=[_printed(output[r], shares[r], repetition) for r in range(job.ranks)],
                 host_seconds=outcome.host_seconds, machine=dict(machine), notes=list(notes),
@@ -189,20 +202,40 @@ def _printed(raw: bytes, share: list[tuple[dict[str, Any], Any]], repetition: in
     return raw[begin:end].decode("utf-8", "replace")
 
 
-def _validity(ranks: int) -> tuple[list[str], bool]:
+def _starts(times: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[int]]) -> list[float]:
+    """Return for each rank the moment from which its times count: the first entry on the clock it reads."""
+    starts = [0.0] * len(times)
+    for group in groups:
+        first = min(times[rank]["begin"] for rank in group)
+        for rank in group:
+            starts[rank] = first
+    return starts
+
+
+def _validity(ranks: int, abouts: Sequence[Mapping[str, Any]]) -> tuple[list[str], bool]:
+    notes = hosts_note(abouts)
+    crowded = shared_cores(abouts) if notes else []
     cores = available_cores()
-    if ranks <= cores:
-        return [], True
-    return [
-        f"{ranks} ranks shared {cores} core{'s' if cores != 1 else ''}: the times measure their taking turns"
-    ], False
+    if not notes and ranks > cores:
+        crowded = [(ranks, cores, "")]
+    for count, limit, name in crowded:
+        where = f" of {name}" if name else ""
+        notes.append(
+            f"{count} ranks shared {limit} core{'s' if limit != 1 else ''}{where}: the times measure their "
+            "taking turns"
+        )
+    doubt = place_doubt()
+    return notes + ([doubt] if doubt else []), not crowded and not doubt
 
 
-def _machine(launcher: Launcher, about: Mapping[str, Any]) -> dict[str, Any]:
+def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    hosts = sorted({str(about["host"]) for about in abouts if "host" in about})
     return {
+        **({"hosts": hosts} if len(hosts) > 1 else {}),
+        **describe_place(),
         "kind": "mpi",
         "mpi": launcher.describe(),
-        "library": about.get("library"),
+        "library": abouts[0].get("library"),
         "mpiexec": launcher.path,
         "host": platform.node(),
         "cores": available_cores(),

@@ -3,7 +3,7 @@
 A rank talks to the process that started it through files in a private directory only, so that nothing is
 lost when it is killed and nothing of this traffic is measured:
 
-``rank-R.pid``     process id, written as soon as it lives
+``rank-R.pid``     process id, and whose: written as soon as it lives
 ``rank-R.out``     everything it printed, from its descriptors 1 and 2
 ``rank-R.shm``     MPI's files in shared memory
 ``rank-R.stack``   its Python stacks, written on the signal `STACK_SIGNAL` or by a crash
@@ -31,10 +31,16 @@ from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
+from labkit.run.cores import available_cores
+from labkit.run.whereabouts import whereabouts
+
 __all__ = ["STACK_SIGNAL", "main"]
 
 #: the signal on which a rank writes its stacks
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
+
+#: how often a rank on another host looks whether its stacks are asked for
+LISTEN_S = 0.25
 
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
 
@@ -117,10 +123,13 @@ class _Child:
         if self.rank < 0:  # no launcher says which rank this is: only MPI knows
             self.start_mpi()
         self.redirect()
-        threading.Thread(target=_die_with_parent, args=(self.directory,), daemon=True).start()
+        lifeline = (self.directory, self.path("shm"))
+        threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
         with open(os.path.join(self.directory, "job"), "rb") as file:
             self.header = pickle.load(file)
             self.payload = file.read()
+        if self.header["is_spread"]:
+            threading.Thread(target=_listen, args=(self.directory,), daemon=True).start()
         for name, text in self.header["sources"].items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         if self.header["early_mpi"]:
@@ -129,7 +138,7 @@ class _Child:
     def redirect(self) -> None:
         """Send descriptors 1 and 2 into this rank's file, so that output of C code is caught as well."""
         with open(self.path("pid"), "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
+            file.write(f"{os.getpid()} {whereabouts()['table']}")
         output = os.open(self.path("out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for number in (1, 2):
             os.dup2(output, number)
@@ -234,7 +243,10 @@ class _Child:
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is None or module.Is_finalized():
             return {}
-        return {"library": _library(module)}
+        return {
+            **whereabouts(), "library": _library(module), "cores": available_cores(),
+            "machine_cores": os.cpu_count() or 1,
+        }  # fmt: skip
 
     # -- failure ------------------------------------------------------------------------------------------
 
@@ -298,7 +310,17 @@ def _script(path: str, argv: list[str]) -> Callable[[], Any]:
     return call
 
 
-def _die_with_parent(directory: str) -> None:
+def _listen(directory: str) -> None:
+    """Write this rank's stacks when the process that started it asks for them and cannot signal this one."""
+    request = os.path.join(directory, "stacks")
+    while not os.path.exists(request):
+        time.sleep(LISTEN_S)
+    with contextlib.suppress(OSError), open(request, encoding="utf-8") as file:
+        if file.read() != whereabouts()["table"] and STACK_SIGNAL is not None:
+            os.kill(os.getpid(), STACK_SIGNAL)
+
+
+def _die_with_parent(directory: str, shared_files: str) -> None:
     """End this rank when the process that started it is gone, however it went.
 
     The other end of the pipe is held by that process alone: reading returns when it dies, and costs nothing
@@ -309,6 +331,10 @@ def _die_with_parent(directory: str) -> None:
         os.read(lifeline, 1)
     except OSError:
         return  # the directory is gone already: the job is being cleaned up
+    with contextlib.suppress(Exception), open(shared_files, encoding="utf-8") as file:
+        for path in file.read().split("\n"):  # on another host nobody else can remove them
+            with contextlib.suppress(OSError):
+                os.remove(path)
     with contextlib.suppress(Exception), open(os.path.join(directory, "folders"), encoding="utf-8") as file:
         folders = file.read().split("\0")
         for folder in folders:

@@ -19,9 +19,11 @@ from typing import Any
 
 from labkit.errors import MachineError
 from labkit.run.mpi_child import STACK_SIGNAL
-from labkit.run.mpi_env import launch_command, rank_environment
+from labkit.run.mpi_env import host_options, launch_command, rank_environment
 from labkit.run.mpi_find import Launcher
+from labkit.run.mpi_hosts import HostFile
 from labkit.run.processes import end_processes
+from labkit.run.whereabouts import whereabouts
 
 __all__ = ["Job"]
 
@@ -57,17 +59,22 @@ class Job:
         The pickled program.
     output_limit_bytes : int
         What all ranks together may print.
+    hosts : HostFile, optional
+        Several hosts; without it the ranks stay on this one.
     """
 
     def __init__(
-        self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int
-    ) -> None:
+        self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int,
+        hosts: HostFile | None = None,
+    ) -> None:  # fmt: skip
         self.launcher = launcher
         self.ranks = ranks
         self.token = secrets.token_hex(16)
         self.output_limit_bytes = output_limit_bytes
         self.process: subprocess.Popen[bytes] | None = None
-        self._header, self._payload = header, payload
+        self.hosts = hosts
+        self._host_options: list[str] = []
+        self._header, self._payload = header | {"is_spread": hosts is not None}, payload
         self._folders: list[str] = []
         self._lifeline: int | None = None
         self.directory = ""
@@ -122,9 +129,9 @@ class Job:
 
     def _create(self) -> None:
         try:
-            self.directory = tempfile.mkdtemp(prefix="labkit-")
+            self.directory = tempfile.mkdtemp(prefix="labkit-", dir=self.hosts.folder if self.hosts else None)
             self._folders.append(self.directory)
-            shared = self._shared_folder()
+            shared = self._shared_folder() if self.hosts is None else None
             scratch = os.path.join(self.directory, "s")
             os.mkdir(scratch)
             with open(os.path.join(self.directory, "job"), "wb") as file:
@@ -135,12 +142,17 @@ class Job:
             self._write("folders", "\0".join(self._folders))
             os.mkfifo(os.path.join(self.directory, "lifeline"), 0o600)
             self._lifeline = os.open(os.path.join(self.directory, "lifeline"), os.O_RDWR | os.O_NONBLOCK)
+            self._environment = rank_environment(
+                self.launcher, os.environ, self.token, scratch, shared, self.hosts
+            )
+            if self.hosts is not None:
+                names = os.path.join(self.directory, "hosts")
+                self._host_options = host_options(self.launcher, self.hosts, names, self._environment)
         except OSError as error:
             raise MachineError(
-                f"the private directory of this run cannot be written in {_temporary_folder()}: {error}; "
+                f"the private directory of this run cannot be written in {self._place()}: {error}; "
                 "free some space, or set TMPDIR to a folder that can be written"
             ) from error
-        self._environment = rank_environment(self.launcher, os.environ, self.token, scratch, shared)
 
     def _write(self, name: str, text: str) -> None:
         path = os.path.join(self.directory, name)
@@ -157,7 +169,7 @@ class Job:
         return folder
 
     def _start(self) -> None:
-        command = launch_command(self.launcher, self.ranks, self.directory)
+        command = launch_command(self.launcher, self.ranks, self.directory, self._host_options)
         try:
             with open(os.path.join(self.directory, "launcher"), "wb") as file:
                 # A session of its own: Ctrl-C in a terminal reaches this process only; it then ends the job.
@@ -211,19 +223,23 @@ class Job:
     def _ask_for_stacks(self) -> None:
         """Let every living rank write down where it is; a rank blocked in C can do that as well."""
         asked = []
+        here = whereabouts()["table"]
+        if self.hosts is not None:
+            self._write("stacks", here)  # ranks that cannot be signalled from here look for it
         for rank in range(self.ranks):
             try:
-                pid = int(self.rank_file(rank, "pid").read_text())
+                pid, _, table = self.rank_file(rank, "pid").read_text().partition(" ")
                 is_listening = (
                     self.rank_file(rank, "stack").exists() and not self.rank_file(rank, "done").exists()
                 )
                 if STACK_SIGNAL is None or not is_listening:
                     continue
-                os.kill(pid, STACK_SIGNAL)
+                if table == here:
+                    os.kill(int(pid), STACK_SIGNAL)
                 asked.append(rank)
             except (OSError, ValueError):
                 continue
-        until = time.monotonic() + STACK_S
+        until = time.monotonic() + (STACK_S if self.hosts is None else 3 * STACK_S)
         sizes: list[int] = []
         while time.monotonic() < until:
             time.sleep(0.02)
@@ -245,8 +261,11 @@ class Job:
             with contextlib.suppress(OSError):
                 os.remove(path)
         for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder, LEAVE_S if self.hosts else 0.0)
         self._folders = []
+
+    def _place(self) -> str:
+        return self.hosts.folder if self.hosts else _temporary_folder()
 
     def _shared_files(self) -> set[str]:
         """List MPI's files in shared memory that lie outside the private folders (MPICH's do)."""
@@ -288,6 +307,16 @@ def _exit_watch(process: subprocess.Popen[bytes]) -> Any:
         yield wait_descriptor
     finally:
         os.close(descriptor)
+
+
+def _remove(folder: str, patience_s: float) -> None:
+    """Remove a folder; ranks on other hosts, which see the lifeline break a little later, may still write."""
+    until = time.monotonic() + patience_s
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder) or time.monotonic() >= until:
+            return
+        time.sleep(0.05)
 
 
 def _temporary_folder() -> str:

@@ -121,8 +121,8 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
     started = {}
     for rank in range(job.ranks):
         try:
-            started[int(job.rank_file(rank, "pid").read_text())] = rank
-        except (OSError, ValueError):
+            started[int(job.rank_file(rank, "pid").read_text().split()[0])] = rank
+        except (OSError, ValueError, IndexError):
             continue
     if not started:
         return MachineError(

@@ -15,6 +15,7 @@ from labkit.errors import ExpectationError
 from labkit.scaling import Expectation, Model, Term, Verdict, read_expectation
 from labkit.scaling.judging import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
+from labkit.study.doubts import doubted
 from labkit.study.reading import read_data
 from labkit.study.rows import parameter_columns, tidy
 from labkit.study.selecting import Curve, pick
@@ -142,7 +143,7 @@ class Study:
             True in a condition when it matches: ``assert study.expect("p log p")``.
         """
         curve = self.curve(metric, phase, parameter, where)
-        return judge_samples(
+        verdict = judge_samples(
             curve.samples,
             _bind(expectation, curve, {**curve.given, **(given or {})}),
             deviation=deviation,
@@ -152,6 +153,7 @@ class Study:
             tolerance=tolerance,
             names=(curve.metric, curve.unit, curve.phase),
         )
+        return verdict if curve.is_valid else doubted(verdict, self.notes.get("machines"))
 
     def table(
         self,

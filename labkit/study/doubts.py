@@ -1,0 +1,37 @@
+"""Why measurements of a place allow no verdict: said in the verdict, also when the study is read later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from labkit.run.place import place_doubt
+from labkit.scaling import Verdict
+
+__all__ = ["doubted"]
+
+
+def doubted(verdict: Verdict, machines: Any) -> Verdict:
+    """Give a verdict over measurements that are not valid the reason that their place is.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        The verdict.
+    machines : mapping or None
+        The machines of the study, by name, as its notes have them.
+
+    Returns
+    -------
+    Verdict
+        Undecided, with the reason first: on such a place, neither more values nor more care would help. The
+        same verdict when no machine of the study was at such a place.
+    """
+    if not isinstance(machines, Mapping):
+        return verdict
+    places = {str(one["place"]) for one in machines.values() if isinstance(one, Mapping) and "place" in one}
+    found = [doubt for doubt in map(place_doubt, sorted(places)) if doubt is not None]
+    if not found:
+        return verdict
+    return replace(verdict, match="undecided", reasons=(*found, *verdict.reasons))
