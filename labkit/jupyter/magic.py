@@ -83,12 +83,17 @@ class Spmd:
     def read(self, line: str, body: str) -> Cell:
         """Turn the cell into a program."""
         head = f"%%spmd {line}".rstrip()
-        name = f"Cell In[{self.shell.execution_count}]"
+        name = first = f"Cell In[{self.number()}]"
         others = 1
         while name in linecache.cache and "".join(linecache.cache[name][2]) != f"{head}\n{body}":  # type: ignore[misc]
             others += 1  # the same cell can hold several: run_cell_magic in a loop
-            name = f"Cell In[{self.shell.execution_count}].{others}"
+            name = f"{first}.{others}"
         return read_cell(head, body, name, self.shell.user_ns, self.shell.compile.flags & _future_flags())
+
+    def number(self) -> int:
+        """Return the number of the running cell: IPython 9 counts before a cell runs, IPython 8 behind it."""
+        known = getattr(self.shell.compile, "_filename_map", {}).values()
+        return int(max(known, default=self.shell.execution_count))
 
     def run(self, cell: Cell, chosen: Namespace) -> None:
         """Run it, show what came of it, and keep it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, Outcome, too_much
 from labkit.run.html import run_html
-from labkit.run.printed import Block, Piece, blocks_of, printed_html, printed_text
+from labkit.run.printed import Piece, blocks_of, printed_html, printed_text
 from labkit.run.result import Run
 
 __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
@@ -34,27 +34,30 @@ def unmarked(text: str) -> str:
 
 
 class Printed:
-    """What ranks printed, as a notebook shows it.
+    """What ranks printed, and their results, as a notebook shows them.
 
     Parameters
     ----------
     output : sequence of str
         Of each rank, with the marks of standard error.
-    results : sequence of str, optional
-        The texts of the ranks' results.
+    results : sequence of str
+        The texts of the ranks' results, empty where there is none to show.
     """
 
-    def __init__(self, output: Sequence[str], results: Sequence[str] | None = None) -> None:
-        self.blocks: list[Block] = blocks_of(map(pieces_of, output), results)
+    def __init__(self, output: Sequence[str], results: Sequence[str] = ()) -> None:
+        self.output = blocks_of(map(pieces_of, output))
+        self.results = blocks_of(([(False, text)] if text else [] for text in results), is_result=True)
 
     def __bool__(self) -> bool:
-        return bool(self.blocks)
+        return bool(self.output or self.results)
 
     def __repr__(self) -> str:
-        return printed_text(self.blocks, "_spmd.output")
+        shown = printed_text(self.output, "_spmd.output"), printed_text(self.results, "_spmd.results")
+        return "\n".join(part for part in shown if part)
 
     def _repr_html_(self) -> str:
-        return f"<div class='labkit-ranks'>{printed_html(self.blocks, '_spmd.output')}</div>"
+        shown = printed_html(self.output, "_spmd.output") + printed_html(self.results, "_spmd.results")
+        return f"<div class='labkit-ranks'>{shown}</div>"
 
 
 @dataclass(repr=False)
@@ -107,7 +110,7 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     results = [outcome.value for outcome in outcomes]
     notes = list(run.notes)
     notes += [f"{name} did not come back: {reason}" for name, reason in missing.items()]
-    texts = None if is_quiet else [_text(value) for value in results]
+    texts = [] if is_quiet else [_text(value) for value in results]
     facts = {
         **vars(run), "results": results, "notes": notes, "output": [unmarked(text) for text in run.output],
     }  # fmt: skip

@@ -25,7 +25,10 @@ TEXT_LINES, TEXT_BLOCKS = 40, 16
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _LABEL = "opacity:0.7;min-width:6.5em;flex:none;padding-right:1em"
-_PRE = "margin:0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none"
+_PRE = (
+    "margin:0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none;"
+    "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)"
+)
 _ERROR = "border-left:3px solid #d55e00;padding-left:6px"
 
 
@@ -39,13 +42,13 @@ class Block:
         In order.
     pieces : tuple of (bool, str)
         What they printed, in order; True: on standard error.
-    result : str
-        The text of their result; empty when there is none to show.
+    is_result : bool
+        Whether it is not what they printed but what came out.
     """
 
     ranks: tuple[int, ...]
     pieces: tuple[Piece, ...]
-    result: str = ""
+    is_result: bool = False
 
     @property
     def label(self) -> str:
@@ -64,27 +67,26 @@ class Block:
         return found
 
 
-def blocks_of(printed: Iterable[Sequence[Piece]], results: Sequence[str] | None = None) -> list[Block]:
+def blocks_of(printed: Iterable[Sequence[Piece]], is_result: bool = False) -> list[Block]:
     """Put ranks that printed the same together, in the order of the first of them.
 
     Parameters
     ----------
     printed : iterable of sequences of (bool, str)
         The pieces of each rank, in rank order.
-    results : sequence of str, optional
-        The text of each rank's result.
+    is_result : bool
+        Whether they are results.
 
     Returns
     -------
     list of Block
-        Ranks without a word and without a result are left out.
+        Ranks without a word are left out.
     """
-    groups: dict[tuple[tuple[Piece, ...], str], list[int]] = {}
+    groups: dict[tuple[Piece, ...], list[int]] = {}
     for rank, pieces in enumerate(printed):
-        result = results[rank] if results is not None else ""
-        if pieces or result:
-            groups.setdefault((tuple(pieces), result), []).append(rank)
-    return [Block(tuple(ranks), pieces, result) for (pieces, result), ranks in groups.items()]
+        if pieces:
+            groups.setdefault(tuple(pieces), []).append(rank)
+    return [Block(tuple(ranks), pieces, is_result) for pieces, ranks in groups.items()]
 
 
 def _cut(lines: list[Piece], most: int) -> tuple[list[Piece], str]:
@@ -118,11 +120,10 @@ def printed_text(blocks: Sequence[Block], where: str = "output") -> str:
     for block in shown:
         label = f"{block.label:<{width}}"
         kept, more = _cut(block.lines(), TEXT_LINES)
-        lines += [f"{label} {'!' if is_error else '|'} {line}".rstrip() for is_error, line in kept]
+        plain = "=" if block.is_result else "|"
+        lines += [f"{label} {'!' if is_error else plain} {line}".rstrip() for is_error, line in kept]
         if more:
-            lines.append(f"{label} | {more} in {where}[{block.ranks[0]}]")
-        if block.result:
-            lines += [f"{label} = {line}" for line in block.result.split("\n")]
+            lines.append(f"{label} {plain} {more} in {where}[{block.ranks[0]}]")
     if len(blocks) > len(shown):
         ranks = sum(len(block.ranks) for block in blocks[len(shown) :])
         lines.append(f"… and {ranks} more rank{'s' if ranks != 1 else ''} in {where}")
@@ -160,15 +161,12 @@ def _block_html(block: Block, where: str) -> str:
         body += f"<div style='opacity:0.7'>{more} in {escape(where)}[{block.ranks[0]}]</div>"
     if len(lines) > OPEN_LINES:
         first = escape(lines[0][1][:80])
-        body = f"<details><summary><code>{first}</code> … {len(lines):,} lines</summary>{body}</details>"
-    if block.result:
-        body += (
-            f"<div style='display:flex'><span style='opacity:0.7;padding-right:0.5em'>=</span>"
-            f"<pre style='{_PRE}'>{escape(block.result)}</pre></div>"
-        )
+        head = f"<span style='{_PRE}'>{first}</span> … {len(lines):,} lines"
+        body = f"<details><summary>{head}</summary>{body}</details>"
+    sign = "<div style='opacity:0.7;padding-right:0.5em'>=</div>" if block.is_result else ""
     return (
         f"<div style='display:flex;margin:1px 0'><div style='{_LABEL}'>{escape(block.label)}</div>"
-        f"<div style='flex:auto;min-width:0'>{body}</div></div>"
+        f"{sign}<div style='flex:auto;min-width:0'>{body}</div></div>"
     )
 
 
