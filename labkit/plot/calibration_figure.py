@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bokeh.layouts import gridplot
-from bokeh.models import HoverTool, NumeralTickFormatter, Range1d, Span, Title
+from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d, Span, Title
 from bokeh.plotting import figure
 
+from labkit.markup import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, style_axes, value_axis, wrap
+from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, style_axes, value_axis, wrap
+from labkit.plot.tools import TOOLS, grid_of
 
 if TYPE_CHECKING:
     from labkit.calibration import Calibration
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["calibration"]
 
 _NAMES = {"pingpong": "ping-pong", "window": "burst, per message", "exchange": "exchange"}
-_MARKERS = {"pingpong": "circle", "window": "triangle", "exchange": "square"}
+_MARKERS = dict(zip(_NAMES, MARKERS, strict=False))
 _LEAST_SHOWN, _MOST_SHOWN = 0.05, 1.5
 
 
@@ -39,7 +40,7 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
     span = Range1d(float(sizes.min()) / 1.3, float(sizes.max()) * 1.3)
     times = _times(found, span, width, height)
     rest = _residuals(found, span, width, int(height * 0.75))
-    grid = gridplot([[times], [rest]], toolbar_location=None, merge_tools=False)
+    grid = grid_of([times, rest], 1)
     reading = (
         "Points: measured; lines: the same experiments simulated on the fitted machine; "
         "dotted: where the model breaks. Below: the error, predicted / measured - 1. "
@@ -70,18 +71,35 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
         x_axis_type="log",
         y_axis_type="log",
         x_range=span,
-        tools="pan,box_zoom,reset",
+        tools=TOOLS,
+        active_drag=None,
     )
     for (name, label), color in zip(_NAMES.items(), COLORS, strict=False):
         rows = found.residuals[found.residuals["experiment"] == name]
         if len(rows) == 0:
             continue
-        fig.line(rows["bytes"], rows["predicted_s"], color=color, line_width=1.6, legend_label=label)
+        dash = DASHES[list(_NAMES).index(name)]
+        fig.line(
+            rows["bytes"],
+            rows["predicted_s"],
+            color=color,
+            line_width=1.6,
+            line_dash=dash,
+            legend_label=label,
+        )
+        source = ColumnDataSource({
+            "x": rows["bytes"],
+            "y": rows["measured_s"],
+            "size": [quantity(float(v), "B") for v in rows["bytes"]],
+            "measured": [quantity(float(v), "s") for v in rows["measured_s"]],
+            "predicted": [quantity(float(v), "s") for v in rows["predicted_s"]],
+        })  # fmt: skip
         points = fig.scatter(
-            rows["bytes"], rows["measured_s"], marker=_MARKERS[name], size=6, color=color, alpha=0.65,
+            "x", "y", source=source, marker=_MARKERS[name], size=6, color=color, alpha=0.65,
             legend_label=label,
         )  # fmt: skip
-        fig.add_tools(HoverTool(renderers=[points], tooltips=[("bytes", "@x"), (f"{label}, s", "@y")]))
+        tips = [(label, "@size"), ("measured", "@measured"), ("predicted", "@predicted")]
+        fig.add_tools(HoverTool(renderers=[points], tooltips=tips))
     values = found.residuals[["measured_s", "predicted_s"]]
     low, high = float(values.min().min()), float(values.max().max())
     _style(found, fig)
@@ -89,12 +107,7 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
     fig.yaxis.axis_label = "time"
     fig.legend.location = "top_left"
     fig.legend.label_text_font = FONT
-    fig.add_layout(
-        Title(
-            text=f"{found.name}: message times", text_font=FONT, text_font_size="17px", text_color="#222222"
-        ),
-        "above",
-    )
+    fig.add_layout(heading(f"{found.name}: message times"), "above")
     return fig
 
 
@@ -103,7 +116,7 @@ def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> An
     limit = min(max(largest, _LEAST_SHOWN), _MOST_SHOWN)
     fig = figure(
         width=width, height=height, x_axis_type="log", x_range=span, y_range=Range1d(-limit, limit),
-        tools="pan,box_zoom,reset",
+        tools=TOOLS, active_drag=None,
     )  # fmt: skip
     for name, color in zip(_NAMES, COLORS, strict=False):
         rows = found.residuals[found.residuals["experiment"] == name]

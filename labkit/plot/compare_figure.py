@@ -6,29 +6,25 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.layouts import gridplot
 from bokeh.models import (
     ColumnDataSource,
-    CustomJSTickFormatter,
     HoverTool,
     Legend,
     LegendItem,
     Range1d,
-    Title,
 )
 from bokeh.plotting import figure
 
 from labkit import markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, DASHES, FONT, rank_ticks, style_axes, value_axis
+from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, rank_axis, style_axes, value_axis
+from labkit.plot.tools import TOOLS, grid_of
 
 if TYPE_CHECKING:
     from labkit.study import Curve, Study
 
 __all__ = ["compare"]
-
-_MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "star", "hex")
 
 
 def compare(
@@ -80,7 +76,7 @@ def compare(
             panel.yaxis.visible = False
             panel.min_border_left = 18
         panels.append(panel)
-    grid = gridplot([panels], toolbar_location=None, merge_tools=False)
+    grid = grid_of(panels)
     return Figure(grid, _reading(curves), _alt(curves))
 
 
@@ -97,7 +93,7 @@ def _panel(
     fig = figure(
         frame_width=size[0], frame_height=size[1],
         x_axis_type="log", y_axis_type="log", x_range=Range1d(float(x[0] / margin), float(x[-1] * margin)),
-        y_range=Range1d(*span), tools="pan,wheel_zoom,reset,save", active_drag=None,
+        y_range=Range1d(*span), tools=TOOLS, active_drag=None,
     )  # fmt: skip
     items = [
         LegendItem(label=name, renderers=_line(fig, curve, names.index(name), name))
@@ -111,13 +107,11 @@ def _panel(
         fig.add_layout(legend, "right")
     first = next(iter(programs.values()))
     fig.xaxis.axis_label = "ranks p" if first.column == "ranks" else first.column
-    fig.xaxis.ticker = rank_ticks(x, room=max(3, size[0] // 40))
-    fig.xaxis.formatter = CustomJSTickFormatter(code="return String(Number(tick.toPrecision(6)))")
+    rank_axis(fig.xaxis[0], x, room=max(3, size[0] // 40))
     value_axis(fig.yaxis, first.unit, *span)
-    fig.add_layout(Title(text=machine, text_font=FONT, text_font_size="14px", text_color="#222222"), "above")
+    fig.add_layout(heading(machine, 14), "above")
     style_axes([fig])
     fig.xgrid.ticker, fig.ygrid.ticker = fig.xaxis[0].ticker, fig.yaxis[0].ticker
-    fig.toolbar_location = None
     return fig
 
 
@@ -129,10 +123,10 @@ def _line(fig: Any, curve: Curve, number: int, name: str) -> list[Any]:
     )
     line = fig.line("x", "y", source=source, color=color, width=2.2, line_dash=DASHES[number % len(DASHES)])
     marks = fig.scatter(
-        "x", "y", source=source, color=color, size=8, marker=_MARKERS[number % len(_MARKERS)],
+        "x", "y", source=source, color=color, size=8, marker=MARKERS[number % len(MARKERS)],
         line_color="white",
     )  # fmt: skip
-    fig.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "@x"), ("value", "@text")]))
+    fig.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "@x{0,0}"), ("", "@text")]))
     return [line, marks]
 
 

@@ -18,9 +18,11 @@ from bokeh.plotting import figure
 
 from labkit.errors import DataError
 from labkit.markup import quantity
+from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, style_axes, time_axis
-from labkit.plot.topology_figure import cable_of, draw_layout
+from labkit.plot.style import COLORS, FONT, PERCENT, percent, style_axes, time_axis
+from labkit.plot.tools import TOOLS
+from labkit.plot.topology_figure import draw_layout
 from labkit.sim.layout import lay_out, smaller
 
 if TYPE_CHECKING:
@@ -58,31 +60,28 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
             f"{machine.name} is too large to be drawn with its heat; "
             "labkit.plot.utilisation shows its busiest links"
         )
-    if machine.description.KIND == "zones":
-        raise DataError(
-            f"{machine.name} has links with names of their own, which no picture can place; "
-            "labkit.plot.utilisation shows the busiest ones"
-        )
     layout = lay_out(machine.description)
-    shares: dict[tuple[str, str], float] = {}
     links = explanation.links
-    for link, share in zip(links["link"].tolist(), links["utilisation"].tolist(), strict=True):
-        cable = cable_of(link)
-        if cable is not None:
-            key = min(cable, cable[::-1])
-            shares[key] = max(shares.get(key, 0.0), share)
+    used = list(zip(links["link"].tolist(), links["utilisation"].tolist(), strict=True))
+    cables = Cables(layout)
+    shares = cables.loads(used)
     top = max(shares.values(), default=1.0)
     mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=top)
     fig = draw_layout(layout, width, height, lambda a, b: shares.get(min((a, b), (b, a)), 0.0), mapper)
     bar = ColorBar(
         color_mapper=mapper, title="mean use of a cable's busier direction",
-        formatter=NumeralTickFormatter(format="0 %"),
+        formatter=NumeralTickFormatter(format=PERCENT),
         title_text_font=FONT, major_label_text_font=FONT, title_text_font_style="normal",
     )  # fmt: skip
     fig.add_layout(bar, "below")
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:3]
-    busiest = ", ".join(f"{a} to {b} {share:.0%}" for (a, b), share in ranked)
+    busiest = ", ".join(f"{a} to {b} {percent(share)}" for (a, b), share in ranked)
     reading = f"{explanation.on}: busiest cables over the run: {busiest or 'none'}."
+    hidden = max(
+        (one for one in used if cables.of_link(one[0]) is None), key=lambda one: one[1], default=None
+    )
+    if hidden is not None and layout.host_points is not None and hidden[1] > 0.5 * top:
+        reading += f" Not drawn: links inside zones, {hidden[0]} {percent(hidden[1])} the busiest."
     return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
 
 
@@ -109,7 +108,7 @@ def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
     table = np.clip(explanation.bottlenecks.utilisation[links["number"].to_numpy()], 0.0, 1.0)
     fig = figure(
         width=width, height=110 + 18 * len(names), y_range=names[::-1], x_range=(0.0, explanation.makespan_s),
-        tools="pan,wheel_zoom,reset,save",
+        tools=TOOLS,
     )  # fmt: skip
     mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=1.0)
     step = explanation.makespan_s / table.shape[1]
@@ -124,7 +123,7 @@ def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
         y="link", left="left", right="right", height=0.86, source=source, line_color=None,
         fill_color={"field": "share", "transform": mapper},
     )  # fmt: skip
-    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@link"), ("in use", "@share{0 %}")]))
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@link"), ("in use", "@share{0.[0] %}")]))
     fig.add_layout(
         ColorBar(
             color_mapper=mapper, title="in use", formatter=NumeralTickFormatter(format="0 %"),
@@ -160,9 +159,7 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
     """
     path = explanation.path
     messages = explanation.trace.messages
-    fig = figure(
-        width=width, height=height, x_range=(0.0, explanation.makespan_s), tools="pan,wheel_zoom,reset,save"
-    )
+    fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)
     for i, (kind, label) in enumerate(
         (("computation", "computation"), ("overhead", "start-ups and calls"), ("probe", "nobody had sent"))
     ):

@@ -113,12 +113,7 @@ def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | 
             "notebook save PNG and SVG without it"
         )
     page = render_page(figure.reading, [figure], has_heading=False)
-    words = {
-        "reading": "" if figure.has_words else figure.reading,
-        "alt": figure.alt,
-        "title": figure.reading,
-    }
-    safe = json.dumps(words).replace("</", "<\\/")
+    safe = json.dumps(figure.words()).replace("</", "<\\/")
     run = _RUN % {"mark": _MARK, "kind": kind, "words": safe}
     page = page.replace("</body>", f"<script>{run}</script>\n</body>")
     # A browser in a snap sees no temporary folders.

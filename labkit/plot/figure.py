@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.plot.tools import dress
 
 __all__ = ["Figure"]
 
@@ -34,6 +35,16 @@ class Figure:
     reading: str
     alt: str
     has_words: bool = False
+
+    def __post_init__(self) -> None:
+        """Give the toolbars their save buttons."""
+        if self.layout is not None:
+            dress(self.layout, self.words())
+
+    def words(self) -> dict[str, str]:
+        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name."""
+        reading = "" if self.has_words else self.reading
+        return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
 
     def __repr__(self) -> str:
         """Say what the figure shows."""

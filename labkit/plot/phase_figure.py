@@ -6,29 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.layouts import gridplot
-from bokeh.models import FactorRange, Legend, LegendItem, NumeralTickFormatter, Title
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem, NumeralTickFormatter
 from bokeh.plotting import figure
 
 from labkit import markup
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
-from labkit.plot.style import COLORS, FONT, MATCH_COLORS, style_axes
+from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, style_axes
+from labkit.plot.tools import grid_of
 
 if TYPE_CHECKING:
     from labkit.study import Study, Table
 
 __all__ = ["phases", "shares"]
-
-_HATCHES = (
-    "blank",
-    "right_diagonal_line",
-    "dot",
-    "horizontal_line",
-    "left_diagonal_line",
-    "cross",
-    "vertical_line",
-)
 
 
 def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, height: int = 290) -> Figure:
@@ -67,12 +57,11 @@ def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, he
             color = MATCH_COLORS[verdict.match]
         else:
             text, color = _grown(model), "#444444"
-        fig.add_layout(Title(text=text, text_font=FONT, text_font_size="12px", text_color=color), "above")
-        fig.toolbar_location = None
-        fig.add_layout(Title(text=name, text_font=FONT, text_font_size="14px", text_color="#222222"), "above")
+        fig.add_layout(heading(text, 12, color), "above")
+        fig.add_layout(heading(name, 14), "above")
         small.append(fig)
         said.append(f"{name}: {text}")
-    grid = gridplot(small, ncols=columns, toolbar_location=None, merge_tools=False)
+    grid = grid_of(small, columns)
     reading = "Black: measured; solid line: model; dashed line: expectation; shaded: within the limits."
     return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
 
@@ -109,21 +98,25 @@ def shares(
     fig = figure(width=width, height=height, x_range=FactorRange(*factors), y_range=(0, 1), tools="save")
     bottom, items = np.zeros(x.size), []
     for i, name in enumerate(names):
+        source = ColumnDataSource({
+            "x": factors, "bottom": bottom, "top": bottom + parts[i],
+            "name": [name] * x.size, "share": parts[i],
+            "text": [markup.quantity(float(v), "s", 3) for v in values[i]],
+        })  # fmt: skip
         bar = fig.vbar(
-            x=factors, bottom=bottom, top=bottom + parts[i], width=0.72, color=COLORS[i % len(COLORS)],
-            line_color="white", hatch_pattern=_HATCHES[i % len(_HATCHES)], hatch_color="white",
+            x="x", bottom="bottom", top="top", source=source, width=0.72, color=COLORS[i % len(COLORS)],
+            line_color="white", hatch_pattern=HATCHES[i % len(HATCHES)], hatch_color="white",
             hatch_alpha=0.45, hatch_scale=9,
         )  # fmt: skip
+        tips = [("phase", "@name"), ("share", "@share{0.0 %}"), ("time", "@text")]
+        fig.add_tools(HoverTool(renderers=[bar], tooltips=tips))
         items.append(LegendItem(label=name, renderers=[bar]))
         bottom = bottom + parts[i]
     fig.add_layout(Legend(items=items[::-1], label_text_font=FONT, border_line_color=None), "right")
     fig.xaxis.axis_label = {"ranks": "ranks p"}.get(lines[0].column, lines[0].column)
     fig.yaxis.axis_label = "share of the phases' time"
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
-    fig.add_layout(
-        Title(text="Where the time goes", text_font=FONT, text_font_size="17px", text_color="#222222"),
-        "above",
-    )
+    fig.add_layout(heading("Where the time goes"), "above")
     style_axes([fig])
     fig.xgrid.grid_line_color = None
     most = names[int(np.argmax(parts[:, -1]))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from bokeh.layouts import gridplot
 from bokeh.models import (
     BoxAnnotation,
+    ColumnDataSource,
     FixedTicker,
     HoverTool,
     Legend,
@@ -15,16 +15,16 @@ from bokeh.models import (
     NumeralTickFormatter,
     Range1d,
     Span,
-    Title,
 )
 from bokeh.plotting import figure
 
+from labkit.markup import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, style_axes, value_axis
+from labkit.plot.style import COLORS, FONT, MARKERS, heading, style_axes, value_axis
+from labkit.plot.tools import TOOLS, grid_of
 
 __all__ = ["predictions"]
 
-_MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "plus", "star")
 _GOAL = 0.05
 
 
@@ -52,7 +52,7 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
         for number, name in enumerate(names)
     ]
     small[-1].add_layout(_legend(small[-1], kinds), "right")
-    grid = gridplot([small], toolbar_location=None, merge_tools=False)
+    grid = grid_of(small)
     errors = 100 * table["error"].abs()
     reading = (
         f"Predicted / measured - 1, each dot a collective; shaded: within 5 %. Median error "
@@ -65,7 +65,7 @@ def _one(
     rows: pd.DataFrame, name: str, kinds: list[str], limit: float, is_first: bool, size: tuple[int, int]
 ) -> Any:
     fig = figure(
-        frame_width=size[0], frame_height=size[1], x_axis_type="log", tools="", toolbar_location=None,
+        frame_width=size[0], frame_height=size[1], x_axis_type="log", tools=TOOLS, active_drag=None,
         x_range=Range1d(6e4, 6.5e6), y_range=Range1d(-limit, limit),
     )  # fmt: skip
     fig.add_layout(BoxAnnotation(bottom=-_GOAL, top=_GOAL, fill_color="#009E73", fill_alpha=0.12))
@@ -73,11 +73,16 @@ def _one(
     for index, kind in enumerate(kinds):
         problem, algorithm = kind.split(" ", 1)
         part = rows[(rows["problem"] == problem) & (rows["algorithm"] == algorithm)]
+        source = ColumnDataSource({
+            "x": part["bytes"],
+            "y": part["error"],
+            "text": [quantity(float(v), "B") for v in part["bytes"]],
+        })  # fmt: skip
         points = fig.scatter(
-            part["bytes"], part["error"], size=9, alpha=0.85, marker=_MARKERS[index % len(_MARKERS)],
+            "x", "y", source=source, size=9, alpha=0.85, marker=MARKERS[index % len(MARKERS)],
             color=COLORS[index % len(COLORS)], name=kind,
         )  # fmt: skip
-        fig.add_tools(HoverTool(renderers=[points], tooltips=[(kind, "@x B"), ("error", "@y{0.0 %}")]))
+        fig.add_tools(HoverTool(renderers=[points], tooltips=[(kind, "@text"), ("error", "@y{0.0 %}")]))
     style_axes([fig])
     value_axis(fig.xaxis[0], "B", 6e4, 6.5e6)
     fig.xaxis[0].ticker = FixedTicker(ticks=[1e5, 1e6], minor_ticks=[])
@@ -85,7 +90,7 @@ def _one(
     fig.yaxis[0].formatter = NumeralTickFormatter(format="0 %")
     if is_first:
         fig.yaxis.axis_label = "predicted / measured - 1"
-    fig.add_layout(Title(text=name, text_font=FONT, text_font_size="14px", text_color="#222222"), "above")
+    fig.add_layout(heading(name, 14), "above")
     return fig
 
 

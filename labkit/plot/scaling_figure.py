@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Legend, Range1d, Title
+from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d, Title
 from bokeh.plotting import figure
 
 from labkit import markup
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, MATCH_COLORS, rank_ticks, style_axes, value_axis, wrap
+from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, style_axes, value_axis, wrap
+from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Samples, Term, Verdict
 
 __all__ = ["Curves", "curves_of", "draw", "scaling"]
@@ -97,8 +98,8 @@ def _write(fig: Any, name: str, words: str, verdict: Verdict | None, reading: st
     """Put the name and the verdict above the picture, and the reading below it."""
     color = MATCH_COLORS[verdict.match] if verdict is not None else "#222222"
     for line in reversed(wrap(words, max(30, int(fig.width / 9.8)))):
-        fig.add_layout(Title(text=line, text_font=FONT, text_font_size="14px", text_color=color), "above")
-    fig.add_layout(Title(text=name, text_font=FONT, text_font_size="17px", text_color="#222222"), "above")
+        fig.add_layout(heading(line, 14, color), "above")
+    fig.add_layout(heading(name, 17), "above")
     small: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal", "text_color": "#444444"}
     for line in wrap(reading, int(fig.width // 7.2)):
         fig.add_layout(Title(text=line, text_font=FONT, **small), "below")
@@ -152,7 +153,7 @@ def draw(
     fig = figure(
         width=width, height=height, x_axis_type="log", y_axis_type="log",
         x_range=Range1d(left / margin, right * margin), y_range=Range1d(low, high),
-        tools="pan,wheel_zoom,box_zoom,reset,save", active_drag=None, sizing_mode="fixed",
+        tools=TOOLS, active_drag=None, sizing_mode="fixed",
     )  # fmt: skip
     items: list[tuple[str, list[Any]]] = []
     if curves.low is not None and curves.high is not None and verdict is not None:
@@ -165,8 +166,7 @@ def draw(
     if with_legend:
         _add_legend(fig, items, "top_left" if _rises(curves) else "top_right")
     fig.xaxis.axis_label = {"p": "ranks p"}.get(parameter, parameter)
-    fig.xaxis.ticker = rank_ticks(curves.samples.x, room=max(4, width // 80))
-    fig.xaxis.formatter = CustomJSTickFormatter(code="return String(Number(tick.toPrecision(6)))")
+    rank_axis(fig.xaxis[0], curves.samples.x, room=max(4, width // 80))
     value_axis(fig.yaxis, unit, low, high)
     style_axes([fig])
     fig.xgrid.ticker = fig.xaxis[0].ticker
@@ -209,7 +209,7 @@ def _points(fig: Any, curves: Curves, unit: str) -> list[Any]:
     strong = fig.scatter(
         "x", "y", source=source, size=10, color="#111111", line_color="white", line_width=1.2
     )
-    fig.add_tools(HoverTool(renderers=[strong], tooltips=[("at", "@x"), ("value", "@text"), ("runs", "@n")]))
+    fig.add_tools(HoverTool(renderers=[strong], tooltips=[("at", "@x{0,0}"), ("", "@text"), ("runs", "@n")]))
     items.append(("first quartile" if max(sizes) > 1 else "measured", [strong]))
     return items
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import CustomJSTickFormatter, FixedTicker
+from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
 
-from labkit.markup import SI_UNITS
+from labkit.markup import MATCH_COLORS, SI_UNITS
 
 __all__ = [
     "COLORS",
     "DASHES",
     "FONT",
+    "HATCHES",
+    "MARKERS",
     "MATCH_COLORS",
+    "PERCENT",
+    "count_axis",
+    "heading",
+    "percent",
+    "rank_axis",
     "rank_ticks",
     "style_axes",
     "time_axis",
@@ -29,7 +37,19 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 #: Okabe and Ito's palette, in an order whose neighbours differ most
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#5F5F5F")
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid", "dashed", "dotdash")
-MATCH_COLORS = {"exact": "#00795a", "approximate": "#0067a5", "none": "#b54700", "undecided": "#5f5f5f"}
+#: what goes with the colours, so that a grey print and every eye tells lines, points and bars apart
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "star", "hex")
+HATCHES = (
+    "blank",
+    "right_diagonal_line",
+    "dot",
+    "horizontal_line",
+    "left_diagonal_line",
+    "cross",
+    "vertical_line",
+)
+#: a share, for Bokeh's formatters
+PERCENT = "0.[0] %"
 
 #: writes 0.000012 as "12 µs"; counts (unit "") as 1, 10, 1k, 1M
 _SI_JS = """
@@ -41,12 +61,40 @@ const scaled = Number((tick / Math.pow(1000, power)).toPrecision(3));
 return scaled + ((unit || power) ? " " : "") + prefixes[power + 4] + unit;
 """
 
+_COUNT_JS = """
+const value = Number(tick.toPrecision(9)), power = Math.log2(value);
+if (value < 1e5 || power != Math.round(power)) return value.toLocaleString("en");
+return "2" + String(power).split("").map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("");
+"""
+
 
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` characters."""
-    import textwrap
-
     return textwrap.wrap(text, width) or [""]
+
+
+def percent(share: float) -> str:
+    """Return a share with two digits where it is small: ``58%``, ``4.2%``, ``0.031%``."""
+    return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
+
+
+def heading(text: str, points: int = 15, color: str = "#222222") -> Title:
+    """Return a figure's name, or with fewer points that of a small one."""
+    return Title(text=text, text_font=FONT, text_font_size=f"{points}px", text_color=color)
+
+
+def rank_axis(axis: Any, values: npt.ArrayLike, room: int = 9) -> None:
+    """Put an axis' ticks at the measured values; large powers of two are written as such."""
+    axis.ticker = rank_ticks(values, room)
+    axis.formatter = CustomJSTickFormatter(code=_COUNT_JS)
+
+
+def count_axis(axis: Any, label: str, most: int) -> None:
+    """Name a linear axis of whole things (ranks) from 0 to `most`, with ticks at whole numbers only."""
+    axis.ticker = BasicTicker(base=2 if most >= 16 else 10, mantissas=[1] if most >= 16 else [1, 2, 5],
+                              min_interval=1, num_minor_ticks=0)  # fmt: skip
+    axis.formatter = CustomJSTickFormatter(code=_COUNT_JS)
+    axis.axis_label = label
 
 
 def rank_ticks(values: npt.ArrayLike, room: int = 9) -> FixedTicker:

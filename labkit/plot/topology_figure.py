@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,17 +11,17 @@ from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
+from labkit.markup import quantity
+from labkit.plot.cables import Cable, Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, style_axes
+from labkit.plot.style import COLORS, FONT, PERCENT, style_axes
+from labkit.plot.tools import TOOLS
 from labkit.sim.layout import Layout, lay_out, smaller
 from labkit.sim.platform import Platform, platform
 
-__all__ = ["cable_of", "draw_layout", "topology"]
+__all__ = ["draw_layout", "topology", "way"]
 
 _LABELLED = 64
-#: a cable's name: host, switch or router, direction, another one
-_NODE = r"(\d+|host \d+|switch [\d.]+|router [\d.]+)"
-_CABLE = re.compile(rf"{_NODE} (?:->|-) {_NODE}")
 
 
 def topology(
@@ -59,7 +58,7 @@ def topology(
     Examples
     --------
     >>> topology("torus:4x4", route=(0, 10)).reading
-    'torus of 4x4 hosts. Stubs continue at the opposite end. From host 0 to host 10: 4 links, 4us.'
+    'torus of 4x4 hosts. Stubs continue at the opposite end. From host 0 to host 10: 4 links, 4 µs.'
     """
     whole = platform(machine)
     whole = whole.sized(ranks or (16 if whole.hosts is None else 1))
@@ -70,15 +69,13 @@ def topology(
     is_whole = drawn.description == whole.description
     if not is_whole:
         reading = f"{built!r}; drawn is a smaller sibling, {drawn.description.size}. {layout.said}"
-    hops: list[tuple[str, str]] = []
+    hops: list[Cable] = []
     if route is not None:
         if not is_whole:
             raise PlatformError(
                 f"{whole.name} is too large to draw a route; draw a smaller one, such as {drawn.spec}"
             )
-        hops, text = _way(whole, built, route)
-        if whole.description.KIND == "zones":  # links have names of their own there: the words must do
-            hops = []
+        hops, text = way(whole, built, Cables(layout), route)
         reading += f" {text}"
     fig = draw_layout(layout, width, height, hops=hops)
     kinds = f"{len(layout.hosts)} hosts, {len(layout.switches)} switches" if layout.switches else ""
@@ -86,40 +83,21 @@ def topology(
     return Figure(fig, reading, alt)
 
 
-def _way(machine: Platform, built: Any, route: tuple[int, int]) -> tuple[list[tuple[str, str]], str]:
-    """The hops of a route, by the names of the drawing, and what they cost."""
-    from labkit.sim import units
+def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -> tuple[list[Cable], str]:
+    """Return the hops of a route, by the names of the drawing, and what they cost, in words.
 
+    Raises
+    ------
+    PlatformError
+        Hosts that are not there.
+    """
     src, dst = route
     hosts = built.host_count
     if not all(isinstance(host, int) and 0 <= host < hosts for host in route):
         raise PlatformError(f"{machine.name} has hosts 0 to {hosts - 1}; got a route from {src!r} to {dst!r}")
     names, latency = built.route(src, dst)
-    hops: list[tuple[str, str]] = []
-    here = f"host {src}"
-    for name in names:
-        if found := _CABLE.match(name):
-            ends = [end if " " in end else f"host {end}" for end in found.groups()]
-            there = ends[1] if ends[0] == here else ends[0]
-        elif name.startswith(("up ", "link ")) and here != "switch":
-            there = "switch"
-        elif name.startswith(("down ", "link ")):
-            there = f"host {name.split()[1]}"
-        else:
-            continue
-        hops.append((here, there))
-        here = there
-    what = f"From host {src} to host {dst}: {len(names)} link{'s' if len(names) > 1 else ''}"
-    return hops, f"{what}, {units.format_time(float(f'{latency:.6g}'))}."
-
-
-def cable_of(link: str) -> tuple[str, str] | None:
-    """Return the two ends, by the names of the drawing, of the cable that a link is a direction of."""
-    if found := _CABLE.match(link):
-        a, b = (end if " " in end else f"host {end}" for end in found.groups())
-        return a, b
-    role, _, host = link.partition(" ")
-    return (f"host {host}", "switch") if role in ("up", "down", "link") else None
+    text = f"From host {src} to host {dst}: {len(names)} link{'s' if len(names) != 1 else ''}"
+    return cables.hops(names, src, dst), f"{text}, {quantity(latency, 's', 6)}."
 
 
 def draw_layout(
@@ -143,7 +121,7 @@ def draw_layout(
     hops : sequence of (str, str)
         Cables to be drawn thick: a route.
     """
-    fig = figure(width=width, height=height, tools="pan,wheel_zoom,reset,save", match_aspect=False)
+    fig = figure(width=width, height=height, tools=TOOLS, match_aspect=False)
     if value_of is None:
         by_tint: dict[str, list[list[tuple[float, float]]]] = {}
         for cable, several in layout.cables.items():
@@ -188,7 +166,7 @@ def _heated(
     drawn = fig.multi_line(
         xs="xs", ys="ys", line_color=color, line_width="wide", line_cap="round", source=source
     )
-    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@value{0 %}")]))
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", f"@value{{{PERCENT}}}")]))
 
 
 def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float) -> None:
@@ -236,7 +214,8 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
         text_font=value(FONT), text_font_size=f"{points}px", text_color="#222222",
         text_align="center" if is_round or is_tree or is_fly else "left",
         text_baseline="middle" if is_round else "top",
-        x_offset=0 if is_round or is_tree or is_fly else 6, y_offset=0 if is_round else 12 if is_tree else 5,
+        x_offset=0 if is_round or is_tree or is_fly else 5 + points // 4,
+        y_offset=0 if is_round else 12 if is_tree else 5,
     )  # fmt: skip
     if layout.notes:
         fig.text(

@@ -10,7 +10,8 @@ import pytest
 import labkit as lk
 from labkit.errors import PlatformError
 from labkit.plot import topology
-from labkit.plot.topology_figure import _way
+from labkit.plot.cables import Cables
+from labkit.plot.topology_figure import way
 from labkit.sim.layout import MAX_DRAWN_HOSTS, lay_out, smaller
 
 SPECS = [
@@ -56,7 +57,7 @@ def test_a_route_goes_over_drawn_cables_from_its_source_to_its_destination(spec:
         for dst in range(built.host_count):
             if src == dst:
                 continue
-            hops, text = _way(machine, built, (src, dst))
+            hops, text = way(machine, built, Cables(layout), (src, dst))
             assert hops[0][0] == f"host {src}"
             assert hops[-1][1] == f"host {dst}"
             assert all(a[1] == b[0] for a, b in itertools.pairwise(hops))
@@ -101,4 +102,4 @@ def test_growing_machines_take_a_size_and_bad_routes_are_refused() -> None:
     assert topology("dragonfly", ranks=60).reading.startswith("dragonfly 4x2:1x1:4x1:4 of 64 hosts")
     with pytest.raises(PlatformError, match="hosts 0 to 3; got a route from 0 to 4"):
         topology("star:4", route=(0, 4))
-    assert "0 to host 10: 4 links, 4us." in topology("torus:4x4", route=(0, 10)).reading
+    assert "0 to host 10: 4 links, 4 µs." in topology("torus:4x4", route=(0, 10)).reading

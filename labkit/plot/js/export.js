@@ -79,3 +79,6 @@ function labkitButtons(find, words) {
   }
   return row
 }
+
+// The toolbar's buttons find it here.
+globalThis.labkitDownload = labkitDownload

@@ -24,6 +24,10 @@ class Layout:
         What is written beside the drawing.
     said : str
         How to read it.
+    links : dict
+        Cable to the names of the links that it consists of, where these are not named after its ends.
+    host_points : list of (str or None), or None
+        The point of each host, None for one that is not drawn; None where they are named ``host 0``, ...
     is_tree : bool
         Rows from the hosts upwards, which may be stretched; everything else keeps its proportions.
     """
@@ -33,6 +37,8 @@ class Layout:
     cables: dict[tuple[str, str], list[list[Point]]] = field(default_factory=dict)
     tints: dict[tuple[str, str], str] = field(default_factory=dict)
     notes: list[tuple[float, float, str]] = field(default_factory=list)
+    links: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    host_points: list[str | None] | None = None
     said: str = ""
     is_tree: bool = False
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.sim.layout.base import Layout, Point
+from labkit.sim.layout.joints import joints, own_links, uplinks
 from labkit.sim.zones.parts import Cluster, Host
 from labkit.sim.zones.spec import ZonesSpec
 from labkit.sim.zones.zone import Zone
@@ -31,7 +33,8 @@ def lay_out_zones(spec: ZonesSpec) -> Layout:
     -------
     Layout
         Points stand as far apart as the routes say, as well as a plane can show it. Zones below the
-        outermost one are a square each; what joins their hosts is not drawn.
+        outermost one are a square each; what joins their hosts is not drawn, but for the links of single
+        hosts. Where every route consists of links of its two ends, these meet in a core.
 
     Raises
     ------
@@ -42,27 +45,44 @@ def lay_out_zones(spec: ZonesSpec) -> Layout:
     if len(points) > MOST_POINTS:
         raise PlatformError(f"{spec} has {len(points):,} hosts and zones side by side: too many to be drawn")
     names = [one.name for one in points]
-    number = {name: i for i, name in enumerate(names)}
-    edges = {
-        (number[route.src], number[route.dst])
-        for route in spec.root.routes
-        if route.src in number and route.dst in number and route.src != route.dst
-    }
-    edges = {(min(edge), max(edge)) for edge in edges}
-    places = _spread(len(names), edges)
+    cables = joints(spec.root)
+    core = next(name for name in ("core", "core of the machine", "") if name not in names)
+    own = uplinks(names, cables)
     layout = Layout(said="Hosts stand as far apart as the routes say, as well as a plane can show it.")
-    zones = [one for one in points if not isinstance(one, Host)]
-    if zones:
+    if own:
+        places = _circle(len(names))
+        layout.switches[core] = (0.0, 0.0)
+        layout.links = {(name, core): tuple(sorted(links)) for name, links in own.items()}
+    else:
+        number = {name: i for i, name in enumerate(names)}
+        edges = {(min(pair), max(pair)) for pair in ((number[a], number[b]) for a, b in cables)}
+        places = _spread(len(names), edges)
+        for a, b in sorted(edges):
+            both = ((names[a], names[b]), (names[b], names[a]))
+            layout.links[both[0]] = tuple(dict.fromkeys(x for pair in both for x in cables.get(pair, ())))
+    if any(not isinstance(one, Host) for one in points):
         layout.said = "Zones are squares with their hosts around them; what joins those is not drawn."
     for one, (x, y) in zip(points, places, strict=True):
         is_host = isinstance(one, Host) and one.speed is not None
         (layout.hosts if is_host else layout.switches)[one.name] = (x, y)
+    between = list(layout.links)
     for one, place in zip(points, places, strict=True):
         if not isinstance(one, Host):
             _surround(layout, one, place, 0.32 * _gap(places))
-    for a, b in sorted(edges):
-        layout.join(names[a], names[b])
+    for a_name, b_name in between:
+        layout.join(a_name, b_name)
+    layout.host_points = list(_host_points(points))
     return layout
+
+
+def _host_points(points: list[Host | Zone | Cluster]) -> Iterator[str | None]:
+    """Name the point of every host, in the order of their numbers; None for those that are not drawn."""
+    for one in points:
+        if not isinstance(one, Host):
+            for i in range(_hosts_of(one)):
+                yield f"{one.name} {i}" if i < MOST_ROUND else None
+        elif one.speed is not None:
+            yield one.name
 
 
 def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float) -> None:
@@ -74,7 +94,10 @@ def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float)
         host = f"{zone.name} {i}"
         layout.hosts[host] = (place[0] + radius * math.cos(angle), place[1] + radius * math.sin(angle))
         layout.join(host, zone.name)
-    layout.notes.append((place[0], place[1] - 1.3 * radius, f"{zone.name}: {hosts:,} hosts"))
+        if isinstance(zone, Cluster):
+            layout.links[host, zone.name] = own_links(zone, i)
+    side = 1.3 if place[1] > 0 else -1.3  # away from what is in the middle
+    layout.notes.append((place[0], place[1] + side * radius, f"{zone.name}: {hosts:,} hosts"))
 
 
 def _hosts_of(zone: Zone | Cluster) -> int:
@@ -108,6 +131,10 @@ def _spread(count: int, edges: set[tuple[int, int]]) -> list[Point]:
     places = [(float(y), float(x)) for x, y in axes]
     if _gap(places) > 0.05:
         return places
+    return _circle(count)
+
+
+def _circle(count: int) -> list[Point]:
     turn = 2 * math.pi / count
     return [(math.sin(i * turn), math.cos(i * turn)) for i in range(count)]
 
