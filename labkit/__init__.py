@@ -35,6 +35,7 @@ _PUBLIC = {
     "contrast": "labkit.trace",
     "sweep": "labkit.study",
     "load": "labkit.study",
+    "verify": "labkit.bundle",
     "Study": "labkit.study",
     "fit": "labkit.scaling",
     "judge": "labkit.scaling",

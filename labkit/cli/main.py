@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "run an mpi4py script on a simulated machine or on real MPI",
     "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
+    "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real machine's messages and write them as a platform",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",

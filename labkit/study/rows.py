@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError
@@ -12,7 +13,7 @@ from labkit.errors import DataError
 if TYPE_CHECKING:
     from labkit.run.result import Run
 
-__all__ = ["FIXED", "MEASURED", "parameter_columns", "run_rows", "tidy", "unit_of"]
+__all__ = ["FIXED", "MEASURED", "cell", "parameter_columns", "run_rows", "tidy", "unit_of"]
 
 #: columns before and after those of the parameters
 FIXED = ("program", "on", "model")
@@ -30,6 +31,15 @@ def unit_of(metric: str) -> str:
 def parameter_columns(data: pd.DataFrame) -> list[str]:
     """Return the columns that hold parameters: ``ranks`` and the program's own."""
     return [str(c) for c in data.columns if c not in FIXED and c not in MEASURED]
+
+
+def cell(value: Any) -> Any:
+    """Return a parameter's value as a cell: numbers and texts as they are, the rest by name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__name__", None) or repr(value)
 
 
 def run_rows(

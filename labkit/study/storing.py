@@ -21,7 +21,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 
-__all__ = ["FORMAT", "read_study", "write_study"]
+__all__ = ["FORMAT", "read_study", "study_files", "write_study", "write_zip"]
 
 FORMAT = "labkit-study"
 VERSION = 1
@@ -49,24 +49,48 @@ def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping
     DataError
         When the file cannot be written.
     """
-    target = Path(path)
+    return write_zip(path, study_files(data, notes), "the study")
+
+
+def study_files(data: pd.DataFrame, notes: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files of a saved study: name to content."""
     kinds = {str(c): _KINDS.get(data[c].dtype.kind, "text") for c in data.columns}
     manifest = {"format": FORMAT, "version": VERSION, "columns": kinds, "rows": len(data), **notes}
+    return {
+        "study.json": json.dumps(manifest, indent=1, ensure_ascii=False, default=str).encode(),
+        "data.csv": data.to_csv(index=False, lineterminator="\n").encode(),
+    }
+
+
+def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: str) -> Path:
+    """Write files as one zip, in their order; the same files give the same bytes.
+
+    Parameters
+    ----------
+    path : path
+        An older file there is replaced only when the new one is complete.
+    files : mapping
+        Content by name.
+    what : str
+        What it is, for messages.
+
+    Raises
+    ------
+    DataError
+        It cannot be written.
+    """
+    target = Path(path)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in (
-            ("study.json", json.dumps(manifest, indent=1, ensure_ascii=False, default=str)),
-            ("data.csv", data.to_csv(index=False, lineterminator="\n")),
-        ):
-            # a fixed time stamp: the same study gives the same bytes
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # a fixed time stamp
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, text)
-    _replace(target, buffer.getvalue())
+            archive.writestr(entry, content)
+    _replace(target, buffer.getvalue(), what)
     return target
 
 
-def _replace(target: Path, content: bytes) -> None:
+def _replace(target: Path, content: bytes, what: str) -> None:
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
@@ -87,7 +111,7 @@ def _replace(target: Path, content: bytes) -> None:
         if isinstance(error, OSError):
             kept = "; the old file is as it was" if target.exists() else ""
             raise DataError(
-                f"cannot save the study to {str(target)!r}: {error.strerror or error}{kept}"
+                f"cannot save {what} to {str(target)!r}: {error.strerror or error}{kept}"
             ) from error
         raise
 

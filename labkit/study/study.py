@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from labkit.scaling.judging import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
 from labkit.study.reading import read_data
+from labkit.study.recipe import Recipe
 from labkit.study.rows import parameter_columns, tidy
 from labkit.study.selecting import Curve, pick
 from labkit.study.storing import write_study
@@ -40,11 +41,19 @@ class Study:
     ----------
     data : DataFrame
     notes : dict
+    recipe : Recipe or None
+        How the sweep was called that made it; None for a study read from a file.
     """
+
+    recipe: Recipe | None = None
 
     def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any] | None = None) -> None:
         self.data = tidy(data.to_dict("records"))
         self.notes: dict[str, Any] = dict(notes or {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the recipe out: a notebook's function need not be picklable, a study must be."""
+        return {name: value for name, value in vars(self).items() if name != "recipe"}
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -237,6 +246,28 @@ class Study:
             When it cannot be written; an older file at that place is then as it was.
         """
         return write_study(path, self.data, self.notes)
+
+    def bundle(
+        self, path: str | os.PathLike[str], *, notebook: Any = None, host_metrics: Iterable[str] = ()
+    ) -> Any:
+        """Write everything that others need to check the study, as one zip; see `labkit.bundle.write_bundle`.
+
+        Parameters
+        ----------
+        path : path
+        notebook : path or False, optional
+            The notebook that belongs to it; by default the one this is called in; False: none.
+        host_metrics : iterable of str
+            Metrics of one's own that depend on this host: they are not compared when the study is run again.
+
+        Returns
+        -------
+        labkit.bundle.Bundle
+            Says what is in it, and what of it can be run again.
+        """
+        from labkit.bundle import write_bundle
+
+        return write_bundle(self, path, notebook=notebook, host_metrics=host_metrics)
 
     def __len__(self) -> int:
         """Return the number of measurements."""

@@ -18,7 +18,8 @@ from labkit.errors import DataError, LabkitError, MachineError
 from labkit.local.calibration import find_calibration
 from labkit.run.cluster_target import is_cluster
 from labkit.run.tolerance import check_tolerance
-from labkit.study.rows import FIXED, MEASURED, run_rows
+from labkit.study.recipe import keep_recipe
+from labkit.study.rows import FIXED, MEASURED, cell, run_rows
 from labkit.study.study import Study
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ def sweep(
                     raise
                 break
             bar.update()
-    return job.study()
+    study = job.study()
+    keep_recipe(study, plan, job, runner is not None)
+    return study
 
 
 def _tolerance(tolerance: Any, program: Any, plan: list[_Point]) -> dict[str, float]:
@@ -235,7 +238,7 @@ class _Job:
             self.failures.append({"point": point.text, "error": str(error).strip().splitlines()[0],
                                   "kind": type(error).__name__})  # fmt: skip
             return
-        shown = {k: _cell(v) for k, v in point.parameters.items()}
+        shown = {k: cell(v) for k, v in point.parameters.items()}
         for repetition, run in enumerate(runs):
             extra = self.measure(run) if self.measure else None
             self.rows += [(point.number, row) for row in run_rows(run, shown, repetition, extra)]
@@ -276,15 +279,6 @@ class _Job:
         notes = {"failures": self.failures, "remarks": self.remarks, "machines": self.machines,
                  "seed": self.seed}  # fmt: skip
         return Study(pd.DataFrame(ordered), notes)
-
-
-def _cell(value: Any) -> Any:
-    """Return a parameter's value as a cell: numbers and texts as they are, the rest by name."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return getattr(value, "__name__", None) or repr(value)
 
 
 def _bar(total: int, progress: bool | None) -> Any:
