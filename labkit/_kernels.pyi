@@ -181,6 +181,52 @@ def make_program(schedule: Any, name: str, layout: str, names: Sequence[str], li
 
 def simulate_schedule(platform: Platform, model: Model, program: Program, buffers: tuple[Any, ...], start_s: Sequence[float], has_data: bool, reduction: Reduction | None, combine_s_per_byte: float) -> tuple[Any, ...]: ...
 
+class SharedCall:
+    """What the ranks share about one collective call."""
+
+    @property
+    def number(self) -> int:
+        """Of the call on its communicator."""
+
+    @property
+    def first(self) -> int:
+        """World rank of the one that came first."""
+
+    @property
+    def name(self) -> Any:
+        """The collective as the program spells it."""
+
+    @name.setter
+    def name(self, arg: Any, /) -> None: ...
+
+    @property
+    def facts(self) -> Any:
+        """What all ranks must give alike."""
+
+    @facts.setter
+    def facts(self, arg: Any, /) -> None: ...
+
+    @property
+    def program(self) -> Program:
+        """The schedule, chosen by the first rank."""
+
+    @program.setter
+    def program(self, arg: Program, /) -> None: ...
+
+    @property
+    def element_bytes(self) -> int:
+        """The first rank's element: where a message may be cut."""
+
+    @element_bytes.setter
+    def element_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def made(self) -> Any:
+        """Communicators that come of it, by color."""
+
+    def absent(self) -> tuple[Any, ...]:
+        """World ranks that have not come, as a tuple."""
+
 def set_hollow(memory: Annotated[NDArray[Any], dict(order='C', device='cpu', writable=False)]) -> None:
     """
     Memory that stands for buffers of a size only: nothing is copied from there or to there.
@@ -304,6 +350,17 @@ class RequestBase:
 
     def Free(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class QuickMethod:
+    def __repr__(self) -> str:
+        """Return repr(self)."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call self as a function."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return an attribute of instance, which is of type owner."""
+
+
 class MessageBase:
     def __bool__(self) -> bool:
         """True if self else False"""
@@ -418,7 +475,16 @@ class Hub:
 
     def host(self, rank: int) -> int: ...
 
-    def collective(self, comm: Any, number: int, program: Program, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True) -> None:
+    def arrive(self, comm: Any) -> SharedCall:
+        """The running rank comes to its next collective call."""
+
+    def call_of(self, rank: int) -> SharedCall | None:
+        """The collective call a rank is in, or None."""
+
+    def leave(self) -> None:
+        """The running rank is out of its collective call."""
+
+    def collective(self, comm: Any, call: SharedCall, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True, may_repeat: bool = False) -> None:
         """Carry out the running rank's part of a collective call."""
 
     def keep_calls(self) -> None:

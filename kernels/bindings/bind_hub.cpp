@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "bound_buffers.hpp"
+#include "arrivals.hpp"
 #include "bound_platform.hpp"
 #include "columns.hpp"
 #include "frame_pool.hpp"
@@ -115,29 +115,13 @@ void charge_flops(Hub& hub, double flops) {
   engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
 }
 
-// The running rank's part of a collective call; it returns when the rank is through.
-void run_collective(Hub& hub, nb::handle comm_object, std::uint32_t number, std::shared_ptr<Program> program,
-                    const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name, bool has_data) {
-  const auto* comm = reinterpret_cast<const CommObject*>(comm_object.ptr());
-  CollectiveKey key{comm->context, number, -1};
-  CollectiveCall call{std::move(program), std::move(reduction), {}, has_data};
-  if (comm->kind == CommKind::self) {
-    key.owner = hub.current();
-    call.world_ranks = {hub.current()};
-  } else if (comm->kind == CommKind::group) {
-    call.world_ranks = (*comm->members)->world_ranks;
-  }
-  auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
-  if (!hub.run_collective(key, call, comm_rank(comm, &hub), std::move(bound), name)) throw nb::python_error();
-}
-
 void register_python_side(nb::dict names) {
   PythonSide& side = python_side();
   const std::pair<const char*, PyObject**> slots[] = {
       {"request_type", &side.request_type}, {"status_type", &side.status_type},
       {"message_type", &side.message_type}, {"make_error", &side.make_error},
       {"message_no_proc", &side.message_no_proc}, {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
-      {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format},
+      {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format}, {"in_place", &side.in_place},
       {"dumps", &side.dumps},               {"loads", &side.loads},
       {"protocol", &side.protocol}};
   for (const auto& [name, slot] : slots) {
@@ -159,6 +143,7 @@ void bind_types(nb::module_& module) {
   module.attr("CommBase") = nb::borrow(reinterpret_cast<PyObject*>(comm_type()));
   module.attr("StatusBase") = nb::borrow(reinterpret_cast<PyObject*>(status_type()));
   module.attr("RequestBase") = nb::borrow(reinterpret_cast<PyObject*>(request_type()));
+  module.attr("QuickMethod") = nb::borrow(reinterpret_cast<PyObject*>(quick_method_type()));
   module.attr("MessageBase") = nb::borrow(reinterpret_cast<PyObject*>(message_type()));
   module.def("register_python_side", &register_python_side, nb::arg("names"),
              "Tell the compiled methods which of labkit.comm's names to use.");
@@ -237,9 +222,13 @@ void bind_hub_class(nb::module_& module) {
            }, nb::arg("seed"), nb::arg("period_s"), nb::arg("mean_s"), nb::arg("slowdown"),
            "Noise of the processors: detours, and a slowdown for every rank (or an empty list).")
       .def("host", [](Hub& hub, Rank rank) { return hub.engine().host_of(rank); }, nb::arg("rank"))
-      .def("collective", &run_collective, nb::arg("comm"), nb::arg("number"), nb::arg("program"), nb::arg("buffers"),
-           nb::arg("reduction").none(), nb::arg("name"),
-           nb::arg("has_data") = true, "Carry out the running rank's part of a collective call.")
+      .def("arrive", &arrive, nb::arg("comm"), "The running rank comes to its next collective call.")
+      .def("call_of", &call_of_rank, nb::arg("rank"), nb::sig("def call_of(self, rank: int) -> SharedCall | None"),
+           "The collective call a rank is in, or None.")
+      .def("leave", &leave, "The running rank is out of its collective call.")
+      .def("collective", &run_collective, nb::arg("comm"), nb::arg("call"), nb::arg("buffers"),
+           nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true, nb::arg("may_repeat") = false,
+           "Carry out the running rank's part of a collective call.")
       .def("keep_calls", &Hub::keep_calls, "Note every call, for a time-independent trace.")
       .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(hub.current(), text); },
            nb::arg("text"), "The running rank calls a collective: its action in the trace.")

@@ -18,6 +18,7 @@
 #include "labkit/engine.hpp"
 #include "labkit/reduction.hpp"
 #include "labkit/schedule.hpp"
+#include "python_side.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -191,8 +192,7 @@ const Registration schedule_bindings(30, [](nb::module_& module) {
         try {
           std::rethrow_exception(pointer);
         } catch (const ScheduleFault& fault) {
-          const nb::object type = nb::module_::import_("labkit.errors").attr("ScheduleError");
-          PyErr_SetString(type.ptr(), fault.what());
+          raise_schedule_fault(fault);
         }
       },
       nullptr);

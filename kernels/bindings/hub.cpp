@@ -52,7 +52,7 @@ Hub* Hub::active() { return active_hub; }
 
 Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
          bool keeps_messages, SharingOptions options)
-    : engine_(std::move(platform), model, std::move(rank_hosts), options),
+    : collectives_(rank_hosts.size()), engine_(std::move(platform), model, std::move(rank_hosts), options),
       ranks_(static_cast<std::size_t>(engine_.rank_count())),
       serial_(++last_serial) {
   engine_.recorder().keep_messages(keeps_messages);
@@ -73,7 +73,8 @@ CallLog& Hub::calls() {
 }
 
 void Hub::close() {
-  collectives_.forget_callbacks();
+  collectives_.forget();
+  quick_.forget();
   Py_CLEAR(hub_greenlet_);
   Py_CLEAR(make_ending_);
   Py_CLEAR(on_limit_);
@@ -274,14 +275,6 @@ void Hub::drop(RequestId id, Payload* payload) {
   const bool is_over = payload != nullptr && payload->is_delivered;
   engine_.release(id);
   if (is_over) payloads_.give(payload);  // else deliver() does, when the message comes
-}
-
-std::uint32_t Hub::next_collective(Context context) {
-  const auto index = static_cast<std::size_t>(context);
-  if (collective_numbers_.size() <= index) collective_numbers_.resize(index + 1);
-  auto& numbers = collective_numbers_[index];
-  if (numbers.empty()) numbers.resize(ranks_.size(), 0);
-  return numbers[static_cast<std::size_t>(current_)]++;
 }
 
 void Hub::freeze(bool is_frozen) {

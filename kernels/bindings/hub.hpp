@@ -19,6 +19,7 @@
 #include "hub_collective.hpp"
 #include "labkit/engine.hpp"
 #include "payload.hpp"
+#include "quick_calls.hpp"
 
 namespace labkit::bindings {
 
@@ -82,17 +83,18 @@ class Hub final : public Client {
   /// What a Test or Iprobe costs: never nothing, so that a polling loop lets time pass.
   static double poll_cost(double seconds) { return seconds > 0.0 ? seconds : 1e-9; }
   /// Carry out the running rank's part of a collective call. False: an error.
-  bool run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
-                      std::vector<BoundBuffer> buffers, const char* name);
+  bool run_collective(const std::shared_ptr<SharedCall>& call, std::int32_t rank, std::vector<BoundBuffer> buffers,
+                      const char* name);
+  [[nodiscard]] CollectiveTable& collectives() { return collectives_; }
+  [[nodiscard]] QuickTable& quick() { return quick_; }
   /// Whether the engine is at work: what it calls back (a reduction operator) may not communicate.
   [[nodiscard]] bool is_busy() const { return is_busy_; }
-  /// The next number of a collective call of the running rank on a context.
-  std::uint32_t next_collective(Context context);
   /// A context number that no communicator has.
   Context new_context() { return next_context_ += 2; }
 
   // --- a time-independent trace of the run (kernels/include/labkit/call_log.hpp) -----------------
   void keep_calls();
+  [[nodiscard]] bool keeps_calls() const { return calls_ != nullptr; }
   [[nodiscard]] CallLog& calls();
 
   // --- reports ----------------------------------------------------------------------------------
@@ -149,10 +151,10 @@ class Hub final : public Client {
 
   PayloadPool payloads_;         // these two outlive the engine, which may still hold snapshots of theirs
   CollectiveTable collectives_;
+  QuickTable quick_;
   std::unique_ptr<CallLog> calls_;
   Engine engine_;
   std::vector<RankState> ranks_;
-  std::vector<std::vector<std::uint32_t>> collective_numbers_;  // [context][rank]
   std::vector<std::vector<RequestId>> frozen_requests_;         // by rank; empty: not frozen
   PyObject* main_ = nullptr;  // borrowed, during run() only
   PyObject* hub_greenlet_ = nullptr;

@@ -2,70 +2,137 @@
 #include "hub_collective.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "hub.hpp"
 #include "mpi_objects.hpp"
 #include "python_side.hpp"
 
+namespace nb = nanobind;
+
 namespace labkit::bindings {
 
-std::shared_ptr<Collective> CollectiveTable::open(Hub& hub, const CollectiveKey& key, const CollectiveCall& what) {
-  auto& slot = open_[key];
-  if (slot.call == nullptr) {
-    std::erase_if(lingering_, [](const auto& call) { return call->is_over(); });
-    CollectiveSetup setup;
-    setup.world_ranks = what.world_ranks;
-    setup.context = key.context + 1;
-    setup.tag = static_cast<std::int32_t>(key.number & 0x7fffffffU);
-    setup.has_data = what.has_data;
-    setup.reduction = what.reduction;
-    setup.memory = memory_;
-    slot.call = std::make_shared<Collective>(hub.engine(), what.program, std::move(setup));
+nb::tuple SharedCall::absent() {
+  if (absent_at_ == come) return absent_;
+  nb::list missing;
+  for (std::int32_t rank = 0; rank < size; ++rank) {
+    if (!has_come[static_cast<std::size_t>(rank)]) missing.append(world(rank));
   }
-  return slot.call;
+  absent_ = nb::tuple(missing);
+  absent_at_ = come;
+  return absent_;
 }
 
-void CollectiveTable::leave(const CollectiveKey& key) {
-  const auto found = open_.find(key);
-  if (found == open_.end() || ++found->second.left < found->second.call->program().size()) return;
-  found->second.call->forget_callbacks();
-  if (!found->second.call->is_over()) lingering_.push_back(found->second.call);
-  open_.erase(found);
+void SharedCall::forget() {
+  if (is_forgotten_) return;
+  is_forgotten_ = true;
+  if (collective != nullptr) collective->forget_callbacks();
+  terms.name.reset();
+  terms.facts.reset();
+  terms.reduction.reset();
+  made.reset();
+  absent_.reset();
+  absent_at_ = -1;
+  agreement.reset();
 }
 
-void CollectiveTable::forget_callbacks() {
-  for (const auto& [key, entry] : open_) entry.call->forget_callbacks();
+std::uint32_t& CollectiveTable::number(Context context, Rank rank) {
+  const auto index = static_cast<std::size_t>(context);
+  if (numbers_.size() <= index) numbers_.resize(index + 1);
+  auto& numbers = numbers_[index];
+  if (numbers.empty()) numbers.resize(of_rank_.size(), 0);
+  return numbers[static_cast<std::size_t>(rank)];
+}
+
+SharedCall* CollectiveTable::find(const CollectiveKey& key) const {
+  const auto found = calls_.find(key);
+  return found == calls_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<SharedCall> CollectiveTable::arrive(const CollectiveKey& key, const Arrival& who) {
+  std::shared_ptr<SharedCall>& slot = calls_[key];
+  if (slot == nullptr) {
+    slot = std::make_shared<SharedCall>();
+    slot->key = key;
+    slot->first = who.world;
+    slot->size = who.size;
+    slot->members = who.members;
+    slot->has_come.resize(static_cast<std::size_t>(who.size), false);
+  }
+  const std::shared_ptr<SharedCall> call = slot;
+  call->has_come[static_cast<std::size_t>(who.rank)] = true;
+  of_rank_[static_cast<std::size_t>(who.world)] = call;
+  // A call that is made of messages is over for the table when all have come: nobody looks for it again.
+  if (++call->come == call->size && call->collective == nullptr) calls_.erase(key);
+  return call;
+}
+
+Collective& CollectiveTable::begun(Hub& hub, SharedCall& call) {
+  if (call.collective == nullptr) {
+    std::erase_if(lingering_, [](const auto& one) { return one->is_over(); });
+    CollectiveSetup setup;
+    if (call.members != nullptr) setup.world_ranks = call.members->world_ranks;
+    if (call.key.owner >= 0) setup.world_ranks = {call.key.owner};
+    setup.context = call.key.context + 1;
+    setup.tag = static_cast<std::int32_t>(call.key.number & 0x7fffffffU);
+    setup.has_data = call.terms.has_data;
+    setup.reduction = call.terms.reduction;
+    setup.memory = memory_;
+    call.collective = std::make_shared<Collective>(hub.engine(), call.terms.program, std::move(setup));
+  }
+  return *call.collective;
+}
+
+void CollectiveTable::through(SharedCall& call) {
+  if (++call.through < call.size) return;
+  if (call.collective != nullptr) {
+    call.collective->forget_callbacks();
+    if (!call.collective->is_over()) lingering_.push_back(call.collective);
+  }
+  calls_.erase(call.key);
+}
+
+void CollectiveTable::forget() {
+  // The calls themselves stay until the engine is gone, which may still deliver their messages.
+  for (const auto& [key, call] : calls_) call->forget();
+  for (const auto& call : of_rank_) {
+    if (call != nullptr) call->forget();
+  }
 }
 
 namespace {
 
 class Leaving {
  public:
-  Leaving(CollectiveTable& table, const CollectiveKey& key) : table_(table), key_(key) {}
-  ~Leaving() { table_.leave(key_); }
+  Leaving(CollectiveTable& table, std::shared_ptr<SharedCall> call, Rank rank)
+      : table_(table), call_(std::move(call)), rank_(rank) {}
+  ~Leaving() {
+    table_.leave(rank_);
+    table_.through(*call_);
+  }
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
 
  private:
   CollectiveTable& table_;
-  CollectiveKey key_;
+  std::shared_ptr<SharedCall> call_;
+  Rank rank_;
 };
 
 }  // namespace
 
-bool Hub::run_collective(const CollectiveKey& key, const CollectiveCall& what, std::int32_t rank,
-                         std::vector<BoundBuffer> buffers, const char* name) {
-  const std::shared_ptr<Collective> call = collectives_.open(*this, key, what);
-  const Leaving leaving(collectives_, key);  // however it ends: a failed operator must not keep the call
+bool Hub::run_collective(const std::shared_ptr<SharedCall>& shared, std::int32_t rank, std::vector<BoundBuffer> buffers,
+                         const char* name) {
+  const Leaving leaving(collectives_, shared, current_);  // however it ends: a failed operator must not keep the call
+  Collective& call = collectives_.begun(*this, *shared);
   bool is_through = false;
   {
     Busy busy(*this);
-    is_through = call->enter(rank, std::move(buffers));
+    is_through = call.enter(rank, std::move(buffers));
   }
   if (!is_through && !block({name, kProcNull, kAnyTag, 0})) return false;
-  call->rethrow(rank);
-  const std::string& fault = call->fault(rank);
+  call.rethrow(rank);
+  const std::string& fault = call.fault(rank);
   if (fault.empty()) return true;
   raise_mpi(kErrTruncate, "%s: %s", name, fault.c_str());
   return false;

@@ -30,6 +30,16 @@ REWRITES = (
     (r"^    (\w+): getset_descriptor = \.\.\.", r"    @property\n    def \1(self) -> int: ..."),
     (r"def __bool__\(self, /\):", r"def __bool__(self) -> bool:"),
     (r"def __hash__\(self, /\):", r"def __hash__(self) -> int:"),
+    (r"def __repr__\(self, /\):", r"def __repr__(self) -> str:"),
+    (
+        r"def __call__\(self, /, \*args, \*\*kwargs\):",
+        r"def __call__(self, *args: Any, **kwargs: Any) -> Any:",
+    ),
+    (
+        r"def __get__\(self, instance, owner=None, /\):",
+        r"def __get__(self, instance: Any, owner: Any = None) -> Any:",
+    ),
+    (r"^    __vectorcalloffset__: int\n", ""),
     (r"def (__\w\w__)\(self, value, /\):", r"def \1(self, value: object, /) -> bool:"),
     (r"\bobject\b(?!, /\) -> bool)", "Any"),
     # Hub and others have a property `bytes`, which hides the type of that name

@@ -28,6 +28,11 @@ PyObject* raise_mpi(int error_class, const char* format, ...) {
   return nullptr;
 }
 
+void raise_schedule_fault(const std::exception& fault) {
+  const nanobind::object type = nanobind::module_::import_("labkit.errors").attr("ScheduleError");
+  PyErr_SetString(type.ptr(), fault.what());
+}
+
 Hub* enter(const char* name) {
   Hub* hub = Hub::active();
   if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {

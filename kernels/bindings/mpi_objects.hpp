@@ -16,12 +16,6 @@
 
 namespace labkit::bindings {
 
-/// The members of a communicator that is neither the world nor a rank alone.
-struct Members {
-  std::vector<Rank> world_ranks;
-  std::unordered_map<Rank, std::int32_t> places;
-};
-
 enum class CommKind : std::uint8_t { null, world, self, group };
 
 struct CommObject {

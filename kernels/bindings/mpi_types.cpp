@@ -142,13 +142,6 @@ PyObject* comm_world_ranks(PyObject* self, PyObject*) {
   return list;
 }
 
-PyObject* comm_next_collective(PyObject* self, PyObject*) {
-  auto* comm = as<CommObject>(self);
-  Hub* hub = enter("collective");
-  if (hub == nullptr || !check_comm(comm, hub)) return nullptr;
-  return PyLong_FromUnsignedLong(hub->next_collective(comm->context));
-}
-
 PyGetSetDef comm_getset[] = {
     {"rank", comm_get_rank, nullptr, "Rank of the running process in this communicator.", nullptr},
     {"size", comm_get_size, nullptr, "Number of processes in this communicator.", nullptr},
@@ -161,7 +154,6 @@ PyMethodDef plain_methods[] = {
     {"_become", comm_become, METH_VARARGS, "Make this handle a communicator (kind, context, world_ranks)."},
     {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
     {"_world_ranks", comm_world_ranks, METH_NOARGS, "World ranks of the members, in order."},
-    {"_next_collective", comm_next_collective, METH_NOARGS, "Number of the running rank's next collective call."},
     {nullptr, nullptr, 0, nullptr}};
 
 // --- Status -----------------------------------------------------------------------------------------

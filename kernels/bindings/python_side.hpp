@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <exception>
+
 namespace labkit::bindings {
 
 /// Borrowed from the module for the life of the process.
@@ -15,6 +17,7 @@ struct PythonSide {
   PyObject* make_outside = nullptr;   ///< (what) -> the error of a call outside any run
   PyObject* make_ended = nullptr;     ///< () -> the error that unwinds a rank when its run ends
   PyObject* parse_buffer = nullptr;   ///< (spec, is_writable) -> (object or None, offset, bytes)
+  PyObject* in_place = nullptr;       ///< labkit.MPI.IN_PLACE
   PyObject* find_format = nullptr;    ///< (format) -> Datatype, or raises
   PyObject* dumps = nullptr;          ///< (object) -> bytes
   PyObject* loads = nullptr;          ///< (bytes) -> object
@@ -25,6 +28,9 @@ PythonSide& python_side();
 
 /// Raise labkit.MPI.Exception of an error class. Returns nullptr.
 PyObject* raise_mpi(int error_class, const char* format, ...);
+
+/// Raise labkit.errors.ScheduleError.
+void raise_schedule_fault(const std::exception& fault);
 
 /// MPI's error classes, with the numbers of Open MPI's ABI (what Python sees is only their names).
 enum ErrorClass : int {

@@ -21,6 +21,7 @@ Collective::Collective(Engine& engine, std::shared_ptr<Program> program, Collect
     throw std::invalid_argument(program_->name() + " on " + std::to_string(program_->size()) + " ranks got " +
                                 std::to_string(setup_.world_ranks.size()) + " world ranks");
   }
+  if (ranks_.size() == 1) return;  // a table of all ranks, for every rank alone, would be quadratic
   local_rank_.assign(static_cast<std::size_t>(engine_.rank_count()), -1);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     local_rank_.at(static_cast<std::size_t>(setup_.world_ranks[i])) = static_cast<std::int32_t>(i);
@@ -60,7 +61,9 @@ void Collective::join(std::int32_t rank, std::shared_ptr<const std::vector<Bound
 }
 
 void Collective::resume(Rank world_rank) {
-  const std::int32_t rank = local_rank_.empty() ? world_rank : local_rank_[static_cast<std::size_t>(world_rank)];
+  const std::int32_t rank = ranks_.size() == 1 ? 0
+                            : local_rank_.empty() ? world_rank
+                                                  : local_rank_[static_cast<std::size_t>(world_rank)];
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
   if (s.ends_silently) {
     if (s.is_waiting) settle(rank);

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from labkit import _kernels
 from labkit.errors import MismatchError
 
 __all__ = ["CollectiveCalls"]
-
-
-@dataclass
-class _Call:
-    """One collective call on one communicator."""
-
-    name: str
-    facts: dict[str, Any]
-    first: int
-    members: list[int]
-    arrived: set[int] = field(default_factory=set)
-    program: Any = None
-    made: dict[int, Any] = field(default_factory=dict)
-    element_bytes: int = 1
-    #: (number of ranks that had come, the others then)
-    absent: tuple[int, tuple[int, ...]] = (-1, ())
 
 
 class CollectiveCalls:
@@ -47,10 +31,8 @@ class CollectiveCalls:
         self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call
         self.private: dict[tuple[Any, ...], Any] = {}
-        self._open: dict[tuple[int, int, int], _Call] = {}
-        self._of_rank: dict[int, _Call] = {}
 
-    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> tuple[int, _Call]:
+    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> _kernels.SharedCall:
         """Note that the running rank calls a collective.
 
         Parameters
@@ -63,35 +45,26 @@ class CollectiveCalls:
 
         Returns
         -------
-        int
-            The call's number on this communicator.
-        _Call
-            What the ranks share about it.
+        SharedCall
+            What the ranks share about it, with its number on this communicator.
 
         Raises
         ------
         MismatchError
             If a rank that came earlier called something else, or with other facts.
         """
-        rank = self.hub.rank
-        number = int(comm._next_collective())
-        key = (comm._context, number, rank if comm.size == 1 else -1)
-        call = self._open.get(key)
-        if call is None:
-            call = self._open[key] = _Call(name, facts, rank, comm._world_ranks())
+        call: _kernels.SharedCall = self.hub.arrive(comm)
+        if call.name is None:
+            call.name, call.facts = name, facts
         elif call.name != name:
             raise MismatchError(
-                f"rank {rank} calls {name} where rank {call.first} called {call.name} (collective number "
-                f"{number + 1} on this communicator): all ranks must call the same collectives in the same "
-                "order"
+                f"rank {self.hub.rank} calls {name} where rank {call.first} called {call.name} (collective "
+                f"number {call.number + 1} on this communicator): all ranks must call the same collectives "
+                "in the same order"
             )
-        else:
-            _compare(call, rank, facts)
-        call.arrived.add(rank)
-        self._of_rank[rank] = call
-        if len(call.arrived) == len(call.members):
-            del self._open[key]
-        return number, call
+        elif call.facts != facts:
+            _compare(call, self.hub.rank, facts)
+        return call
 
     def note(self, comm: Any, call: Any) -> None:
         """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
@@ -109,23 +82,16 @@ class CollectiveCalls:
         self.hub.begin_collective(action_of(call, size, comm.rank, context))
 
     def leave(self) -> None:
-        """Note that the running rank is through its collective."""
-        self._of_rank.pop(self.hub.rank, None)
+        """Note that the running rank is through a collective made of messages."""
+        self.hub.leave()
 
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
-        call = self._of_rank.get(rank)
-        if call is None:
-            return None
-        if call.absent[0] != len(call.arrived):
-            absent = tuple(member for member in call.members if member not in call.arrived)
-            call.absent = (len(call.arrived), absent)
-        return call.name, call.absent[1]
+        call = self.hub.call_of(rank)
+        return None if call is None else (call.name, call.absent())
 
 
-def _compare(call: _Call, rank: int, facts: dict[str, Any]) -> None:
-    if facts == call.facts:
-        return
+def _compare(call: _kernels.SharedCall, rank: int, facts: dict[str, Any]) -> None:
     for fact, value in facts.items():
         before = call.facts.setdefault(fact, value)
         if before != value:

@@ -14,6 +14,7 @@ from labkit.comm.binding import block, blocks_kept, own_block, single, table
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.native import ANYTHING, Call, perform
+from labkit.comm.quick import quick, quick_own_block
 from labkit.comm.special import is_in_place
 
 __all__ = ["BufferCollectives"]
@@ -36,10 +37,12 @@ class BufferCollectives:
             )
         return self.rank == root
 
+    @quick
     def Barrier(self) -> None:
         """Wait until every rank is here."""
         perform(self, Call("barrier", "Barrier"))
 
+    @quick
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Send the root's buffer to everybody."""
         is_root = self._check_root(root)
@@ -51,6 +54,7 @@ class BufferCollectives:
 
     # --- gather, scatter --------------------------------------------------------------------------
 
+    @quick_own_block
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Collect a block of every rank at the root."""
         is_root = self._check_root(root)
@@ -78,6 +82,7 @@ class BufferCollectives:
         call.buffers = (single(sent), _NONE if received is None else table(received))
         perform(self, call)
 
+    @quick
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Send a block of the root's buffer to every rank."""
         is_root = self._check_root(root)
@@ -107,6 +112,7 @@ class BufferCollectives:
 
     # --- all to all -------------------------------------------------------------------------------
 
+    @quick_own_block
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Collect a block of every rank at every rank."""
         received = parse_simple(recvbuf, True, self.size)
@@ -133,6 +139,7 @@ class BufferCollectives:
         call.buffers = (single(sent), table(received))
         perform(self, call)
 
+    @quick
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a block to every rank and receive one from every rank."""
         received = parse_simple(recvbuf, True, self.size)

@@ -90,6 +90,7 @@ def _register() -> None:
             "make_ended": exceptions.make_ended,
             "parse_buffer": buffers.parse_buffer,
             "find_format": datatypes.find_format,
+            "in_place": SPECIAL["IN_PLACE"],
         }
     )
 

@@ -128,14 +128,13 @@ def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
     MismatchError
         If the ranks do not agree.
     """
-    number: int = shared_calls(name).arrive(comm, name, facts)[0]
-    return number
+    return int(shared_calls(name).arrive(comm, name, facts).number)
 
 
 def arrive_shared(comm: Any, name: str, facts: dict[str, Any]) -> tuple[Any, Any]:
     """Do as `arrive`, and return the run's calls and what the ranks share about this one."""
     calls = shared_calls(name)
-    return calls, calls.arrive(comm, name, facts)[1]
+    return calls, calls.arrive(comm, name, facts)
 
 
 def leave(name: str) -> None:
@@ -153,21 +152,22 @@ def perform(comm: Any, call: Call) -> None:
     """
     calls = shared_calls(call.name)
     has_data = call.facts["buffers with content"] = _has_data(call)
-    number, shared = calls.arrive(comm, call.name, call.facts)
+    shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         size = comm.size
         name = _chosen(calls.coll, call, size)
         shared.program = program(call.problem, name, size, call.root, call.is_commutative)
         shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
     buffers = call.buffers
+    may_repeat = call.is_cuttable  # an operator of the program's own may change
     if call.is_split and shared.element_bytes != buffers[0].element_bytes:
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
+        may_repeat = False
     if calls.keeps_calls:
         calls.note(comm, call)
-    calls.hub.collective(comm, number, shared.program, buffers, call.reduction, call.name, has_data)
+    calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
     if calls.keeps_calls:
         calls.hub.end_collective()
-    calls.leave()
 
 
 def _has_data(call: Call) -> bool:

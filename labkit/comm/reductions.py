@@ -14,6 +14,7 @@ from labkit.comm.buffers import Simple, Vector, parse_simple
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.native import ANYTHING, Call, perform
 from labkit.comm.operators import OPERATORS, Op
+from labkit.comm.quick import quick
 from labkit.comm.special import is_in_place
 
 __all__ = ["BufferReductions"]
@@ -29,20 +30,24 @@ class BufferReductions:
     _check_root: Callable[[int], bool]
     Allgather: Callable[..., None]
 
+    @quick
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM, root: int = 0) -> None:
         """Combine the buffers of all ranks at the root, in rank order."""
         is_root = self._check_root(root)
         received = parse_simple(recvbuf, True) if is_root else None
         self._reduce("reduce", "Reduce", sendbuf, received, op, root)
 
+    @quick
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of all ranks at every rank, in rank order."""
         self._reduce("allreduce", "Allreduce", sendbuf, parse_simple(recvbuf, True), op)
 
+    @quick
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of ranks 0 to this one."""
         self._reduce("scan", "Scan", sendbuf, parse_simple(recvbuf, True), op)
 
+    @quick
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of the ranks before this one; rank 0's buffer stays as it is."""
         self._reduce("exscan", "Exscan", sendbuf, parse_simple(recvbuf, True), op)
@@ -65,6 +70,7 @@ class BufferReductions:
 
     # --- reduce-scatter ---------------------------------------------------------------------------
 
+    @quick
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of all ranks, in rank order; rank i gets the i-th of `size` equal blocks.
 

@@ -1,0 +1,30 @@
+// Ranks that come to collective calls: from a communicator to the call they share, and on to the engine.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "hub.hpp"
+#include "mpi_objects.hpp"
+
+namespace labkit::bindings {
+
+/// The running rank comes to its next call on a communicator, by the general way; the first one fills in what
+/// the call is. Raises outside any run and when the run is ending.
+std::shared_ptr<SharedCall> arrive(Hub& hub, nanobind::handle comm);
+
+/// The same by the short way: nullptr, and nothing has happened, where ranks before agreed on something else.
+std::shared_ptr<SharedCall> join(const CommObject* comm, Hub* hub, const std::shared_ptr<const Agreement>& agreement);
+
+/// The call a rank is in; nullptr for none.
+std::shared_ptr<SharedCall> call_of_rank(Hub& hub, Rank rank);
+void leave(Hub& hub);
+
+/// The running rank's part of a call by the general way; it returns when the rank is through. `may_repeat`: a
+/// call of the same form will mean the same.
+void run_collective(Hub& hub, nanobind::handle comm, const std::shared_ptr<SharedCall>& call,
+                    const nanobind::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name,
+                    bool has_data, bool may_repeat);
+
+}  // namespace labkit::bindings

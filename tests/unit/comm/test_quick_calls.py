@@ -1,0 +1,230 @@
+"""The short way of collective calls does what the general way does, and refuses what that refuses.
+
+A message in list form, ``[buf, count, type]``, always goes the general way: it is the oracle.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from labkit.errors import DeadlockError, MismatchError, RankError
+
+ROUNDS = 3
+
+
+def forms(comm, is_general):
+    """Every method with a short way, some rounds each: what it leaves in all buffers."""
+    p, me = comm.size, comm.rank
+    typed = (lambda a, n: [a, n, MPI.INT64_T]) if is_general else (lambda a, n: a)
+    left = []
+    for i in range(ROUNDS):
+        x = np.arange(6, dtype=np.int64) + 100 * me + i
+        wide = np.arange(6 * p, dtype=np.int64) * (me + 1) + i
+        out, all_out = np.full(6, -1, np.int64), np.full(6 * p, -1, np.int64)
+        root = i % p
+        comm.Barrier()
+        comm.Bcast(typed(x, 6), root=root)
+        comm.Reduce(typed(x, 6), typed(out, 6) if me == root else None, MPI.MAX, root)
+        left += [x.copy(), out.copy()]
+        comm.Allreduce(typed(x, 6), typed(out, 6), op=MPI.SUM)
+        left.append(out.copy())
+        comm.Scan(typed(x, 6), typed(out, 6))
+        left.append(out.copy())
+        comm.Exscan(typed(x, 6), typed(out, 6), MPI.BXOR)
+        left.append(out.copy())
+        comm.Gather(typed(x, 6), typed(all_out, 6) if me == root else None, root)
+        left.append(all_out.copy())
+        comm.Scatter(typed(wide, 6) if me == root else None, typed(out, 6), root)
+        left.append(out.copy())
+        comm.Allgather(typed(out, 6), typed(all_out, 6))
+        left.append(all_out.copy())
+        comm.Alltoall(typed(wide, 6), typed(all_out, 6))
+        left.append(all_out.copy())
+        comm.Reduce_scatter_block(typed(wide, 6), typed(out, 6), MPI.SUM)
+        left.append(out.copy())
+    return np.concatenate(left), comm.Get_size()
+
+
+def in_place(comm, is_general):
+    p, me = comm.size, comm.rank
+    typed = (lambda a, n: [a, n, MPI.DOUBLE]) if is_general else (lambda a, n: a)
+    left = []
+    for i in range(ROUNDS):
+        x = np.arange(2.0) + me + i
+        wide = np.arange(2.0 * p) + 10 * me + i
+        comm.Allreduce(MPI.IN_PLACE, typed(x, 2))
+        comm.Scan(MPI.IN_PLACE, typed(x, 2))
+        comm.Exscan(None, typed(x, 2))
+        left.append(x.copy())
+        if me == i % p:
+            comm.Reduce(MPI.IN_PLACE, typed(x, 2), root=i % p)
+            comm.Gather(MPI.IN_PLACE, typed(wide, 2), root=i % p)
+        else:
+            comm.Reduce(typed(x, 2), None, root=i % p)
+            comm.Gather(typed(x, 2), None, root=i % p)
+        left += [x.copy(), wide.copy()]
+        comm.Allgather(MPI.IN_PLACE, typed(wide, 2))
+        left.append(wide.copy())
+        comm.Alltoall(MPI.IN_PLACE, typed(wide, 2))
+        left.append(wide.copy())
+        comm.Reduce_scatter_block(MPI.IN_PLACE, typed(wide, 2))
+        left.append(wide[:2].copy())
+    return np.concatenate(left)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
+def test_both_ways_leave_the_same_at_the_same_time(ranks):
+    for program in (forms, in_place):
+        quick, general = (lk.run(program, ranks, args=(how,), on="star") for how in (False, True))
+        for mine, oracle in zip(quick.results, general.results, strict=True):
+            np.testing.assert_array_equal(mine[0], oracle[0])
+        assert quick.makespan_s == general.makespan_s
+        assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+
+
+def test_ranks_of_one_call_may_come_either_way():
+    def program(comm):
+        x, out = np.full(3, comm.rank + 1.0), np.empty(3)
+        for i in range(6):
+            is_general = (comm.rank + i) % 3 == 0
+            send, receive = ([x, 3, MPI.DOUBLE], [out, MPI.DOUBLE]) if is_general else (x, out)
+            comm.Allreduce(send, receive)
+        return out.tolist()
+
+    assert lk.run(program, 7, on="star").results == [[28.0] * 3] * 7
+
+
+def test_communicators_have_forms_of_their_own():
+    def program(comm):
+        sums = []
+        row, out = comm.Split(comm.rank % 2, comm.rank), np.empty(1)
+        for c in (comm, row, MPI.COMM_SELF, row, comm):
+            c.Allreduce(np.full(1, comm.rank + 1.0), out)
+            sums.append(out[0])
+        return sums
+
+    assert lk.run(program, 4, on="star").results[1] == [10, 6, 2, 6, 10]
+
+
+def test_bytes_of_another_type_are_cut_as_the_first_rank_says():
+    """The datatypes of a broadcast may differ as long as the bytes agree."""
+
+    def program(comm):
+        for i in range(4):
+            is_bytes = (comm.rank + i) % 2
+            data = np.zeros(24, np.uint8) if is_bytes else np.zeros(3)
+            if comm.rank == 0:
+                data.view(np.uint8)[:] = np.arange(24) + i
+            comm.Bcast(data)
+            assert data.view(np.uint8).tolist() == [*range(i, 24 + i)]
+
+    lk.run(program, 5, on="star", coll={"bcast": "ring"})
+
+
+def _after_good_calls(bad):
+    def program(comm):
+        x, out = np.ones(2), np.empty(2)
+        for _ in range(2):
+            comm.Allreduce(x, out)
+            comm.Bcast(x)
+        bad(comm, x, out)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        (lambda c, x, out: c.Bcast(x, c.rank % 2), MismatchError, "root"),
+        (lambda c, x, out: c.Bcast(x) if c.rank else c.Allreduce(x, out), MismatchError, "Bcast"),
+        (lambda c, x, out: c.Allreduce(x, out, MPI.MAX if c.rank else MPI.SUM), MismatchError, "op"),
+        (lambda c, x, out: c.Allreduce(x[: c.rank + 1], out[: c.rank + 1]), MismatchError, "bytes"),
+        (lambda c, x, out: c.Bcast(x.astype("i4") if c.rank else x), MismatchError, "bytes"),
+        (lambda c, x, out: c.Allreduce(x, bytes(16)), RankError, "read-only"),
+        (lambda c, x, out: c.Bcast(bytes(16)), RankError, "read-only"),
+        (lambda c, x, out: c.Allreduce(x, out[:1]), RankError, "mismatch in send count"),
+        (lambda c, x, out: c.Allreduce(x, np.empty(2, "i8")), RankError, "mismatch"),
+        (lambda c, x, out: c.Bcast(x, 9), RankError, "root=9"),
+        (lambda c, x, out: c.Bcast(x, rot=0), RankError, "rot"),
+        (lambda c, x, out: c.Allreduce(x), RankError, "recvbuf"),
+        (lambda c, x, out: c.Allreduce(x, out, MPI.SUM, 3), RankError, "argument"),
+        (lambda c, x, out: c.Bcast(np.ones(4)[::2]), RankError, "contiguous"),
+        (lambda c, x, out: c.Allreduce(x, out, max), RankError, "Op"),
+        (lambda c, x, out: c.Allreduce(np.ones(2) * 1j, np.ones(2) * 1j, MPI.MAX), RankError, "not defined"),
+    ],
+)
+def test_what_the_general_way_refuses_stays_refused(bad, error, words):
+    with pytest.raises(error, match=words):
+        lk.run(_after_good_calls(bad), 3, on="star")
+
+
+def test_an_operator_of_the_program_is_asked_anew_each_time():
+    def program(comm):
+        power = [1]
+        op = MPI.Op.Create(
+            lambda a, b, t: np.copyto(np.frombuffer(b, float), np.frombuffer(a, float) * power[0]), False
+        )
+        out, seen = np.empty(1), []
+        for power[0] in (1, 2, 3):
+            comm.Allreduce(np.full(1, comm.rank + 1.0), out, op)
+            seen.append(out[0])
+        op.Free()
+        with pytest.raises(MPI.Exception):
+            comm.Allreduce(np.ones(1), out, op)
+        return seen
+
+    assert lk.run(program, 2, on="star").results == [[1, 2, 3]] * 2
+
+
+def test_buffers_of_a_size_only_and_real_ones_do_not_mix():
+    def program(comm):
+        for _ in range(2):
+            comm.Allreduce(lk.sized(1 << 30), lk.sized(1 << 30), MPI.BOR)
+            comm.Allreduce(MPI.IN_PLACE, lk.sized(1 << 30), MPI.BOR)
+        comm.Allreduce(np.zeros(1 << 4, np.uint8), lk.sized(1 << 4), MPI.BOR)
+
+    with pytest.raises(RankError, match="give both alike"):
+        lk.run(program, 2, on="star")
+
+
+def test_a_deadlock_names_who_is_missing():
+    def program(comm):
+        for _ in range(3):
+            comm.Barrier()
+        if comm.rank != 2:
+            comm.Barrier()
+
+    with pytest.raises(DeadlockError, match=r"Barrier, waiting for rank 2 at .*test_quick_calls.py"):
+        lk.run(program, 4, on="star")
+
+
+def test_the_methods_look_like_the_functions_they_are():
+    method = MPI.COMM_WORLD.Allreduce
+    assert list(inspect.signature(method).parameters) == ["sendbuf", "recvbuf", "op"]
+    assert method.__name__ == "Allreduce"
+    assert "every rank" in inspect.getdoc(method)
+    assert inspect.isroutine(type(MPI.COMM_WORLD).Allreduce)
+    with pytest.raises(lk.errors.UnsupportedError, match="between the ranks of a run"):
+        method(np.zeros(1), np.zeros(1))
+
+
+def test_a_derived_class_may_call_the_method_it_overrides():
+    def program(comm):
+        class Counting(MPI.Intracomm):
+            calls = 0
+
+            def Barrier(self):  # noqa: N802
+                type(self).calls += 1
+                super().Barrier()
+
+        mine = Counting(comm)
+        for _ in range(3):
+            mine.Barrier()
+        return mine.calls
+
+    assert lk.run(program, 3, on="star").results == [3, 3, 3]
