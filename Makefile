@@ -9,7 +9,8 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks clean help
+.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks clean help \
+        image image-test image-clean lock
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -63,6 +64,19 @@ sanitize: $(VENV)/.set-up-dev   ## the C++ tests under AddressSanitizer and Unde
 	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+# Images: docker/README.md. No target above needs them, nor does CI.
+image:           ## the Docker image, by Docker, by podman, or as root on Debian without either
+	$(PYTHON) docker/image.py build
+
+image-test: image    ## JupyterLab in the image: 2 GB, no network, the first notebook, real MPI
+	$(PYTHON) docker/image_test.py --no-build
+
+image-clean:     ## remove what the way without an engine keeps (images, base, cache)
+	$(PYTHON) docker/image.py clean
+
+lock:            ## the image's lock files anew: the newest versions that fit
+	$(PYTHON) docker/image.py lock
 
 clean:           ## remove what was built, and the virtual environment
 	rm -rf build dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
