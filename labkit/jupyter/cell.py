@@ -177,6 +177,15 @@ class _TopLevel(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = visit_FunctionDef  # noqa: N815
 
 
+class _AnyMpi(ast.NodeTransformer):
+    """Lets ``from mpi4py import MPI`` mean the machine's own module: simulated ranks do not have mpi4py's."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        if node.module == "mpi4py" and all(alias.name == "MPI" for alias in node.names):
+            node.module = "labkit"
+        return node
+
+
 def _program(tree: ast.Module, name: str, assigned: list[str], returned: tuple[str, ...], flags: int) -> Any:
     """Compile the function around the cell."""
     for node in tree.body:
@@ -197,8 +206,7 @@ def _program(tree: ast.Module, name: str, assigned: list[str], returned: tuple[s
     assert isinstance(function, ast.FunctionDef)
     block = function.body[-1]
     assert isinstance(block, ast.With)
-    transformer = _TopLevel()
-    block.body[2:2] = [transformer.visit(node) for node in body]
+    block.body[2:2] = [_TopLevel().visit(_AnyMpi().visit(node)) for node in body]
     ast.fix_missing_locations(module)
     return compile(module, name, "exec", flags, dont_inherit=True)
 

@@ -96,8 +96,10 @@ class Recipe:
         return cls(points=points, **how)
 
 
-def keep_recipe(study: Any, plan: Iterable[Any], job: Any, has_own_runner: bool) -> None:
-    """Attach to a study what its sweep knew; `job` has the sweep's arguments and its numbered rows.
+def keep_recipe(
+    study: Any, plan: Iterable[Any], job: Any, numbers: Iterable[int], has_own_runner: bool
+) -> None:
+    """Attach to a study what its sweep knew: `job` has the sweep's arguments, `numbers` the rows' points.
 
     Sources and files are taken now: cells may be changed before the study is bundled.
     """
@@ -105,7 +107,7 @@ def keep_recipe(study: Any, plan: Iterable[Any], job: Any, has_own_runner: bool)
 
     study.recipe = Recipe.of(
         [resolved(point) for point in plan],
-        sorted(number for number, _ in job.rows),
+        sorted(numbers),
         program=job.program, args=job.args, seed=job.seed, repeats=job.repeats, timeout_s=job.timeout_s,
         options=dict(job.options), measure=job.measure, has_own_runner=has_own_runner,
         captured=captured(job, plan),
