@@ -50,7 +50,10 @@ _PUBLIC = {
 #: what ``%load_ext labkit`` and ``%unload_ext labkit`` call
 _HOOKS = dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "labkit.jupyter")
 
-__all__ = ["MPI", "__version__", "errors", *sorted(_PUBLIC)]
+#: public name -> module that it is
+_MODULES = {"errors": "labkit.errors", "plot": "labkit.plot"}
+
+__all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:
@@ -62,8 +65,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOOKS[name]), name)
     elif name == "MPI":
         value = importlib.import_module("labkit.context").mpi_module()
-    elif name == "errors":
-        value = importlib.import_module("labkit.errors")
+    elif name in _MODULES:
+        value = importlib.import_module(_MODULES[name])
     else:
         raise AttributeError(f"module 'labkit' has no attribute {name!r}")
     globals()[name] = value

@@ -14,6 +14,7 @@ from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
 from labkit.markup import MATCH_COLORS, SI_UNITS
 
 __all__ = [
+    "ACTIVITY",
     "COLORS",
     "DASHES",
     "FONT",
@@ -21,6 +22,7 @@ __all__ = [
     "MARKERS",
     "MATCH_COLORS",
     "PERCENT",
+    "SI_JS",
     "count_axis",
     "heading",
     "percent",
@@ -48,15 +50,17 @@ HATCHES = (
     "cross",
     "vertical_line",
 )
+#: what a rank does (`labkit.trace.activity.KINDS`): far apart in lightness too
+ACTIVITY = ("#56B4E9", "#D55E00", "#4B0F5E", "#E3E3E3", "#B9B9B9")
 #: a share, for Bokeh's formatters
 PERCENT = "0.[0] %"
 
 #: writes 0.000012 as "12 µs"; counts (unit "") as 1, 10, 1k, 1M
-_SI_JS = """
+SI_JS = """
 const prefixes = ["p", "n", "µ", "m", "", "k", "M", "G", "T", "P"];
 if (tick == 0) return "0" + (unit ? " " + unit : "");
 let power = Math.floor(Math.log10(Math.abs(tick)) / 3 + 1e-9);
-power = Math.max(-4, Math.min(5, power));
+power = Math.max(unit ? -4 : 0, Math.min(5, power));
 const scaled = Number((tick / Math.pow(1000, power)).toPrecision(3));
 return scaled + ((unit || power) ? " " : "") + prefixes[power + 4] + unit;
 """
@@ -120,12 +124,12 @@ def value_axis(axis: Any, unit: str, low: float, high: float) -> None:
     ticks = [float(f"{m}e{k}") for k in range(bottom - bottom % step, top + 1, step) for m in mantissas]
     axis.ticker = FixedTicker(ticks=ticks, minor_ticks=[])
     prefixed = unit if unit in SI_UNITS else ""
-    axis.formatter = CustomJSTickFormatter(code=_SI_JS, args={"unit": prefixed})
+    axis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": prefixed})
 
 
 def time_axis(axis: Any) -> None:
     """Give a linear axis of simulated time SI prefixes and its name."""
-    axis.formatter = CustomJSTickFormatter(code=_SI_JS, args={"unit": "s"})
+    axis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": "s"})
     axis.axis_label = "simulated time"
 
 

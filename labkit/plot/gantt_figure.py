@@ -1,0 +1,234 @@
+"""What every rank did when: bars and arrows for few ranks, shares in cells for many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d
+from bokeh.plotting import figure
+
+from labkit.errors import DataError
+from labkit.markup import quantity
+from labkit.plot.figure import Figure
+from labkit.plot.lanes import phase_bars, phase_lanes, profile
+from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, percent, style_axes, time_axis
+from labkit.plot.tools import TOOLS, grid_of
+from labkit.trace.activity import KINDS, Activity, activity
+
+if TYPE_CHECKING:
+    from labkit.run import Run
+
+__all__ = ["gantt"]
+
+#: beyond these the ranks are drawn as cells: ranks, and intervals
+MOST_ROWS, MOST_BARS = 128, 6000
+MOST_ARROWS = 300
+_BINS = 400
+
+
+def gantt(
+    run: Run, *, arrows: bool | None = None, cells: bool | None = None, width: int = 860, height: int = 0
+) -> Figure:
+    """Draw what the ranks of a run did over time.
+
+    Parameters
+    ----------
+    run : Run
+        Simulated with ``trace=True``; of any other run only the phases are drawn.
+    arrows : bool, optional
+        Whether each message is an arrow from its sender to its receiver; by default up to 300 are.
+    cells : bool, optional
+        Whether neighbouring ranks and times are drawn together, in the colour of what took most of a
+        cell's time, with the exact shares of all ranks below; by default beyond 128 ranks or 6000 bars.
+    width, height : int
+        Pixels; by default the height follows the number of ranks.
+
+    Returns
+    -------
+    Figure
+        On top, for every phase, the share of the ranks that are in it.
+
+    Raises
+    ------
+    DataError
+        A run of no time, or with neither a trace nor phases.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> run = lk.run(lambda comm: comm.barrier(), ranks=4, on="star", trace=True)
+    >>> gantt(run, arrows=False).reading
+    '<lambda> on star, 4 ranks, 44.21 µs: start-ups and calls 82%, message under way 18%.'
+    """
+    if run.trace is None:
+        return _phases_only(run, width, height)
+    what = activity(run.trace)
+    if what.makespan_s <= 0:
+        raise DataError(f"{run.program} on {run.on} took no time: there is nothing to be drawn over time")
+    span = Range1d(0.0, what.makespan_s, bounds=(0.0, what.makespan_s))
+    is_coarse = cells if cells is not None else what.ranks > MOST_ROWS or len(what) > MOST_BARS
+    parts = [phase_lanes(run, span, width)] if len(run.phases) else []
+    if is_coarse:
+        panel, said = _cells(what, span, width, height)
+        parts += [panel, profile(what, span, width)]
+    else:
+        panel = _bars(what, run, span, width, height)
+        said = ""
+        if arrows or (arrows is None and len(run.trace) <= MOST_ARROWS):
+            _arrows(panel, run)
+            said = " Arrows are messages."
+        parts.append(panel)
+    for part in parts[:-1]:
+        part.xaxis.visible = False
+    if parts[0] is not panel:
+        said += " On top: the share of the ranks in each phase."
+    reading = f"{_headline(run, what)}{said}"
+    return Figure(grid_of(parts, 1), reading, f"Time line of what the ranks did. {reading} {_idlest(what)}")
+
+
+def _headline(run: Run, what: Activity) -> str:
+    every = what.shares()
+    shares = [(share, KINDS[i]) for i, share in enumerate(every) if share >= 5e-4]
+    if 1 - every.sum() >= 5e-3:
+        shares.append((1 - float(every.sum()), "ended already"))
+    said = ", ".join(f"{name} {percent(share)}" for share, name in sorted(shares, reverse=True))
+    where = f"{run.program} on {run.on}, {what.ranks} rank{'s' if what.ranks > 1 else ''}"
+    return f"{where}, {quantity(what.makespan_s, 's')}: {said}."
+
+
+def _idlest(what: Activity) -> str:
+    busy = np.bincount(what.rank, np.where(what.kind <= 1, what.end_s - what.begin_s, 0.0), what.ranks)
+    most, least = int(busy.argmax()), int(busy.argmin())
+    return (
+        f"Rank {most} is busy the longest, {percent(busy[most] / what.makespan_s)} of the run, rank {least} "
+        f"the least, {percent(busy[least] / what.makespan_s)}."
+    )
+
+
+def _canvas(span: Range1d, ranks: int, width: int, height: int) -> Any:
+    fig = figure(
+        width=width, height=height, x_range=span, tools=TOOLS, active_drag=None,
+        y_range=Range1d(ranks - 0.4, -0.6, bounds=(-0.6, ranks - 0.4)), min_border_left=70,
+    )  # fmt: skip
+    time_axis(fig.xaxis)
+    count_axis(fig.yaxis[0], "rank", ranks)
+    style_axes([fig])
+    fig.ygrid.grid_line_color = None
+    return fig
+
+
+def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
+    fig = _canvas(span, what.ranks, width, height or min(160 + 22 * what.ranks, 760))
+    items = []
+    for kind, name in enumerate(KINDS):
+        rows = np.flatnonzero(what.kind == kind)
+        if not rows.size:
+            continue
+        source = ColumnDataSource({
+            "rank": what.rank[rows], "left": what.begin_s[rows], "right": what.end_s[rows],
+            "text": [quantity(float(s), "s") for s in what.end_s[rows] - what.begin_s[rows]],
+            "at": [quantity(float(s), "s") for s in what.begin_s[rows]],
+            "message": _messages(run, what.message[rows]),
+        })  # fmt: skip
+        drawn = fig.hbar(
+            y="rank", left="left", right="right", height=0.74, source=source, fill_color=ACTIVITY[kind],
+            line_color=None, hatch_pattern=HATCHES[kind], hatch_color="white", hatch_alpha=0.55,
+            hatch_scale=7,
+        )  # fmt: skip
+        tips = [("rank", "@rank"), (name, "@text"), ("from", "@at")]
+        if kind > 1:
+            tips.append(("message", "@message"))
+        fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
+        items.append(LegendItem(label=name, renderers=[drawn]))
+    _legend(fig, items)
+    return fig
+
+
+def _messages(run: Run, rows: Any) -> list[str]:
+    """Name messages: who to whom, and how much."""
+    table = run.trace.messages
+    columns = (
+        [table[name].to_numpy()[rows] for name in ("source", "destination", "bytes")] if len(table) else []
+    )
+    if not columns:
+        return [""] * len(rows)
+    named = (f"{a} to {b}, {quantity(float(n), 'B')}" for a, b, n in zip(*columns, strict=True))
+    return [text if row >= 0 else "" for row, text in zip(rows, named, strict=True)]
+
+
+def _arrows(fig: Any, run: Run) -> None:
+    table = run.trace.messages
+    table = table[table["source"] != table["destination"]]
+    rows = table.index.to_numpy()
+    source = ColumnDataSource({
+        "x0": table["start_s"], "y0": table["source"], "x1": table["end_s"], "y1": table["destination"],
+        "turn": np.where(table["destination"] > table["source"], np.pi, 0.0),
+        "message": _messages(run, rows),
+        "text": [quantity(float(s), "s") for s in table["end_s"] - table["start_s"]],
+    })  # fmt: skip
+    lines = fig.segment("x0", "y0", "x1", "y1", source=source, color="#111111", line_width=1, alpha=0.7)
+    fig.scatter("x1", "y1", angle="turn", marker="triangle", size=6, color="#111111", source=source)
+    fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message"), ("under way", "@text")]))
+
+
+def _cells(what: Activity, span: Range1d, width: int, height: int) -> tuple[Any, str]:
+    """Draw cells of neighbouring ranks and times in the colour of their largest share."""
+    size = -(-what.ranks // MOST_ROWS)
+    groups = -(-what.ranks // size)
+    shares = what.cells(groups, _BINS)
+    fig = _canvas(span, what.ranks, width, height or min(max(170 + 4 * groups, 260), 560))
+    step = what.makespan_s / _BINS
+    row, column = (each.ravel() for each in np.indices((groups, _BINS)))
+    largest = shares.argmax(axis=0).ravel()
+    taken = shares.max(axis=0).ravel() >= 1 - shares.sum(axis=0).ravel()  # ranks that have ended are blank
+    first, last = row * size, np.minimum((row + 1) * size, what.ranks)
+    items = []
+    for kind, name in enumerate(KINDS):
+        chosen = np.flatnonzero((largest == kind) & taken)
+        if not chosen.size:
+            continue
+        data = {"left": column[chosen] * step, "right": (column[chosen] + 1) * step,
+                "bottom": first[chosen] - 0.5, "top": last[chosen] - 0.5,
+                "first": first[chosen], "last": last[chosen] - 1}  # fmt: skip
+        data |= {f"share{k}": shares[k].ravel()[chosen].astype(np.float32) for k in range(len(KINDS))}
+        source = ColumnDataSource(data)
+        drawn = fig.quad(
+            left="left", right="right", bottom="bottom", top="top", source=source,
+            fill_color=ACTIVITY[kind], line_color=None,
+        )  # fmt: skip
+        tips = [("ranks", "@first to @last"), *((n, f"@share{k}{{0 %}}") for k, n in enumerate(KINDS))]
+        fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
+        items.append(LegendItem(label=name, renderers=[drawn]))
+    _legend(fig, items)
+    together = f"{size} ranks" if size > 1 else "a rank"
+    said = (
+        f" Each cell is {together} for {quantity(step, 's', 3)}, in the colour of what took most of it; "
+        "below: the shares of all ranks."
+    )
+    return fig, said
+
+
+def _phases_only(run: Run, width: int, height: int) -> Figure:
+    """Draw the phases of a run without a trace."""
+    if not len(run.phases):
+        raise DataError(
+            f"{run.program} on {run.on} has neither a trace nor phases; run it in simulation with "
+            'trace=True, or mark its steps with lk.phase("...")'
+        )
+    end = max(float(run.phases["end_s"].max()), run.makespan_s if run.makespan_s > 0 else 0.0)
+    span = Range1d(0.0, end, bounds=(0.0, end))
+    fig = _canvas(span, run.ranks, width, height or min(160 + 22 * run.ranks, 760))
+    _legend(fig, phase_bars(fig, run))
+    reading = (
+        f"The phases of {run.program} on {run.on}, {run.ranks} ranks, {quantity(end, 's')}. What the ranks "
+        "did inside them is known of a simulated run with trace=True."
+    )
+    return Figure(fig, reading, f"Time line of the phases of every rank. {reading}")
+
+
+def _legend(fig: Any, items: list[LegendItem]) -> None:
+    legend = Legend(items=items, orientation="horizontal", border_line_color=None, padding=2, margin=2)
+    legend.label_text_font, legend.label_text_font_size, legend.click_policy = FONT, "11px", "hide"
+    legend.ncols = min(len(items), 5)
+    fig.add_layout(legend, "above")

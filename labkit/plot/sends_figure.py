@@ -1,0 +1,207 @@
+"""Who sent how much to whom: a matrix of bytes and one of messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.models import (
+    BasicTicker,
+    ColorBar,
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    HoverTool,
+    LinearColorMapper,
+    LogColorMapper,
+    Range1d,
+)
+from bokeh.palettes import Cividis256
+from bokeh.plotting import figure
+from numpy.typing import NDArray
+
+from labkit.errors import DataError
+from labkit.markup import quantity
+from labkit.plot.figure import Figure
+from labkit.plot.style import FONT, SI_JS, count_axis, heading, percent, style_axes
+from labkit.plot.tools import TOOLS, grid_of
+
+if TYPE_CHECKING:
+    from labkit.run import Run
+
+__all__ = ["send_tables", "sends"]
+
+#: rows of the matrix; of more ranks, neighbours are summed up
+MOST_ROWS = 128
+#: a colour scale over more than this is logarithmic
+_WIDE = 20.0
+
+
+def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
+    """Draw the bytes and the messages that every rank sent to every other.
+
+    Parameters
+    ----------
+    run : Run
+        Simulated with ``trace=True``.
+    phase : str, optional
+        Only messages that were posted while their senders were in this phase.
+    size : int
+        Pixels of one side of a matrix.
+
+    Returns
+    -------
+    Figure
+        Rows are senders, columns receivers; beyond 128 ranks each cell stands for a block of neighbours.
+
+    Raises
+    ------
+    DataError
+        No trace, a phase that is not there, or no messages.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> def shift(comm):
+    ...     comm.sendrecv(b"x" * 1000, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+    >>> sends(lk.run(shift, ranks=8, on="star", trace=True)).reading.split(":")[0]
+    'shift, 8 ranks'
+    """
+    ranks, rows = _messages(run, phase)
+    bytes_, counts, block = send_tables(ranks, *rows)
+    panels = [
+        _matrix(bytes_, "bytes", "B", ranks, block, size, (bytes_, counts)),
+        _matrix(counts, "messages", "", ranks, block, size, (bytes_, counts)),
+    ]
+    panels[1].yaxis.axis_label = None
+    name = f"{run.program}{f', phase {phase}' if phase else ''}, {ranks} ranks"
+    reading = f"{name}: {_said(ranks, *rows)}"
+    if block > 1:
+        reading += f" A cell stands for {block} senders and {block} receivers."
+    return Figure(grid_of(panels), reading, f"Matrices of bytes and messages from rank to rank. {reading}")
+
+
+def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
+    if run.trace is None:
+        raise DataError(
+            f"{run.program} on {run.on} has no record of its messages; run it in simulation with trace=True"
+        )
+    table = run.trace.messages
+    if phase is not None:
+        entries = run.phases[run.phases["phase"] == phase]
+        if not len(entries):
+            known = ", ".join(map(str, run.phases["phase"].drop_duplicates())) or "none"
+            raise DataError(f"{run.program} has no phase {phase!r}; it has: {known}")
+        table = table[_posted_inside(table, entries)]
+    if not len(table):
+        raise DataError(f"{run.program} on {run.on} sent nothing{f' in {phase!r}' if phase else ''}")
+    columns = (
+        table["source"].to_numpy(),
+        table["destination"].to_numpy(),
+        table["bytes"].to_numpy(np.float64),
+    )
+    return len(run.trace.ends_s), columns
+
+
+def _posted_inside(table: Any, entries: Any) -> NDArray[np.bool_]:
+    """Which messages were posted by their senders within one of the entries."""
+    source, posted = table["source"].to_numpy(), table["send_posted_s"].to_numpy()
+    inside = np.zeros(len(table), bool)
+    for rank, part in entries.groupby("rank"):
+        rows = np.flatnonzero(source == rank)
+        begin, end = np.sort(part["begin_s"].to_numpy()), np.sort(part["end_s"].to_numpy())
+        begun = np.searchsorted(begin, posted[rows], side="right")
+        inside[rows] = begun > np.searchsorted(end, posted[rows], side="left")
+    return inside
+
+
+def send_tables(
+    ranks: int, source: NDArray[np.int64], destination: NDArray[np.int64], n_bytes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Sum up messages by blocks of senders and receivers.
+
+    Returns
+    -------
+    (bytes, messages, block)
+        Two arrays of shape (rows, rows), at most 128 by 128, and the ranks that a row stands for.
+    """
+    block = -(-ranks // MOST_ROWS)
+    rows = -(-ranks // block)
+    cell = (source // block) * rows + destination // block
+    shape = (rows, rows)
+    counts, sums = (
+        np.asarray(np.bincount(cell, of, rows * rows), np.float64).reshape(shape)
+        for of in (np.ones(len(cell)), n_bytes)
+    )
+    return sums, counts, block
+
+
+def _matrix(
+    table: NDArray[np.float64], title: str, unit: str, ranks: int, block: int, size: int,
+    both: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> Any:  # fmt: skip
+    row, column = np.nonzero(both[1])
+    values = table[row, column]
+    fig = figure(
+        frame_width=size, frame_height=size, tools=TOOLS, active_drag=None,
+        x_range=Range1d(-0.5, ranks - 0.5), y_range=Range1d(ranks - 0.5, -0.5),
+    )  # fmt: skip
+    low, high = float(values[values > 0].min(initial=np.inf)), float(values.max())
+    is_wide = high > _WIDE * low
+    mapper = (
+        LogColorMapper(palette=Cividis256[::-1], low=low, high=high)
+        if is_wide
+        else LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=high or 1.0)
+    )
+    source = ColumnDataSource({
+        "left": column * block - 0.5, "right": np.minimum((column + 1) * block, ranks) - 0.5,
+        "bottom": row * block - 0.5, "top": np.minimum((row + 1) * block, ranks) - 0.5,
+        "value": values,
+        "who": [_block_name(i, block, ranks) for i in row.tolist()],
+        "whom": [_block_name(i, block, ranks) for i in column.tolist()],
+        "bytes": [quantity(float(v), "B") for v in both[0][row, column]],
+        "messages": both[1][row, column].astype(np.int64),
+    })  # fmt: skip
+    drawn = fig.quad(
+        left="left", right="right", bottom="bottom", top="top", source=source, line_color=None,
+        fill_color={"field": "value", "transform": mapper},
+    )  # fmt: skip
+    tips = [("from", "@who"), ("to", "@whom"), ("", "@bytes in @messages{0,0} messages")]
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
+    count_axis(fig.xaxis[0], "to rank", ranks)
+    count_axis(fig.yaxis[0], "from rank", ranks)
+    # messages are whole
+    ticks = {} if unit or is_wide else {"ticker": BasicTicker(min_interval=1, num_minor_ticks=0)}
+    bar = ColorBar(
+        **ticks,
+        color_mapper=mapper, formatter=CustomJSTickFormatter(code=SI_JS, args={"unit": unit}), width=12,
+        major_label_text_font=FONT, padding=4,
+    )  # fmt: skip
+    fig.add_layout(bar, "right")
+    fig.add_layout(heading(f"{title}{' (logarithmic)' if is_wide else ''}", 14), "above")
+    style_axes([fig])
+    return fig
+
+
+def _block_name(index: int, block: int, ranks: int) -> str:
+    first, last = index * block, min((index + 1) * block, ranks) - 1
+    return f"rank {first}" if first == last else f"ranks {first} to {last}"
+
+
+def _said(ranks: int, source: Any, destination: Any, n_bytes: Any) -> str:
+    """Say how much there was, to how many partners, and how uneven it was."""
+    sent, received = (np.bincount(who, n_bytes, ranks) for who in (source, destination))
+    pairs = np.unique(source * ranks + destination)
+    partners = np.bincount(pairs // ranks, minlength=ranks)
+    total, most = float(n_bytes.sum()), int(partners.max())
+    text = f"{len(source):,} messages with {quantity(total, 'B')}; a rank sends to "
+    least = int(partners.min())
+    text += f"{least} to {most} others" if least < most else f"{most} other{'s' if most != 1 else ''}"
+    if total == 0:
+        return f"{text}."
+    heaviest = []
+    for verb, table in (("sends", sent), ("receives", received)):
+        share, rank = float(table.max()) / total, int(table.argmax())
+        if share * ranks > 1.05:
+            heaviest.append(f"rank {rank} {verb} the most, {percent(share)} of all bytes")
+    even = "; every rank sends and receives the same amount"
+    return f"{text}{'; ' + '; '.join(heaviest) if heaviest else even}."
