@@ -525,6 +525,49 @@ class Hub:
     def computation_columns(self) -> dict[str, Any]:
         """One array per column of the recorded computations."""
 
+class RankLog:
+    """What one rank of a real run calls, for a time-independent trace."""
+
+    def __init__(self, rank: int, flops_per_s: float, is_measuring: bool) -> None: ...
+
+    def enter(self) -> None:
+        """A call begins: the thread's CPU time since leave() was computation."""
+
+    def leave(self) -> None:
+        """A call is over."""
+
+    def compute(self, seconds: float) -> None:
+        """Computation that the program charges."""
+
+    def post(self, is_send: bool, peer: int, tag: int, bytes: int, context: int, is_synchronous: bool, is_buffered: bool, is_blocking: bool) -> int:
+        """A send or a receive; the number by which it is known."""
+
+    def matched(self, post: int, source: int, tag: int, bytes: int) -> None:
+        """What a receive got."""
+
+    def waited(self, posts: Sequence[int]) -> None:
+        """A wait is over: one for all of these."""
+
+    def cancelled(self, post: int) -> None: ...
+
+    def probed(self, source: int, tag: int, context: int) -> None: ...
+
+    def collective(self, text: str) -> None:
+        """A collective's action; empty: nothing moves."""
+
+    def declare(self, text: str) -> None:
+        """A communicator's members."""
+
+    def lines(self) -> builtins.bytes:
+        """The actions as lines of a trace."""
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def measured_s(self) -> float:
+        """CPU seconds that counted as computation."""
+
 class ActionTrace:
     """A time-independent trace in memory."""
 

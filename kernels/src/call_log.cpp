@@ -78,6 +78,11 @@ void CallLog::probed(Rank rank, Rank source, std::int32_t tag, Context context) 
   call.context = context & 0xffffffU;
 }
 
+void CallLog::cancelled(Rank owner, std::uint32_t slot) {
+  const std::uint32_t index = slot < call_of_slot_.size() ? call_of_slot_[slot] : kNone;
+  if (index != kNone) at(owner).calls[index].kind = Kind::nothing;
+}
+
 void CallLog::begin_collective(Rank rank, std::string text) {
   RankLog& log = at(rank);
   log.is_silent = true;
@@ -153,6 +158,8 @@ class CallLog::Writer {
         text_ += "#+ " + prefix_ + "probe " + std::to_string(call.peer) + ' ' + std::to_string(call.tag);
         comm(call);
         text_ += '\n';
+        return 0;
+      case Kind::nothing:
         return 0;
     }
     return 0;

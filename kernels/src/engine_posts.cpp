@@ -243,6 +243,7 @@ bool Engine::cancel(RequestId id) {
   // An eager message is already on the wire.
   if (!request.is_unmatched || request.is_eager) return false;
   parts.matching.remove(id.index);
+  if (parts.calls != nullptr) parts.calls->cancelled(request.owner, id.index);
   if (request.has_snapshot) {
     request.client->discard(request);
     request.has_snapshot = false;

@@ -152,11 +152,19 @@ void TiReader::line(std::string_view text) {
   action_line();
 }
 
-/// `#+ comm ID members` and `#+ RANK probe source tag` carry what SimGrid's text cannot; all others are passed over.
+/// `#+ comm ID members` and `#+ RANK probe source tag` carry what SimGrid's text cannot, `#+ incomplete reason` says
+/// that the run ended before its time; all others are passed over.
 void TiReader::comment(std::string_view text) {
   if (!words_[0].starts_with("#+")) return;
   split(text.substr(text.find('+') + 1));
   if (words_.empty()) return;
+  if (words_[0] == "incomplete") {
+    const std::size_t word = text.find("incomplete") + 10;
+    const std::size_t reason = text.find_first_not_of(" \t", word);
+    std::string why;
+    for (const char c : text.substr(reason == std::string_view::npos ? text.size() : reason, 200)) why += c >= ' ' && c <= '~' ? c : ' ';
+    fault("the trace is incomplete (" + why + "): what came after is not in it; without this line the rest is replayed");
+  }
   if (words_[0] == "comm") {
     words_.erase(words_.begin());
     return declare_group();

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from labkit.comm.constants import CONSTANTS, UNDEFINED
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.grid import Grid
@@ -22,7 +24,7 @@ class CommunicatorMaking:
 
     rank: int
     size: int
-    allgather: Callable[[Any], list[Any]]
+    Allgather: Callable[[Any, Any], None]
     Barrier: Callable[[], None]
     _context: int
     _world_ranks: Callable[[], list[int]]
@@ -66,8 +68,10 @@ class CommunicatorMaking:
         return self._split("Split_type", hub.host(hub.rank) if is_shared else UNDEFINED, int(key))
 
     def _split(self, name: str, color: int, key: int) -> Any:
-        rows = self.allgather((color, key))
-        same = sorted((row[1], rank) for rank, row in enumerate(rows) if row[0] == color)
+        # two numbers a rank, as real MPI exchanges them: the trace of a run can say so without knowing them
+        rows = np.empty((self.size, 2), np.int32)
+        self.Allgather(np.array([color, key], np.int32), rows)
+        same = sorted((row[1], rank) for rank, row in enumerate(rows.tolist()) if row[0] == color)
         world = self._world_ranks()
         # the colors have been exchanged: nobody need wait for the others again
         return self._derive(name, color, lambda: [world[rank] for _, rank in same], waits=False)

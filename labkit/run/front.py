@@ -51,7 +51,7 @@ def run(
     calibration: Any = None,
     trace_ti: str | os.PathLike[str] | None = None,
     noise: Any = None,
-    compute: Any = "charged",
+    compute: Any = None,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -93,16 +93,18 @@ def run(
         file of ``python -m labkit.local.calibrate``, or a `labkit.local.Calibration`; default: the
         calibration in use (`labkit.local.use_calibration`).
     trace_ti : path, optional
-        Write what each simulated rank calls there, as a time-independent trace in SimGrid's format, for
+        Write what each rank calls there, as a time-independent trace in SimGrid's format, for
         `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends
-        in a slash, or that exists) for a file a rank and their list.
+        in a slash, or that exists) for a file a rank and their list. Of simulated runs and of real MPI on
+        this host. Where a run of real MPI fails, what there is goes to a file marked as incomplete.
     noise : Noise or str, optional
         What disturbs a simulated machine, drawn from the seed: `labkit.Noise`, or its text,
         ``"jitter=50us,period=1ms,stragglers=1,slowdown=2"``.
-    compute : str or Measured
-        ``"charged"``: simulated ranks compute for as long as they say; ``"measured"`` (or
+    compute : str or Measured, optional
+        ``"charged"`` (the default of simulations): ranks compute for as long as they say; ``"measured"`` (or
         ``"measured:0.5"``): for as long as their code takes this host's CPU (times a factor), which is
-        never quite the same twice.
+        never quite the same twice. Of a recorded run of real MPI (`trace_ti`) it says what computation the
+        trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
         cluster those of `labkit.run.cluster.run_cluster`.
@@ -137,14 +139,15 @@ def run(
         "compute": compute,
     }  # fmt: skip
     if isinstance(on, str) and on.strip().lower() == "mpi":
+        if trace_ti is not None:  # what computation is recorded is asked of real runs, too
+            simulated["compute"] = None
         _refuse_simulated_options('on="mpi"', simulated)
-        _refuse_recording('on="mpi"', trace_ti)
         check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
         return run_mpi(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **options,
+            repeats=repeats, trace_ti=trace_ti, compute=compute if trace_ti is not None else None, **options,
         )  # fmt: skip
     if is_cluster(on):
         _refuse_recording("a cluster", trace_ti)
@@ -169,7 +172,7 @@ def run(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
         timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
         tolerance=tolerance, calibration=find_calibration(calibration), trace_ti=trace_ti,
-        noise=noise_of(noise), compute=measured_of(compute),
+        noise=noise_of(noise), compute=measured_of("charged" if compute is None else compute),
     )  # fmt: skip
 
 
@@ -186,7 +189,9 @@ def _check_recording(trace_ti: Any, repeats: int) -> None:
 
 def _refuse_recording(machine: str, trace_ti: Any) -> None:
     if trace_ti is not None:
-        raise MachineError(f"trace_ti records simulated runs, not those of {machine}; leave it out")
+        raise MachineError(
+            f'trace_ti records simulated runs and those of on="mpi", not those of {machine}; leave it out'
+        )
 
 
 def _refuse_simulated_options(machine: str, given: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import MachineError, ProgramError
 from labkit.run.cores import available_cores
@@ -21,6 +21,9 @@ from labkit.run.place import check_place, describe_place, place_doubt
 from labkit.run.processes import JOB_VARIABLE
 from labkit.run.result import Run, phase_frame
 from labkit.run.travel import pack_program, unwritten_sources
+
+if TYPE_CHECKING:
+    from labkit.offline.real.gathering import Recording
 
 __all__ = ["run_mpi"]
 
@@ -41,6 +44,8 @@ def run_mpi(
     mpi: str | None = None,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     hostfile: str | os.PathLike[str] | None = None,
+    trace_ti: str | os.PathLike[str] | None = None,
+    compute: str | None = None,
 ) -> Run:
     """Run a program on real MPI ranks of this host, or of the hosts of a file.
 
@@ -75,6 +80,12 @@ def run_mpi(
         The hosts, as ``node1 slots=4`` on each line: reached by ssh, with labkit at the same place and a
         folder that all share (``LABKIT_MPI_FOLDER``, or where the file lies). Default: the environment
         variable ``LABKIT_MPI_HOSTFILE``, then this host.
+    trace_ti : path, optional
+        Write what each rank calls there, as a time-independent trace, as in `labkit.run`: mpi4py's calls are
+        noted between the program and the library. A call that such a trace cannot express is refused.
+    compute : str, optional
+        What computation that trace has: ``"measured"`` (default), ``"measured:FACTOR"``, ``"charged"`` or
+        ``"none"``.
 
     Returns
     -------
@@ -103,17 +114,37 @@ def run_mpi(
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     header, payload = _pack(program, args, kwargs, repeats)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
+    recording = _recording(trace_ti, compute, repeats)
+    if recording is not None:
+        header["recording"] = recording.header()
     launcher = find_launcher(mpi)
     with Job(launcher, int(ranks), header, payload, output_limit_bytes, hosts) as job:
+        if recording is not None:
+            job.before_end = lambda: recording.ask(job.directory, job.ranks)
         outcome = job.run(timeout_s)
         error = failure(job, outcome, timeout_s)
         if error is not None:
+            if recording is not None and (left := recording.salvage(job.directory, job.ranks, str(error))):
+                error.add_note(left)
             raise error
         runs = _read_runs(job, outcome, program_name(program), repeats)
+        if recording is not None:
+            runs[0].notes.extend(recording.collect(job.directory, job.ranks))
     run = median_run(runs)
     if trace:
         run.notes.append("real runs record phases only, no trace of messages")
     return run
+
+
+def _recording(target: Any, compute: str | None, repeats: int) -> Recording | None:
+    """Read the options of a recorded run."""
+    if target is None:
+        return None
+    from labkit.offline.real.gathering import recording_of
+
+    if repeats > 1:
+        raise MachineError(f"trace_ti records one run, and repeats={repeats} asks for several; leave one out")
+    return recording_of(target, compute)
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:

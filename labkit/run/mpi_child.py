@@ -64,6 +64,10 @@ class RankContext:
         self.size = size
         self.phases: list[tuple[str, float, float]] = []
         self._open: list[tuple[str, float]] = []
+        #: notes what is charged, in a recorded run
+        self.charge: Callable[[float | None, float | None], None] | None = None
+        #: whether kernels charge nothing, as their work is measured
+        self.is_measured = False
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
@@ -78,7 +82,9 @@ class RankContext:
                 return
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
-        """Do nothing: on a real machine the work itself takes the time."""
+        """Do nothing: on a real machine the work itself takes the time; a recorded run notes it."""
+        if self.charge is not None:
+            self.charge(seconds, flops)
 
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""
@@ -112,6 +118,7 @@ class _Child:
         self.header: dict[str, Any] = {}
         self.payload = b""
         self.stacks: BinaryIO | None = None
+        self.recording: Any = None
 
     def path(self, kind: str) -> str:
         return os.path.join(self.directory, f"rank-{self.rank}.{kind}")
@@ -193,18 +200,37 @@ class _Child:
 
         machine = RankContext(self.rank, self.header["ranks"])
         context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))
+        world = self.mpi and self.mpi.COMM_WORLD
+        self.record(machine)
         with open(self.path("result"), "wb") as file:
             for repetition in range(self.header["repeats"]):
                 machine.reset()
                 call = self.load(repetition)
-                if self.mpi is not None:
-                    self.mpi.COMM_WORLD.Barrier()
+                if world is not None:
+                    world.Barrier()
+                if self.recording is not None:
+                    self.recording.start()
                 begin = time.monotonic()
                 result = _until_exit(call)
                 end = time.monotonic()
+                if self.recording is not None:
+                    self.recording.finish()
                 self.write(file, result, {"begin": begin, "end": end, "phases": machine.phases})
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))
+
+    def record(self, machine: RankContext) -> None:
+        """Stand between the program and mpi4py, where the run is recorded."""
+        settings = self.header.get("recording")
+        if settings is None:
+            return
+        from labkit.offline.real.staging import Staged
+        from labkit.run.mpi_messages import dumps
+
+        staged = Staged(settings, self.directory, self.rank, self.header["ranks"])
+        staged.install(self.mpi, dumps if self.header["kind"] == "function" else None)
+        machine.charge, machine.is_measured = staged.compute, staged.is_measured
+        self.recording = staged
 
     def load(self, repetition: int) -> Callable[[], Any]:
         """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
@@ -265,6 +291,8 @@ class _Child:
             with contextlib.suppress(Exception):
                 stream.flush()
         self._record(record)
+        if self.recording is not None:
+            self.recording.salvage()
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is not None and module.Is_initialized() and not module.Is_finalized():
             module.COMM_WORLD.Abort(record["status"])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -78,6 +79,8 @@ class Job:
         self._folders: list[str] = []
         self._lifeline: int | None = None
         self.directory = ""
+        #: called before ranks that still live are ended
+        self.before_end: Callable[[], None] | None = None
 
     def __enter__(self) -> Job:
         try:
@@ -113,6 +116,8 @@ class Job:
         reason = self._watch(None if timeout_s is None else begin + timeout_s)
         if reason == "time":
             self._ask_for_stacks()
+        if reason in ("time", "output") and self.before_end is not None:
+            self.before_end()
         self.kill()
         assert self.process is not None
         return Outcome(reason, self.process.returncode, time.monotonic() - begin)

@@ -50,10 +50,10 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "metavar": "TEXT",
         "help": "seeded noise, as in jitter=50us,period=1ms,stragglers=1,slowdown=2,links=5%%,"
         "bandwidth=0.1"}),
-    (("--compute",), "charged", {
+    (("--compute",), None, {
         "metavar": "HOW",
-        "help": "charged (default): code takes the time it charges; measured or measured:FACTOR: this "
-        "host's CPU time"}),
+        "help": "charged (default of simulations): code takes the time it charges; measured or "
+        "measured:FACTOR: this host's CPU time (default of --on mpi --trace-ti, which also has none)"}),
     (("--trace",), False, {"action": "store_true", "help": "record every message"}),
     (("--explain",), False, {
         "action": "store_true",

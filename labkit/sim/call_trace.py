@@ -30,7 +30,11 @@ def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) ->
 
 def write_calls(simulation: Simulation, target: Path) -> str:
     """Write the trace; a sentence that says where it is."""
+    from labkit.offline.numbering import Numbering
     from labkit.offline.writing import write_actions
 
-    path = write_actions(target, simulation.ranks, simulation.hub.call_lines)
+    hub, numbering = simulation.hub, Numbering()
+    path = write_actions(
+        target, simulation.ranks, lambda rank: numbering.renumbered(rank, hub.call_lines(rank))
+    )
     return f"recorded as a time-independent trace in {path}"

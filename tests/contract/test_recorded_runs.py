@@ -146,7 +146,5 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path):
 
     with pytest.raises(DataError, match=r"does not exist"):
         lk.run(program, 2, trace_ti=tmp_path / "no" / "such")
-    with pytest.raises(MachineError, match=r"trace_ti records simulated runs"):
-        lk.run(program, 2, "mpi", trace_ti=tmp_path / "t")
     with pytest.raises(MachineError, match=r"records one run"):
         lk.run(program, 2, trace_ti=tmp_path / "t", repeats=2)

@@ -30,6 +30,8 @@ class CallLog {
   /// Time that a call itself costs: the same on every machine.
   void slept(Rank rank, double seconds) { passed(rank, seconds, Kind::sleep); }
   void probed(Rank rank, Rank source, std::int32_t tag, Context context);
+  /// The post never had a partner: a replay must not look for one.
+  void cancelled(Rank owner, std::uint32_t slot);
 
   // --- what the caller reports -------------------------------------------------------------------
   /// The rank calls a collective; `text` is its action, without the rank.
@@ -43,7 +45,7 @@ class CallLog {
   [[nodiscard]] std::uint64_t calls() const;
 
  private:
-  enum class Kind : std::uint8_t { compute, sleep, send, isend, recv, wait, text, comment, probe };
+  enum class Kind : std::uint8_t { compute, sleep, send, isend, recv, wait, text, comment, probe, nothing };
   struct Call {
     union {
       double seconds;        ///< compute, sleep
