@@ -30,7 +30,7 @@ from labkit.run.cluster_stage import OWN, Interrupts, count_threads, stage, stan
 from labkit.run.cluster_waits import WAITING, finish
 from labkit.run.cluster_watchdog import Watchdog
 from labkit.run.cores import available_cores
-from labkit.run.mpi_child import RankContext
+from labkit.run.mpi_context import RankContext
 from labkit.run.seeding import seed_rank
 
 __all__ = ["describe", "execute"]

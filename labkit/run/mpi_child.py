@@ -32,6 +32,7 @@ from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
 from labkit.run.cores import available_cores
+from labkit.run.mpi_context import RankContext
 from labkit.run.whereabouts import whereabouts
 
 __all__ = ["STACK_SIGNAL", "main"]
@@ -54,45 +55,6 @@ def main(directory: str) -> None:
         child.run()
     except BaseException as error:  # the process border: whatever it is, it has to be written down
         child.fail(error)
-
-
-class RankContext:
-    """The machine of a real rank: a recorder of phases on the host's monotonic clock."""
-
-    def __init__(self, rank: int, size: int) -> None:
-        self.rank = rank
-        self.size = size
-        self.phases: list[tuple[str, float, float]] = []
-        self._open: list[tuple[str, float]] = []
-        #: notes what is charged, in a recorded run
-        self.charge: Callable[[float | None, float | None], None] | None = None
-        #: whether kernels charge nothing, as their work is measured
-        self.is_measured = False
-
-    def begin_phase(self, name: str) -> None:
-        """Note the entry into a phase."""
-        self._open.append((name, time.monotonic()))
-
-    def end_phase(self, name: str) -> None:
-        """Note the exit from the innermost open phase of that name."""
-        now = time.monotonic()
-        for index in range(len(self._open) - 1, -1, -1):
-            if self._open[index][0] == name:
-                self.phases.append((name, self._open.pop(index)[1], now))
-                return
-
-    def compute(self, seconds: float | None, flops: float | None) -> None:
-        """Do nothing: on a real machine the work itself takes the time; a recorded run notes it."""
-        if self.charge is not None:
-            self.charge(seconds, flops)
-
-    def wtime(self) -> float:
-        """Return the host's monotonic clock, in seconds."""
-        return time.monotonic()
-
-    def reset(self) -> None:
-        """Forget everything before the next repetition."""
-        self.phases, self._open = [], []
 
 
 class _LaterMPI(ModuleType):
