@@ -20,7 +20,7 @@ import cloudpickle
 
 from labkit.errors import ProgramError
 
-__all__ = ["pack_program", "unwritten_sources"]
+__all__ = ["pack", "pack_program", "unwritten_sources"]
 
 #: the text of interactive cells that travels along, so that tracebacks show their lines
 SOURCE_LIMIT_BYTES = 4_000_000
@@ -60,6 +60,18 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
                 f"the program cannot travel to other processes: {where or 'something it uses'} cannot be "
                 f"pickled ({_first_line(error)}); create it inside the program instead"
             ) from error
+
+
+def pack(*things: Any) -> list[bytes]:
+    """Pickle each of these as `pack_program` does: what another interpreter could not import goes by value.
+
+    Raises
+    ------
+    Exception
+        Whatever the pickling of their parts raises.
+    """
+    with _homeless_modules_by_value():
+        return [_dumps(thing) for thing in things]
 
 
 def unwritten_sources() -> dict[str, str]:

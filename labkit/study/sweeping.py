@@ -14,6 +14,7 @@ from labkit.study.measuring import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import Bar, progress_bar
 from labkit.study.recipe import keep_recipe
+from labkit.study.spreading import check_jobs, pool_of, spread
 from labkit.study.study import Study
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def sweep(
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
+    jobs: Any = None,
     **parameters: Any,
 ) -> Study:
     """Run a program at every combination of ranks, machines and parameters.
@@ -78,6 +80,12 @@ def sweep(
         Further options of `labkit.run`, such as ``{"coll": {"allreduce": "ring"}}``.
     runner : callable, optional
         What runs a point instead of `labkit.run`.
+    jobs : int or cluster, optional
+        Spreads simulations over so many processes of this host, or over the engines of an ipyparallel cluster
+        (its load-balanced view, the cluster itself, or a `labkit.cluster`). The study is the one of a serial
+        sweep: the same rows in the same order, to the last bit. Program, `measure` and `runner` travel by
+        value: what they change outside themselves stays in the worker. Not for real machines, whose times
+        would disturb each other.
     **parameters
         The program's keyword arguments. A list, tuple, range or array is varied; anything else (a text
         too) is one value.
@@ -92,7 +100,8 @@ def sweep(
     DataError
         When there is nothing to run or a parameter has the name of a column.
     MachineError
-        When the tolerance is none, or it or a calibration is given and no machine is simulated.
+        When the tolerance is none, or it or a calibration is given and no machine is simulated; when jobs
+        make no sense, or the workers cannot work.
     LabkitError
         When every point failed: the first point's error.
     """
@@ -105,9 +114,13 @@ def sweep(
     job = Job(program, tuple(args), repeats, warmup, seed, timeout_s, how, measure, runner)
     if any(is_real(point.on) for point in plan):
         random.Random(seed).shuffle(plan)
+    workers = check_jobs(jobs, plan, how)
     harvest = Harvest(seed)
     with progress_bar(len(plan), progress) as bar:
-        _one_by_one(job, plan, harvest, bar)
+        if workers == 1:
+            _one_by_one(job, plan, harvest, bar)
+        else:
+            spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)))
     study = harvest.study()
     keep_recipe(study, plan, job, [number for number, _ in harvest.rows], runner is not None)
     return study

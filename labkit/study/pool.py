@@ -1,0 +1,234 @@
+"""Worker processes of this host for the points of a sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.errors import LabkitError, MachineError, TimeLimitError
+from labkit.run.processes import JOB_VARIABLE, end_processes
+from labkit.study.measuring import Found
+from labkit.study.points import Point
+from labkit.study.worker import LENGTH, write_message
+
+__all__ = ["LocalPool"]
+
+#: how long a worker may take to come up on a busy host
+START_S = 120.0
+#: a simulation ends at its limit itself, with a report; its worker is killed only if it has not
+GRACE_S = 10.0
+#: how often the clock is looked at
+LOOK_S = 0.2
+#: how much of a dead worker's last words is read
+_TAIL_BYTES = 4000
+
+
+@dataclass(eq=False)
+class _Worker:
+    """One process, what it is doing, and what it has said so far."""
+
+    process: subprocess.Popen[bytes]
+    token: str
+    words: Any
+    deadline: float | None
+    is_ready: bool = False
+    point: Point | None = None
+    heard: bytearray = field(default_factory=bytearray)
+
+
+class LocalPool:
+    """Runs points in processes of this host, each an interpreter of its own for one point after another.
+
+    Parameters
+    ----------
+    job : bytes
+        What all points have in common, packed.
+    setting : mapping
+        Of this process, see `labkit.study.setting`.
+    jobs : int
+        Processes at the same time.
+    limit_s : float or None
+        How long one run may take.
+    repeats : int
+        Runs of one point at the most.
+    """
+
+    def __init__(
+        self, job: bytes, setting: Mapping[str, Any], jobs: int, limit_s: float | None, repeats: int
+    ) -> None:
+        self._job, self._setting, self._jobs = job, setting, jobs
+        self._limit_s = None if limit_s is None else limit_s * repeats + GRACE_S
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another point can be given out."""
+        return sum(worker.point is not None for worker in self._workers) < self._jobs
+
+    def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
+        """Give a point to a worker that is free, or to a new one."""
+        worker = next((one for one in self._workers if one.point is None), None) or self._start()
+        worker.point = point
+        self._send(worker, (packed, is_once))
+        if worker.is_ready:
+            worker.deadline = self._until(self._limit_s)
+
+    def next(self) -> tuple[Point, Found]:
+        """Wait until a point is done, or lost.
+
+        Raises
+        ------
+        LabkitError
+            The workers cannot work at all.
+        """
+        while True:
+            for key, _ in self._selector.select(LOOK_S):
+                if (done := self._hear(key.data)) is not None:
+                    return done
+            now = time.monotonic()
+            for worker in self._workers:
+                if worker.deadline is not None and now > worker.deadline and worker.point is not None:
+                    return self._late(worker)
+
+    def close(self) -> None:
+        """End all workers, whatever they are doing."""
+        for worker in list(self._workers):
+            self._end(worker)
+        self._selector.close()
+
+    # --- processes ----------------------------------------------------------------------------------
+
+    def _start(self) -> _Worker:
+        token = secrets.token_hex(16)
+        words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
+        command = [sys.executable, "-P", *flags, "-m", "labkit.study.worker"]
+        environment = {**os.environ, JOB_VARIABLE: token, "PYTHONPATH": os.pathsep.join(self._search_path())}
+        try:
+            # A session of its own: Ctrl-C in a terminal reaches this process only, which ends the workers.
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, env=environment,
+                start_new_session=True, cwd="/",
+            )  # fmt: skip
+        except OSError as error:
+            raise MachineError(f"a worker process cannot be started: {error}") from error
+        worker = _Worker(process, token, words, self._until(START_S))
+        self._workers.append(worker)
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        self._selector.register(process.stdout, selectors.EVENT_READ, worker)
+        self._send(worker, self._setting)
+        self._send(worker, self._job)
+        return worker
+
+    def _search_path(self) -> list[str]:
+        return [path for path in self._setting["path"] if os.path.isdir(path)]
+
+    def _send(self, worker: _Worker, message: Any) -> None:
+        with contextlib.suppress(OSError):  # it is gone: that is noticed where its answer is waited for
+            assert worker.process.stdin is not None
+            write_message(worker.process.stdin, message)  # type: ignore[arg-type]
+
+    def _end(self, worker: _Worker) -> None:
+        if worker not in self._workers:
+            return
+        self._workers.remove(worker)
+        assert worker.process.stdout is not None
+        assert worker.process.stdin is not None
+        self._selector.unregister(worker.process.stdout)
+        end_processes(worker.token, worker.process.pid)
+        worker.process.wait()
+        with contextlib.suppress(OSError):
+            worker.process.stdin.close()
+        worker.process.stdout.close()
+        worker.words.close()
+
+    @staticmethod
+    def _until(seconds: float | None) -> float | None:
+        return None if seconds is None else time.monotonic() + seconds
+
+    # --- answers ------------------------------------------------------------------------------------
+
+    def _hear(self, worker: _Worker) -> tuple[Point, Found] | None:
+        """Take in what a worker says; a whole answer, or its end, is returned."""
+        assert worker.process.stdout is not None
+        try:
+            heard = os.read(worker.process.stdout.fileno(), 1 << 20)
+        except BlockingIOError:
+            return None
+        if not heard:
+            return self._lost(worker)
+        worker.heard += heard
+        while len(worker.heard) >= LENGTH.size:
+            (size,) = LENGTH.unpack(worker.heard[: LENGTH.size])
+            if len(worker.heard) < LENGTH.size + size:
+                return None
+            body = bytes(worker.heard[LENGTH.size : LENGTH.size + size])
+            del worker.heard[: LENGTH.size + size]
+            message = pickle.loads(body)
+            if isinstance(message, LabkitError):
+                raise message
+            if message == "ready":
+                worker.is_ready = True
+                worker.deadline = self._until(self._limit_s) if worker.point is not None else None
+                continue
+            point, worker.point, worker.deadline = worker.point, None, None
+            assert point is not None
+            return point, pickle.loads(message)
+        return None
+
+    def _lost(self, worker: _Worker) -> tuple[Point, Found] | None:
+        """Say how a worker ended; one that never worked ends the sweep."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(timeout=5)
+        code, words, point, is_ready = (
+            worker.process.returncode, self._last_words(worker), worker.point, worker.is_ready
+        )  # fmt: skip
+        self._end(worker)
+        how = _ending(code)
+        if not is_ready:
+            raise MachineError(f"a worker process {how} before it could work: {words or 'it said nothing'}")
+        if point is None:
+            return None
+        return point, Found(failure=MachineError(f"its worker process {how}{f': {words}' if words else ''}"))
+
+    def _late(self, worker: _Worker) -> tuple[Point, Found]:
+        point, is_ready = worker.point, worker.is_ready
+        assert point is not None
+        self._end(worker)
+        if not is_ready:
+            raise MachineError(f"a worker process did not come up within {START_S:g} s")
+        assert self._limit_s is not None
+        text = f"its worker process had not ended {GRACE_S:g} s after the time limit, and was killed"
+        return point, Found(failure=TimeLimitError(text))
+
+    def _last_words(self, worker: _Worker) -> str:
+        """Return the line of a dead worker's standard error that says most."""
+        size = os.fstat(worker.words.fileno()).st_size
+        worker.words.seek(max(0, size - _TAIL_BYTES))
+        lines = worker.words.read().decode("utf-8", "replace").strip().splitlines()
+        fatal = [line for line in lines if line.startswith("Fatal Python error")]
+        return str((fatal or lines[-1:] or [""])[0])[:300]
+
+
+def _ending(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"left with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    advice = ", out of memory perhaps" if name == "SIGKILL" else ""
+    return f"was ended by signal {-code} ({name}{advice})"

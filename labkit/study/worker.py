@@ -1,0 +1,137 @@
+"""A worker process of a sweep: it runs points until nobody sends any more.
+
+``python -m labkit.study.worker``: requests come in through standard input, answers leave through what was
+standard output: each a length and a pickle. It ends when its parent is gone, also in the middle of a point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import os
+import pickle
+import queue
+import struct
+import sys
+import threading
+from typing import Any, BinaryIO
+
+from labkit.errors import LabkitError, MachineError
+from labkit.study.measuring import Found, Job
+
+__all__ = ["LENGTH", "answer", "load", "main", "read_message", "write_message"]
+
+LENGTH = struct.Struct("<Q")
+
+
+def read_message(stream: BinaryIO) -> Any:
+    """Read one message; None at the end of the stream."""
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (size,) = LENGTH.unpack(head)
+    body = stream.read(size)
+    return pickle.loads(body) if len(body) == size else None
+
+
+def write_message(stream: BinaryIO, message: Any) -> None:
+    """Write one message."""
+    body = pickle.dumps(message)
+    stream.write(LENGTH.pack(len(body)) + body)
+    stream.flush()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Lets classes that came by value be found by name in ``__main__``, as where they came from."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if not (module.startswith("cloudpickle") and name.startswith("_make_skeleton")):
+            return found
+
+        def make(*args: Any) -> Any:
+            made = found(*args)
+            if made.__module__ == "__main__" and made.__qualname__.isidentifier():
+                setattr(sys.modules["__main__"], made.__qualname__, made)
+            return made
+
+        return make
+
+
+def load(data: bytes) -> Any:
+    """Unpack what `labkit.run.travel.pack` packed."""
+    return _Unpickler(io.BytesIO(data)).load()
+
+
+def answer(job: Job, point: bytes, is_once: bool) -> bytes:
+    """Run one point, and pack what was found.
+
+    Parameters
+    ----------
+    job : Job
+    point : bytes
+        A packed `labkit.study.points.Point`.
+    is_once : bool
+        As for `Job.find`.
+
+    Returns
+    -------
+    bytes
+        A pickled `Found`.
+    """
+    import cloudpickle
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            found = job.find(load(point), is_once)
+        except Exception as error:  # of a runner of the caller's own: a serial sweep would raise it
+            found = Found(rows=[error], is_complete=True)
+    found.printed = out.getvalue(), err.getvalue()
+    try:
+        return cloudpickle.dumps(found)  # type: ignore[no-any-return]
+    except Exception as error:  # pickling runs foreign code: anything may be raised
+        failure = found.failure or MachineError(
+            f"what was measured cannot be sent back from its process ({type(error).__name__}: {error})"
+        )
+        plain = type(failure)(str(failure)) if type(failure) is MachineError else MachineError(str(failure))
+        return cloudpickle.dumps(Found(failure=plain))  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """Serve the parent process."""
+    from labkit.study.setting import settle
+
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what compiled code prints must not mix with the answers
+    faulthandler.enable()
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    setting = requests.get()
+    with settle(setting):
+        try:
+            job = load(requests.get())
+        except BaseException as error:  # unpickling runs foreign code: anything may be raised
+            text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
+            write_message(answers, MachineError(text))
+            return
+        write_message(answers, "ready")
+        while True:
+            point, is_once = requests.get()
+            write_message(answers, answer(job, point, is_once))
+
+
+def _read_requests(requests: queue.SimpleQueue[Any]) -> None:
+    """Read what the parent sends; leave with it, whatever is being run."""
+    stream = sys.stdin.buffer
+    while (message := read_message(stream)) is not None:
+        requests.put(message)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LabkitError as error:
+        sys.exit(str(error))

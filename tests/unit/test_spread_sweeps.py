@@ -1,0 +1,277 @@
+"""Sweeps over workers: the same study as a serial sweep, whatever order the workers answer in."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import labkit as lk
+from labkit.errors import DataError, MachineError, ProgramError, RankError
+from labkit.study.measuring import Harvest, Job
+from labkit.study.points import plan_points
+from labkit.study.spreading import spread
+from labkit.study.sweeping import sweep
+
+
+@dataclass
+class FakeRun:
+    """The shape of a Run."""
+
+    ranks: int
+    makespan_s: float
+    machine: dict[str, Any]
+    notes: list[str]
+    program: str = "program"
+    on: str = "star"
+    model: str = "lab"
+    phases: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=["rank", "phase", "begin_s", "end_s"])
+    )
+    messages: int = 3
+    bytes: int = 0
+    is_valid: bool = True
+    repetitions: list[Any] = field(default_factory=list)
+
+
+def machine_of(draw_seed: int, noisy: float, failing: float) -> Any:
+    """Make a runner whose answers depend on nothing but its arguments."""
+
+    def runner(program: Any, ranks: int, *, seed: int, kwargs: dict[str, Any], **how: Any) -> FakeRun:
+        here = random.Random(f"{draw_seed} {ranks} {kwargs}")
+        is_noisy, fails_from = here.random() < noisy, 0 if here.random() < failing / 2 else 1
+        if here.random() < failing and seed >= fails_from:
+            raise RankError(1, f"ValueError: seed {seed} at {ranks}")
+        time_s = 1.0 + (random.Random(f"{here.random()} {seed}").random() if is_noisy else 0.0)
+        notes = [f"note {here.randrange(3)}"]
+        return FakeRun(ranks, time_s, {"noise": 1} if here.random() < 0.1 else {}, notes)
+
+    return runner
+
+
+class AnyOrder:
+    """Workers in this process that answer in an order drawn beforehand."""
+
+    def __init__(self, job: Job, room: int, order: random.Random) -> None:
+        self.job, self.room, self.order = job, room, order
+        self.found: list[Any] = []
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.found) < self.room
+
+    def submit(self, point: Any, packed: bytes, is_once: bool) -> None:
+        self.found.append((point, self.job.find(point, is_once)))
+
+    def next(self) -> Any:
+        return self.found.pop(self.order.randrange(len(self.found)))
+
+    def close(self) -> None:
+        pass
+
+
+class NoBar:
+    def set_postfix_str(self, *args: Any, **how: Any) -> None:
+        pass
+
+    def update(self) -> None:
+        pass
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 10**6),
+    noisy=st.sampled_from([0.0, 0.2, 1.0]),
+    failing=st.sampled_from([0.0, 0.4]),
+    ranks=st.lists(st.integers(1, 5), min_size=1, max_size=6),
+    repeats=st.integers(1, 4),
+    room=st.integers(1, 5),
+)
+def test_any_order_of_answers_gives_the_serial_study(seed, noisy, failing, ranks, repeats, room) -> None:
+    def measure(run: FakeRun) -> dict[str, float]:
+        return {"twice_s": 2 * run.makespan_s}
+
+    runner = machine_of(seed, noisy, failing)
+    plan = plan_points(ranks, "star", None, {"n": [1, 2], "kind": "u"})
+    job = Job(None, (), repeats, 1, 0, 60.0, {}, measure, runner)
+    serial, other = Harvest(0), Harvest(0)
+    for point in plan:
+        serial.keep(point, job.find(point, bool(serial.is_deterministic)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labkit.study.spreading.pack_points", lambda plan: [b""] * len(plan))
+        spread(job, plan, other, NoBar(), AnyOrder(job, room, random.Random(seed)))
+    assert other.rows == serial.rows
+    assert other.failures == serial.failures
+    assert other.remarks == serial.remarks
+    assert list(other.machines.items()) == list(serial.machines.items())
+    assert [str(error) for error in other.errors] == [str(error) for error in serial.errors]
+
+
+class Color(Enum):
+    RED = 1
+
+
+class Config:
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __repr__(self) -> str:
+        return f"Config({self.factor})"
+
+
+SCALE = [1.0]
+
+
+def exchange(comm: Any, n: int, config: Config, bump: float = 0.0) -> int:
+    with lk.phase("sum"):
+        values = np.random.default_rng().random(n)  # seeded by labkit, rank by rank
+        comm.allreduce(float(values.sum()) * SCALE[0])
+    SCALE[0] += bump  # stays on the rank
+    lk.compute(seconds=1e-6 * config.factor)
+    with lk.phase("turn"):
+        color, other = comm.sendrecv((Color.RED, config), dest=(comm.rank + 1) % comm.size)
+        assert color is Color.RED
+        assert type(other) is Config
+        comm.sendrecv(bytes(int(1000 * values[0])), dest=(comm.rank + 1) % comm.size)
+    if n == 3 and comm.size == 4:
+        raise ValueError(f"not at {n}")
+    return n
+
+
+def both(**how: Any) -> tuple[Any, Any]:
+    studies = []
+    for jobs in (None, 2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a point that fails warns
+            studies.append(sweep(exchange, [1, 2, 4, 8], progress=False, jobs=jobs, **how))
+    return studies[0], studies[1]
+
+
+def test_processes_give_the_same_study_to_the_last_bit() -> None:
+    serial, spread_out = both(
+        on=["star", lambda p: f"torus:{p}x2"], n=[2, 3], config=[Config(1), Config(5)], bump=1.0, repeats=2,
+        measure=lambda run: {"result": float(run.results[0])},
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(serial.data, spread_out.data, check_exact=True)
+    assert serial.notes == spread_out.notes
+    assert serial.failures
+    assert serial.data["config"].iloc[0] == "Config(1)"
+    assert SCALE == [1.0]
+
+
+def test_what_a_worker_prints_and_its_settings_are_the_callers(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text("")
+
+    def told(run: Any) -> dict[str, float]:
+        print("measured", run.ranks)
+        with np.errstate():
+            return {"here": float(os.path.exists("mine.toml")), "depth": float(sys.getrecursionlimit())}
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 7)
+    try:
+        study = sweep(lambda comm: None, [2, 4], repeats=1, jobs=2, measure=told, progress=False)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert capsys.readouterr().out == "measured 2\nmeasured 4\n"
+    assert set(study.data[study.data["metric"] == "here"]["value"]) == {1.0}
+    assert set(study.data[study.data["metric"] == "depth"]["value"]) == {limit + 7.0}
+
+
+def dying(comm: Any, n: int) -> None:
+    if n == 2:
+        os._exit(3)
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_costs_its_point_only() -> None:
+    with pytest.warns(UserWarning, match="worker process"):
+        study = sweep(dying, 2, n=[1, 2, 3, 4], repeats=1, jobs=2, progress=False)
+    assert list(study.data["n"].unique()) == [1, 4]
+    assert [failure["point"] for failure in study.failures] == ["ranks=2, n=2", "ranks=2, n=3"]
+    assert "its worker process left with exit status 3" in study.failures[0]["error"]
+    assert "was ended by signal 9 (SIGKILL, out of memory perhaps)" in study.failures[1]["error"]
+
+
+def endless(comm: Any, n: int) -> None:
+    while n == 2:
+        pass
+
+
+def test_the_time_limit_holds_for_each_point() -> None:
+    with pytest.warns(UserWarning, match="time limit"):
+        study = sweep(endless, 2, n=[1, 2, 3], repeats=1, jobs=2, timeout_s=1.0, progress=False)
+    assert list(study.data["n"].unique()) == [1, 3]
+    assert study.failures[0]["kind"] == "TimeLimitError"
+
+
+def test_an_interrupt_ends_the_workers_and_keeps_what_is_done(monkeypatch, tmp_path) -> None:
+    from labkit.study.pool import LocalPool
+
+    whole, processes = LocalPool.next, []
+
+    def interrupted(self: LocalPool) -> Any:
+        processes[:] = [worker.process for worker in self._workers]
+        found = whole(self)
+        if found[0].parameters["n"] == 3:  # given out when another one was done
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(LocalPool, "next", interrupted)
+    study = sweep(lambda comm, n: None, 2, n=[1, 2, 3, 4], repeats=1, jobs=1 + 1, progress=False)
+    kept = list(study.data["n"].unique())
+    assert kept
+    assert 3 not in kept
+    assert any("interrupted by the user" in remark and "n=3" in remark for remark in study.notes["remarks"])
+    deadline = time.monotonic() + 10
+    while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert all(process.poll() is not None for process in processes)
+
+
+def test_a_measure_that_fails_raises_its_own_error() -> None:
+    def wrong(run: Any) -> dict[str, float]:
+        raise LookupError("no such thing")
+
+    with pytest.raises(LookupError, match="no such thing"):
+        sweep(lambda comm: None, [2, 4], repeats=1, jobs=2, measure=wrong, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
+        ({"jobs": 0}, MachineError, "jobs is a number of processes from 1"),
+        ({"jobs": 10**6}, MachineError, "jobs is a number of processes from 1"),
+        ({"jobs": "two"}, MachineError, "jobs is a number of processes, or a cluster"),
+        ({"jobs": True}, MachineError, "jobs is a number of processes, or a cluster"),
+        ({"jobs": 2, "on": "mpi"}, MachineError, "would disturb each other's times"),
+        ({"jobs": 2, "on": ["star", "mpi"]}, MachineError, "would disturb each other's times"),
+        ({"jobs": 2, "options": {"compute": "measured"}}, MachineError, "CPU times"),
+        ({"jobs": 2, "args": (sys.stdout,)}, ProgramError, "an argument cannot be pickled"),
+        ({"jobs": 2, "n": [1, (i for i in "ab")]}, ProgramError, "the parameter 'n' cannot be pickled"),
+        ({"jobs": 2, "ranks": []}, DataError, "at least one value"),
+    ],
+)
+def test_jobs_that_make_no_sense_are_refused(how, error, words) -> None:
+    how = {"ranks": [2, 4], **how}
+    with pytest.raises(error, match=words):
+        sweep(lambda comm, *args, n=0: None, progress=False, **how)
+
+
+def test_one_job_is_a_serial_sweep(monkeypatch) -> None:
+    monkeypatch.setattr("labkit.study.sweeping.pool_of", None)
+    assert len(sweep(lambda comm: None, [2], jobs=1, repeats=1, progress=False)) == 3
