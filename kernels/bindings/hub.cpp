@@ -31,15 +31,16 @@ class Activation {
   Hub* previous_;
 };
 
-/// A rank starts with its own copy of the caller's context variables, as a new process would.
-bool give_context(PyObject* greenlet) {
-  PyObject* context = PyContext_CopyCurrent();
-  if (context == nullptr) return false;
-  static PyObject* const name = PyUnicode_InternFromString("gr_context");
-  const int status = PyObject_SetAttr(greenlet, name, context);
-  Py_DECREF(context);
-  return status == 0;
+/// What a rank's greenlet runs: main, a Python callable, with the rank's number.
+PyObject* start_rank(PyObject* main, PyObject* rank) {
+  begin_in_small_chunk();
+  // a bound method is taken apart: what calls it would stay on the stack that a suspended rank keeps
+  if (!PyMethod_Check(main)) return PyObject_CallOneArg(main, rank);
+  PyObject* args[] = {PyMethod_GET_SELF(main), rank};
+  return PyObject_Vectorcall(PyMethod_GET_FUNCTION(main), args, 2, nullptr);
 }
+
+PyMethodDef small_start = {"start_rank", start_rank, METH_O, nullptr};
 
 bool has_greenlet_api() {
   if (_PyGreenlet_API == nullptr) PyGreenlet_Import();
@@ -75,6 +76,8 @@ CallLog& Hub::calls() {
 void Hub::close() {
   collectives_.forget();
   quick_.forget();
+  Py_CLEAR(start_);
+  Py_CLEAR(context_);
   Py_CLEAR(hub_greenlet_);
   Py_CLEAR(make_ending_);
   Py_CLEAR(on_limit_);
@@ -197,6 +200,17 @@ bool Hub::abandon() {
   return switch_to(hub_greenlet_);
 }
 
+// A rank starts with its own copy of the caller's context variables, as a new process would.
+bool Hub::give_context(PyObject* greenlet) {
+  static PyObject* const name = PyUnicode_InternFromString("gr_context");
+  if (PyObject_Size(context_) == 0) return true;  // as good as none
+  PyObject* copy = PyContext_Copy(context_);
+  if (copy == nullptr) return false;
+  const int status = PyObject_SetAttr(greenlet, name, copy);
+  Py_DECREF(copy);
+  return status == 0;
+}
+
 bool Hub::start_or_resume(Rank rank) {
   RankState& state = at(rank);
   current_ = rank;
@@ -204,7 +218,7 @@ bool Hub::start_or_resume(Rank rank) {
   bool is_good = false;
   if (state.state == State::fresh) {
     state.greenlet =
-        reinterpret_cast<PyObject*>(PyGreenlet_New(main_, reinterpret_cast<PyGreenlet*>(hub_greenlet_)));
+        reinterpret_cast<PyObject*>(PyGreenlet_New(start_, reinterpret_cast<PyGreenlet*>(hub_greenlet_)));
     if (state.greenlet == nullptr || !give_context(state.greenlet)) return false;
     state.state = State::suspended;
     PyObject* args = Py_BuildValue("(i)", rank);
@@ -234,7 +248,10 @@ void Hub::settle() {
 Hub::Outcome Hub::run(PyObject* main) {
   if (!has_greenlet_api()) return Outcome::error;
   install_frame_pool();
-  main_ = main;  // the caller holds it; greenlets keep their own reference
+  const bool is_many = ranks_.size() >= kManyRanks;
+  Py_XSETREF(start_, is_many ? PyCFunction_New(&small_start, main) : Py_NewRef(main));
+  Py_XSETREF(context_, PyContext_CopyCurrent());
+  if (start_ == nullptr || context_ == nullptr) return Outcome::error;
   Py_XSETREF(hub_greenlet_, reinterpret_cast<PyObject*>(PyGreenlet_GetCurrent()));
   Activation activation(this);
   unfinished_ = engine_.rank_count();

@@ -125,6 +125,7 @@ class Hub final : public Client {
   static constexpr Rank kFailed = -2;  // a Python error is set
   static constexpr int kMostEndings = 1000;  // then it is a loop that swallows them all
   static constexpr std::uint64_t kEventsPerLook = 4096;
+  static constexpr std::size_t kManyRanks = 1024;  // from here on each one's memory counts
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -146,6 +147,9 @@ class Hub final : public Client {
   Advance advance();
   bool look_up();
   bool start_or_resume(Rank rank);
+  bool give_context(PyObject* greenlet);
+  /// Whether a rank's part of a collective has gone well; else a Python error is set, or thrown.
+  [[gnu::noinline]] static bool is_sound(Collective& call, std::int32_t rank, const char* name);
   bool switch_to(PyObject* greenlet);
   void settle();
 
@@ -156,7 +160,8 @@ class Hub final : public Client {
   Engine engine_;
   std::vector<RankState> ranks_;
   std::vector<std::vector<RequestId>> frozen_requests_;         // by rank; empty: not frozen
-  PyObject* main_ = nullptr;  // borrowed, during run() only
+  PyObject* start_ = nullptr;    // what a rank's greenlet calls
+  PyObject* context_ = nullptr;  // the context variables of whoever called run()
   PyObject* hub_greenlet_ = nullptr;
   PyObject* make_ending_ = nullptr;
   PyObject* on_limit_ = nullptr;

@@ -104,18 +104,17 @@ namespace {
 
 class Leaving {
  public:
-  Leaving(CollectiveTable& table, std::shared_ptr<SharedCall> call, Rank rank)
-      : table_(table), call_(std::move(call)), rank_(rank) {}
+  Leaving(CollectiveTable& table, SharedCall& call, Rank rank) : table_(table), call_(call), rank_(rank) {}
   ~Leaving() {
+    table_.through(call_);
     table_.leave(rank_);
-    table_.through(*call_);
   }
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
 
  private:
   CollectiveTable& table_;
-  std::shared_ptr<SharedCall> call_;
+  SharedCall& call_;
   Rank rank_;
 };
 
@@ -123,7 +122,7 @@ class Leaving {
 
 bool Hub::run_collective(const std::shared_ptr<SharedCall>& shared, std::int32_t rank, std::vector<BoundBuffer> buffers,
                          const char* name) {
-  const Leaving leaving(collectives_, shared, current_);  // however it ends: a failed operator must not keep the call
+  const Leaving leaving(collectives_, *shared, current_);  // however it ends: a failed operator must not keep the call
   Collective& call = collectives_.begun(*this, *shared);
   bool is_through = false;
   {
@@ -131,6 +130,10 @@ bool Hub::run_collective(const std::shared_ptr<SharedCall>& shared, std::int32_t
     is_through = call.enter(rank, std::move(buffers));
   }
   if (!is_through && !block({name, kProcNull, kAnyTag, 0})) return false;
+  return is_sound(call, rank, name);
+}
+
+bool Hub::is_sound(Collective& call, std::int32_t rank, const char* name) {
   call.rethrow(rank);
   const std::string& fault = call.fault(rank);
   if (fault.empty()) return true;

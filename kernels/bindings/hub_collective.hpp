@@ -92,7 +92,7 @@ class CollectiveTable {
   void leave(Rank rank) { of_rank_[static_cast<std::size_t>(rank)].reset(); }
 
   /// The engine's part of a call, begun by the first rank.
-  Collective& begun(Hub& hub, SharedCall& call);
+  [[gnu::noinline]] Collective& begun(Hub& hub, SharedCall& call);  // its stack is not that of a waiting rank
   /// One more rank has ended its part; the last one ends the call.
   void through(SharedCall& call);
   /// The run has ended: drop references into Python, which could lead back to the hub.

@@ -5,7 +5,9 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -35,57 +37,88 @@ struct QuickMethod {
   char keeps_own_block;
 };
 
-/// The arguments of a plain call; its buffers stay pinned as long as it lives.
+/// Keeps the buffers of a waiting rank where they are. The caller holds the objects; a view is kept of those only
+/// that count their views, such as bytearray, and not on the stack: what a rank's stack holds is copied at each wait.
+class Pins {
+ public:
+  Pins() = default;
+  ~Pins() {
+    for (const auto& view : views_) {
+      if (view != nullptr) PyBuffer_Release(view.get());
+    }
+  }
+  Pins(const Pins&) = delete;
+  Pins& operator=(const Pins&) = delete;
+
+  void add(std::size_t place, Py_buffer& view) {
+    if (Py_TYPE(view.obj)->tp_as_buffer->bf_releasebuffer == nullptr) {
+      PyBuffer_Release(&view);
+      return;
+    }
+    views_[place] = std::make_unique<Py_buffer>(view);
+    Py_buffer& kept = *views_[place];
+    if (view.shape == &view.len) kept.shape = &kept.len;  // as PyBuffer_FillInfo leaves it
+    if (view.strides == &view.itemsize) kept.strides = &kept.itemsize;
+  }
+
+ private:
+  std::array<std::unique_ptr<Py_buffer>, kQuickBuffers> views_;
+};
+
+/// A call that can go straight to the engine.
+struct Ready {
+  Pins pins;
+  std::shared_ptr<SharedCall> call;
+  std::vector<BoundBuffer> buffers;
+  std::vector<std::byte> copy;  ///< of what IN_PLACE sends
+  std::int32_t rank = 0;
+};
+
+/// The arguments of a plain call.
 class Arguments {
  public:
   Arguments(const QuickMethod* method, Hub* hub, const CommObject* comm) : method_(method), hub_(hub), comm_(comm) {
     form.method = method;
     form.context = comm->context;
   }
-  ~Arguments() {
-    for (std::size_t i = 0; i < kQuickBuffers; ++i) {
-      if (form.buffers[i].is_given) PyBuffer_Release(&views[i]);
-    }
-  }
-  Arguments(const Arguments&) = delete;
-  Arguments& operator=(const Arguments&) = delete;
 
   /// False: not a plain call. No Python error is left.
-  bool read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames);
-  [[nodiscard]] std::vector<BoundBuffer> bound(const QuickPlan& plan);
+  bool read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames, Pins& pins);
+  void bind(const QuickPlan& plan, Ready& ready) const;
 
   QuickForm form;
-  std::array<Py_buffer, kQuickBuffers> views;
+  std::array<std::byte*, kQuickBuffers> data{};
 
  private:
-  bool pin(PyObject* value, std::size_t place);
+  bool pin(PyObject* value, std::size_t place, Pins& pins);
   bool take_root(PyObject* value);
 
   const QuickMethod* method_;
   Hub* hub_;
   const CommObject* comm_;
-  std::vector<std::byte> copy_;
 };
 
-bool Arguments::pin(PyObject* value, std::size_t place) {
+bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
   if (value == nullptr || place >= kQuickBuffers) return false;
   if (value == Py_None || value == python_side().in_place) return true;
   if (PyObject_CheckBuffer(value) == 0) return false;
-  Py_buffer& view = views[place];
+  Py_buffer view;
   if (PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
     PyErr_Clear();
     return false;
   }
   QuickBuffer& buffer = form.buffers[place];
-  buffer.is_given = true;  // from now on it is released
   const std::string_view format = view.format == nullptr ? "B" : view.format;
-  if (view.len == 0 || format.size() > QuickBuffer::kFormat) return false;
-  format.copy(buffer.format.data(), format.size());
+  const bool is_plain = view.len > 0 && format.size() <= QuickBuffer::kFormat;
+  if (is_plain) format.copy(buffer.format.data(), format.size());
+  buffer.is_given = true;
   buffer.bytes = static_cast<std::uint64_t>(view.len);
   buffer.item_bytes = static_cast<std::int32_t>(view.itemsize);
   buffer.is_read_only = view.readonly != 0;
   buffer.is_hollow = hollow_memory().holds(static_cast<const char*>(view.buf));
-  return true;
+  data[place] = static_cast<std::byte*>(view.buf);
+  pins.add(place, view);
+  return is_plain;
 }
 
 bool Arguments::take_root(PyObject* value) {
@@ -100,7 +133,7 @@ bool Arguments::take_root(PyObject* value) {
   return true;
 }
 
-bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames, Pins& pins) {
   PyObject* values[kMostParameters] = {};
   if (count > method_->parameters) return false;
   std::copy(args, args + count, values);
@@ -115,7 +148,7 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames)
   for (Py_ssize_t i = 0; i < method_->parameters; ++i) {
     switch (method_->kinds[i]) {
       case Parameter::buffer:
-        if (!pin(values[i], buffers++)) return false;
+        if (!pin(values[i], buffers++, pins)) return false;
         break;
       case Parameter::op: form.op = values[i]; break;
       case Parameter::root:
@@ -127,29 +160,28 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames)
   return !(is_in_place && form.buffers[1].is_hollow);
 }
 
-std::vector<BoundBuffer> Arguments::bound(const QuickPlan& plan) {
-  std::vector<BoundBuffer> buffers(plan.slot_count);
+void Arguments::bind(const QuickPlan& plan, Ready& ready) const {
+  ready.buffers.resize(plan.slot_count);
   for (std::size_t i = 0; i < plan.slot_count; ++i) {
     const QuickSlot& slot = plan.slots[i];
-    buffers[i].element_bytes = slot.element_bytes;
-    buffers[i].count = slot.count;
+    BoundBuffer& buffer = ready.buffers[i];
+    buffer.element_bytes = slot.element_bytes;
+    buffer.count = slot.count;
     if (slot.from == QuickSlot::From::nothing) continue;
-    const Py_buffer& view = views[static_cast<std::size_t>(slot.argument)];
-    auto* data = static_cast<std::byte*>(view.buf);
-    if (slot.from != QuickSlot::From::argument) {
-      const bool is_own = slot.from == QuickSlot::From::copy_of_own;
-      const std::ptrdiff_t bytes = is_own ? slot.element_bytes * slot.count : static_cast<std::ptrdiff_t>(view.len);
-      const std::byte* begin = data + (is_own ? comm_rank(comm_, hub_) * bytes : 0);
-      copy_.assign(begin, begin + bytes);
-      data = copy_.data();
-    }
-    buffers[i].data = data;
+    const auto argument = static_cast<std::size_t>(slot.argument);
+    buffer.data = data[argument];
+    if (slot.from == QuickSlot::From::argument) continue;
+    const bool is_own = slot.from == QuickSlot::From::copy_of_own;
+    const std::int64_t bytes =
+        is_own ? slot.element_bytes * slot.count : static_cast<std::int64_t>(form.buffers[argument].bytes);
+    const std::byte* begin = data[argument] + (is_own ? comm_rank(comm_, hub_) * bytes : 0);
+    ready.copy.assign(begin, begin + bytes);
+    buffer.data = ready.copy.data();
   }
-  return buffers;
 }
 
 /// What a C++ exception is in Python. Always nullptr.
-PyObject* raise_current() {
+[[gnu::noinline]] PyObject* raise_current() {
   try {
     throw;
   } catch (nanobind::python_error& error) {
@@ -164,30 +196,36 @@ PyObject* raise_current() {
   return nullptr;
 }
 
+/// Gets a call ready for the short way. False: it is not open; the general way is asked for a plan.
+[[gnu::noinline]] bool prepare(const QuickMethod* method, Hub* hub, const CommObject* comm, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames, Ready& ready) {
+  Arguments arguments(method, hub, comm);
+  hub->quick().withdraw();
+  ready.rank = comm_rank(comm, hub);
+  if (ready.rank < 0 || !arguments.read(args, count, kwnames, ready.pins)) return false;
+  const QuickPlan* plan = hub->quick().find(arguments.form);
+  if (plan != nullptr) ready.call = join(comm, hub, plan->agreement);
+  if (ready.call != nullptr) {
+    arguments.bind(*plan, ready);
+    return true;
+  }
+  QuickQuestion question{arguments.form, {}, method->name, hub->current(), comm_size(comm, hub),
+                         method->keeps_own_block != 0};
+  std::copy(arguments.data.begin(), arguments.data.end(), question.data.begin());
+  hub->quick().ask(question);
+  return false;
+}
+
 /// Takes the short way if it is open: true, with the result (nullptr: a Python error).
 bool take_short_way(const QuickMethod* method, Hub* hub, const CommObject* comm, PyObject* const* args,
                     Py_ssize_t count, PyObject* kwnames, PyObject*& result) {
-  Arguments arguments(method, hub, comm);
-  hub->quick().withdraw();
-  if (!arguments.read(args, count, kwnames)) return false;
-  const std::int32_t rank = comm_rank(comm, hub);
-  if (rank < 0) return false;
-  const QuickPlan* plan = hub->quick().find(arguments.form);
-  std::shared_ptr<SharedCall> call = plan == nullptr ? nullptr : join(comm, hub, plan->agreement);
-  if (call == nullptr) {
-    QuickQuestion question{arguments.form, {}, method->name, hub->current(), comm_size(comm, hub), false};
-    question.keeps_own_block = method->keeps_own_block != 0;
-    for (std::size_t i = 0; i < kQuickBuffers; ++i) {
-      if (arguments.form.buffers[i].is_given) question.data[i] = arguments.views[i].buf;
-    }
-    hub->quick().ask(question);
-    return false;
-  }
-  result = nullptr;
   try {
-    if (hub->run_collective(call, rank, arguments.bound(*plan), method->name)) result = Py_NewRef(Py_None);
+    Ready ready;
+    if (!prepare(method, hub, comm, args, count, kwnames, ready)) return false;
+    const bool is_good = hub->run_collective(ready.call, ready.rank, std::move(ready.buffers), method->name);
+    result = is_good ? Py_NewRef(Py_None) : nullptr;
   } catch (...) {
-    raise_current();
+    result = raise_current();
   }
   return true;
 }

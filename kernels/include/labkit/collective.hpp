@@ -57,7 +57,7 @@ class Collective final : public Client, public Driver {
 
   /// The rank (of the communicator) joins with its buffers. True: its program has ended already.
   /// Throws ScheduleFault for an operation that cannot be carried out.
-  [[nodiscard]] bool enter(std::int32_t rank, std::vector<BoundBuffer> buffers);
+  [[nodiscard, gnu::noinline]] bool enter(std::int32_t rank, std::vector<BoundBuffer> buffers);
   /// The rank joins when the engine starts it (see Engine::start); for runs without Python ranks.
   /// Ranks may share their description (sizes only).
   void join(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers);
