@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import os
+import zlib
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -308,8 +309,16 @@ def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: A
     changed = {key: frozen(value) for key, value in options.items() if frozen(value) != getattr(model, key)}
     if not changed:
         return model
-    arguments = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+    arguments = ", ".join(f"{key}={_shown(value)}" for key, value in changed.items())
     return replace(model, name=f"{model.name}({arguments})", **changed)
+
+
+def _shown(value: Any) -> str:
+    """Write a changed value; a long table by its length and a sum that tells it from others."""
+    text = repr(value)
+    if len(text) <= 60:
+        return text
+    return f"<{len(value)} rows {zlib.crc32(text.encode()):08x}>"
 
 
 def frozen(value: Any) -> Any:

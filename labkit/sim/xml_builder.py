@@ -109,7 +109,24 @@ class Builder:
             raise refuse(self._source, "the platform is empty; it needs a zone or a cluster")
         if isinstance(self._root, Zone):
             self._check_directions(self._root)
-        return self._root, models.get(self.model).name
+        return self._root, self.model or models.DEFAULT
+
+    def settle(self, model: str | None, source: str) -> None:
+        """Take the model that the file's settings of SimGrid make.
+
+        Raises
+        ------
+        PlatformError
+            A property names another one.
+        """
+        if model is None:
+            return
+        if self.model is not None and models.get(self.model) != models.get(model):
+            raise refuse(
+                source,
+                f"<config> makes the network model {model[:60]!r}, a property says {self.model[:60]!r}",
+            )
+        self.model = model
 
     # --- zones --------------------------------------------------------------------------------------
 
@@ -181,10 +198,14 @@ class Builder:
     def _prop(self, given: dict[str, str], place: str) -> None:
         name, value = given["id"], given["value"]
         if name == MODEL_PROPERTY:
-            if value not in models.names():
+            if value.partition(",")[0] not in models.names():  # no other file is opened
                 raise refuse(
                     place, f"network model {value[:40]!r} is not known; allowed: {', '.join(models.names())}"
                 )
+            try:
+                models.get(value)
+            except PlatformError as error:
+                raise refuse(place, str(error)) from None
             self.model = value
         elif self._pending:
             self._pending[-1].props.append((name, value))

@@ -10,6 +10,7 @@ from xml.parsers import expat
 from labkit.errors import PlatformError
 from labkit.sim.spec import ClusterSpec, MachineSpec
 from labkit.sim.xml_builder import Builder
+from labkit.sim.xml_config import Config
 from labkit.sim.xml_grammar import ELEMENTS, READ_OVER, SYNONYMS, UNSUPPORTED, Element
 from labkit.sim.zones import Cluster, Zone, ZonesSpec
 from labkit.sim.zones.parts import refuse
@@ -17,8 +18,6 @@ from labkit.sim.zones.parts import refuse
 __all__ = ["read_platform"]
 
 _CHUNK_BYTES = 1 << 16
-#: SimGrid's network models and labkit's names for them.
-_MODELS = {"CM02": "cm02", "LV08": "lv08", "SMPI": "smpi", "IB": "ib"}
 #: Zones in zones, and elements in elements, may be so deep.
 _MOST_DEPTH = 100
 
@@ -27,8 +26,9 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     """Read a SimGrid platform file (versions 4.0 and 4.1).
 
     Read are zone, cluster, cabinet, host, router, link, backbone, host_link, route, zoneRoute, link_ctn and
-    prop; properties are kept, what no message feels (disks, actors) is read over. Entities are refused, and
-    no file but this one is opened.
+    prop; properties are kept, what no message feels (disks, actors) is read over. Settings of SimGrid in a
+    ``<config>`` block make the network model (`labkit.sim.xml_config`). Entities are refused, and no file but
+    this one is opened.
 
     Parameters
     ----------
@@ -89,6 +89,7 @@ class _Reader:
         self._source = source
         self.builder = Builder(source)
         self.read_over: list[str] = []
+        self._settings = Config()
         self._open: list[str] = []
         self._silent = 0  # depth inside an element that is read over
         self._parser = expat.ParserCreate()
@@ -109,6 +110,7 @@ class _Reader:
             while chunk := file.read(_CHUNK_BYTES):
                 self._parser.Parse(chunk, False)
             self._parser.Parse(b"", True)
+            self.builder.settle(self._settings.model(), self._source)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, str(error))
             raise refuse(f"{self._source}, line {error.lineno}", f"not well-formed XML: {reason}") from None
@@ -192,16 +194,11 @@ class _Reader:
             self.read_over.append(f"<{word}> (line {self._parser.CurrentLineNumber})")
 
     def _config(self, word: str, given: dict[str, str]) -> None:
-        """Settings of SimGrid itself: the network model is taken, others that change times are refused."""
+        """Settings of SimGrid itself: those of the network make the model, unknown ones are refused."""
         setting = given.get("id", "")
-        if word == "prop" and setting == "network/model" and given.get("value") in _MODELS:
-            self.builder.model = _MODELS[given["value"]]
+        if word != "prop" or not setting or "value" not in given:
+            raise refuse(self.place, f"<config> holds <{word[:40]}>; allowed: <prop> with id and value")
+        if self._settings.take(setting, given["value"], self.place):
             self._silent = 1
-            return
-        if word != "prop" or setting.partition("/")[0] in ("network", "smpi", "cpu", "host", "surf"):
-            raise refuse(
-                self.place,
-                f"<config> sets {setting[:60] or word!r}, which is not read from platforms; take it out and "
-                "choose the network model with model= or --model",
-            )
-        self._note(f"config {setting[:40]}")
+        else:
+            self._note(f"config {setting[:40]}")

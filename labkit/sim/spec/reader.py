@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.sim import models
 from labkit.sim.nearest import nearest
 from labkit.sim.spec.cluster import ClusterSpec
 from labkit.sim.spec.dragonfly import DragonflySpec
@@ -59,6 +60,18 @@ def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
     return f"option {name!r} is not known; allowed: {', '.join(kind.options())}"
 
 
+def _parted(spec: str) -> list[str]:
+    """Split at commas; what follows a model and is an option of models alone stays with it."""
+    parts: list[str] = []
+    for part in spec.split(","):
+        name = part.partition("=")[0]
+        if parts and parts[-1].startswith("model=") and name in models.OPTIONS and name not in OPTIONS:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return parts
+
+
 def parse_spec(spec: str) -> ClusterSpec:
     """Read a platform specification.
 
@@ -68,7 +81,8 @@ def parse_spec(spec: str) -> ClusterSpec:
         ``star``, ``torus``, ``fattree`` or ``dragonfly``, then, unless it shall grow with the ranks, a colon
         and its size (``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2``, ``dragonfly:4x4:3x4:5x1:2``),
         then options behind commas: bw, lat, speed, cores, sharing, limiter, loopback_bw, loopback_lat,
-        mapping, model; of a star also bb_bw, bb_lat, bb_sharing; of a dragonfly also routing, seed.
+        mapping, model (with options of its own, as in ``model=smpi,cross_traffic=no``); of a star also bb_bw,
+        bb_lat, bb_sharing; of a dragonfly also routing, seed.
 
     Returns
     -------
@@ -89,7 +103,7 @@ def parse_spec(spec: str) -> ClusterSpec:
     """
     if not isinstance(spec, str):
         raise PlatformError(f"a platform specification is text such as 'star:64', got {type(spec).__name__}")
-    parts = spec.split(",")
+    parts = _parted(spec)
     kind, values = _kind_and_size(spec, parts[0])
     given: set[str] = set()
     position = len(parts[0]) + 1

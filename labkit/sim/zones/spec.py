@@ -37,7 +37,8 @@ class ZonesSpec(MachineSpec):
     def __init__(self, root: Zone, source: str = "", model: str = models.DEFAULT) -> None:
         self.root = root
         self.source = source
-        self.model = models.get(model).name
+        models.get(model)
+        self.model = model
         self.mapping = None
         self._assembly: Assembly | None = Assembly(root)
         # Equal machines are written alike: this is what they are compared by.

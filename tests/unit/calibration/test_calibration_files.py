@@ -18,6 +18,7 @@ from labkit.calibration.protocol import frame, medians
 from labkit.calibration.quality import judge_quality
 from labkit.cli.main import main
 from labkit.errors import DataError
+from labkit.sim.models import OPTIONS
 from labkit.sim.xml_writer import host_file
 
 SMALL = {"points": 20, "repeats": 3, "refine": 0, "max_bytes": 300_000}
@@ -39,6 +40,22 @@ def test_the_files_hold_what_was_found(found, tmp_path):
     assert lk.platform(files["toml"]).spec == found.platform.spec
     assert lk.platform(files["toml"]).name == "my machine"
     assert len(pd.read_csv(files["measurements.csv"])) == len(found.data)
+
+
+def test_labkit_reads_the_file_it_writes_for_simgrid(found, tmp_path):
+    """Platform and model come back from one file: the same times to the last bit."""
+    found.save(tmp_path)
+    read = lk.platform(tmp_path / "my-machine.xml")
+    options = {name: getattr(found.model, name) for name in OPTIONS}
+    assert {name: getattr(read.model, name) for name in OPTIONS} == options
+
+    def program(comm):
+        for size in (1, 700, 5000, 70_000, 300_000):
+            comm.sendrecv(b"x" * size, 1 - comm.rank)
+        return lk.MPI.Wtime()
+
+    times = lk.run(program, 2, read).results
+    assert times == lk.run(program, 2, found.platform, model=found.model).results
 
 
 def test_recorded_measurements_give_the_same_fit(found, tmp_path):

@@ -189,7 +189,7 @@ REFUSED = [
     ("</route>", "</route><zone id='in' routing='Full'/>", 9, "holds hosts or routers beside zones"),
     ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, 'routing="Cluster"'),
     ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, "a second outermost zone"),
-    ("<zone i", "<config><prop id='network/TCP-gamma' value='1'/></config><zone i", 4, "take it out and"),
+    ("<zone i", "<config><prop id='network/TCP-gamme' value='1'/></config><zone i", 4, "is not known"),
     ("</platform>", "", 12, "not well-formed XML: no element found"),
 ]  # fmt: skip
 
