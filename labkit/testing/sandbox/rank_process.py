@@ -199,5 +199,5 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     if job["mode"] == "schedule":
         from labkit.testing.sandbox.schedule_rows import rows_of
 
-        return rows_of(function, arguments)
+        return rows_of(function, arguments[0])
     return function(comm, *arguments)

@@ -18,7 +18,8 @@ from labkit.schedule import Column, Group, Kind, Schedule, Step, Temporary, buil
 __all__ = ["COLUMNS", "rows_of", "schedule_from"]
 
 COLUMNS = 15
-MOST_ROWS = 200_000
+MOST_ROWS = 100_000
+_MOST_NUMBER = 1 << 20
 
 Rows = NDArray[np.int64]
 
@@ -76,13 +77,15 @@ def schedule_from(
     """
     if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 2:
         raise ScheduleError("what was handed over is no schedule")
-    if rows.shape[1] != COLUMNS or len(rows) > MOST_ROWS:
+    if rows.shape[1] != COLUMNS:
         raise ScheduleError("what was handed over is no schedule")
+    if len(rows) > min(MOST_ROWS, 500 * size + 1000):
+        raise ScheduleError(f"{len(rows)} operations for {size} ranks: far more than any schedule needs")
     table = rows.tolist()
     made = build(name, lambda group: _steps(group, table), size, root=root, commutative=commutative,
                  parts=parts, temporaries=[Temporary(t, _like(name)) for t in temporaries])  # fmt: skip
     for row in table:
-        _require_row(row, size, len(made.buffers))
+        _require_row(row, size, made)
     return made
 
 
@@ -90,13 +93,20 @@ def _like(name: str) -> str:
     return "data" if name == "bcast" else "recv"
 
 
-def _require_row(row: list[int], size: int, buffers: int) -> None:
+def _require_row(row: list[int], size: int, schedule: Schedule) -> None:
+    """Refuse numbers that would cost the reader memory or time: a section's blocks are listed one by one."""
     rank, kind = row[0], row[1]
     if not 0 <= rank < size or kind not in set(Kind):
         raise ScheduleError(f"an operation of rank {rank}, kind {kind}: there is no such thing")
-    for section in (row[4:9], row[9:14]):
-        if not -1 <= section[0] < buffers or any(abs(number) > 1 << 31 for number in section):
+    most = max(schedule.n_blocks(rank), default=0)
+    for buffer, first, length, run, stride in (row[4:9], row[9:14]):
+        is_buffer = -1 <= buffer < len(schedule.buffers)
+        if not is_buffer or abs(first) > _MOST_NUMBER or not -1 <= length <= most:
             raise ScheduleError(f"rank {rank}: an operation on blocks that do not exist")
+        if not 0 <= run <= max(most, 1) or not 1 <= stride <= max(most, 1):
+            raise ScheduleError(f"rank {rank}: an operation on runs of blocks that do not exist")
+    if max(abs(row[2]), abs(row[3])) > _MOST_NUMBER or row[14] not in (0, 1):
+        raise ScheduleError(f"rank {rank}: an operation with numbers that mean nothing")
 
 
 def _steps(group: Group, table: list[list[int]]) -> Iterator[Step]:
