@@ -31,6 +31,7 @@ COMMANDS = {
     "judge": "fit measurements and judge them against an expectation",
     "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real machine's messages and write them as a platform",
+    "grade": "grade a folder of submissions, each in a sandbox",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",
     "doctor": "say what works here, and how to mend what does not",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from labkit.errors import LabkitError
 from labkit.testing.sandbox.outcome import Limits
 
-__all__ = ["Budget", "SubmissionFailure"]
+__all__ = ["Budget", "SubmissionFailure", "Watch"]
+
+#: looks at a process, about a second apart, in which it neither worked nor was about to
+_IDLE_LOOKS = 4
 
 
 class SubmissionFailure(LabkitError):
@@ -55,3 +60,27 @@ class Budget:
             raise SubmissionFailure(
                 "budget", rank, f"the ranks sent more than {self.limits.traffic_bytes >> 20} MiB in all"
             )
+
+
+class Watch:
+    """Tells a process that computes, or waits for a core of a busy machine, from one that sleeps.
+
+    Parameters
+    ----------
+    pid : int
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._worked, self._idle_looks = "", 0
+
+    def is_busy(self) -> bool:
+        """Whether the process has worked, or wanted to, since one of the last looks."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # gone, which its socket tells; or no /proc, and the time limit decides
+            return True
+        worked = " ".join(fields[11:13])
+        is_idle = fields[0] == "S" and worked == self._worked
+        self._worked, self._idle_looks = worked, self._idle_looks + 1 if is_idle else 0
+        return self._idle_looks < _IDLE_LOOKS

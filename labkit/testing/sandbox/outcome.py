@@ -17,7 +17,7 @@ class Limits:
     cpu_s : float
         CPU time of one rank, in seconds.
     wall_s : float
-        Wall-clock time of the run; ends what sleeps.
+        Wall-clock time of the run, for a machine that is busy; what sleeps is found out earlier.
     memory_bytes : int
         Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at least
         24 MiB.
@@ -27,10 +27,10 @@ class Limits:
         Bytes of all messages together.
     """
 
-    cpu_s: float = 5.0
-    wall_s: float = 30.0
+    cpu_s: float = 3.0
+    wall_s: float = 90.0
     memory_bytes: int = 1 << 30
-    requests: int = 400_000
+    requests: int = 60_000
     traffic_bytes: int = 1 << 30
 
     def of_rank(self, ranks: int) -> dict[str, Any]:

@@ -6,7 +6,6 @@ the simulated communicator, and answers; so every message, byte and second is co
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import FunctionType
@@ -15,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from labkit import context
-from labkit.comm import pickling
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.errors import UnsupportedError
-from labkit.testing.sandbox.budget import Budget, SubmissionFailure
+from labkit.testing.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.testing.sandbox.calls import COLLECTIVES
-from labkit.testing.sandbox.wire import Closed, TooLate, WireError, decode, read_frame, write_frame
+from labkit.testing.sandbox.wire import Closed, Idle, TooLate, WireError, decode, read_frame, write_frame
 
-__all__ = ["RankProxy", "raw_messages"]
+__all__ = ["RankProxy"]
 
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (
@@ -40,16 +38,6 @@ _MAKES = ("Dup", "Split", "Free")
 _MOST_OUTPUT = 21_000
 _MOST_HANDLES = 10_000
 _TRACED_LINES = 100_000
-
-
-@contextlib.contextmanager
-def raw_messages() -> Iterator[None]:
-    """Let the lower-case calls carry bytes as they are: a submission's pickles are never opened here."""
-    pickling.use(lambda data, *_: data, bytes, None)
-    try:
-        yield
-    finally:
-        pickling.use_in_run(None)
 
 
 _template = lambda call, arguments: call(*arguments)  # noqa: E731 - its code object is copied below
@@ -72,13 +60,15 @@ class RankProxy:
     rank : int
     descriptor : int
         The socket to its process, non-blocking.
+    pid : int
+        That process.
     budget : Budget
     only_messages : bool
         Refuse collectives: the task is to write one.
     """
 
-    def __init__(self, rank: int, descriptor: int, budget: Budget, only_messages: bool) -> None:
-        self.rank, self.descriptor, self.budget = rank, descriptor, budget
+    def __init__(self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool) -> None:
+        self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
         self.only_messages = only_messages
         self.output = ""
         self._comms: dict[int, Any] = {}
@@ -118,12 +108,16 @@ class RankProxy:
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
-            header, parts = read_frame(self.descriptor, self.budget.deadline_s)
+            header, parts = read_frame(self.descriptor, self.budget.deadline_s, Watch(self.pid).is_busy)
         except TooLate:
             raise self._failure(
                 "time",
                 f"the run did not end within {self.budget.limits.wall_s:g} s: rank {self.rank} made no call "
                 f"after {self._place}",
+            ) from None
+        except Idle:
+            raise self._failure(
+                "time", f"rank {self.rank} sleeps, and makes no call after {self._place}"
             ) from None
         except Closed:
             raise self._failure("ended", f"its process ended without a result, after {self._place}") from None

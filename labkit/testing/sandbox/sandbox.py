@@ -11,15 +11,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from labkit.comm import pickling
 from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
 from labkit.run.processes import JOB_VARIABLE, end_processes
 from labkit.testing.sandbox.budget import Budget, SubmissionFailure
 from labkit.testing.sandbox.containment import Containment
 from labkit.testing.sandbox.outcome import Limits, Outcome
-from labkit.testing.sandbox.proxy import RankProxy, raw_messages
+from labkit.testing.sandbox.proxy import RankProxy
 from labkit.testing.sandbox.wire import Closed, TooLate, encode, write_frame
 from labkit.testing.sandbox.zygote import MOST_AT_ONCE
 
@@ -178,9 +179,9 @@ class Sandbox:
             The sandbox itself does not work.
         """
         job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": "program"}
-        descriptors = self._fork(ranks)
+        descriptors, pids = self._fork(ranks)
         budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
-        proxies = [RankProxy(r, fd, budget, only_messages) for r, fd in enumerate(descriptors)]
+        proxies = [RankProxy(r, descriptors[r], pids[r], budget, only_messages) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
             if failure is None:
@@ -203,9 +204,9 @@ class Sandbox:
             Its one result is what `labkit.testing.sandbox.schedule_rows.rows_of` returns, not believed yet.
         """
         job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
-        descriptors = self._fork(1)
+        descriptors, pids = self._fork(1)
         budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
-        proxies = [RankProxy(0, descriptors[0], budget, only_messages=True)]
+        proxies = [RankProxy(0, descriptors[0], pids[0], budget, only_messages=True)]
         try:
             failure = self._send_jobs(job, [arguments], proxies)
             outcome = (
@@ -217,7 +218,7 @@ class Sandbox:
         _explain_end(outcome, ends, self.limits)
         return outcome
 
-    def _fork(self, ranks: int) -> list[int]:
+    def _fork(self, ranks: int) -> tuple[list[int], list[int]]:
         assert self._control is not None
         pairs = [socket.socketpair() for _ in range(ranks)]
         theirs = [pair[1].fileno() for pair in pairs]
@@ -227,7 +228,7 @@ class Sandbox:
                 chunk = theirs[begin : begin + MOST_AT_ONCE]
                 is_last = begin + MOST_AT_ONCE >= ranks
                 socket.send_fds(self._control, [line if is_last else b" "], chunk)
-            self._answer(_START_S)
+            pids = self._answer(_START_S)["started"]
         finally:
             for pair in pairs:
                 pair[1].close()
@@ -235,7 +236,7 @@ class Sandbox:
         for ours, _ in pairs:
             ours.setblocking(False)
             descriptors.append(ours.detach())
-        return descriptors
+        return descriptors, pids
 
     def _send_jobs(
         self, job: dict[str, Any], arguments: Sequence[Sequence[Any]], proxies: list[RankProxy]
@@ -256,6 +257,16 @@ class Sandbox:
         return {int(rank): code for rank, code in self._answer(_START_S)["ends"].items()}
 
 
+@contextlib.contextmanager
+def _raw_messages() -> Iterator[None]:
+    """Let the lower-case calls carry bytes as they are: a submission's pickles are never opened here."""
+    pickling.use(lambda data, *_: data, bytes, None)
+    try:
+        yield
+    finally:
+        pickling.use_in_run(None)
+
+
 def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
     """Run the proxies as a simulated program: whatever it raises is an outcome."""
     from labkit.sim.runner import run_simulated
@@ -271,7 +282,7 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
             raise
 
     try:
-        with raw_messages():
+        with _raw_messages():
             run = run_simulated(program, ranks, isolate=False, timeout_s=None, **how)
     except (DeadlockError, MismatchError, RankError, LabkitError) as error:
         outcome = _failed(error, failures, ranks)

@@ -11,14 +11,24 @@ import os
 import select
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from labkit.errors import DataError, LabkitError
 
-__all__ = ["Closed", "Frame", "WireError", "decode", "encode", "read_frame", "write_frame"]
+__all__ = [
+    "Closed",
+    "Frame",
+    "Idle",
+    "TooLate",
+    "WireError",
+    "decode",
+    "encode",
+    "read_frame",
+    "write_frame",
+]
 
 Frame = tuple[dict[str, Any], list[memoryview]]
 
@@ -39,6 +49,13 @@ class Closed(WireError):
 
 class TooLate(WireError):
     """The other side did not answer within its time."""
+
+
+class Idle(WireError):
+    """The other side does not answer and does not work either."""
+
+
+_Alive = Callable[[], bool]
 
 
 def write_frame(
@@ -81,8 +98,17 @@ def _put(descriptor: int, view: memoryview, deadline_s: float | None) -> int:
         raise Closed("the other side is gone") from error
 
 
-def read_frame(descriptor: int, deadline_s: float | None = None) -> Frame:
+def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Alive | None = None) -> Frame:
     """Receive a frame; its parts are views of one buffer.
+
+    Parameters
+    ----------
+    descriptor : int
+        Non-blocking when there is a deadline.
+    deadline_s : float, optional
+        Of the monotonic clock.
+    is_alive : callable, optional
+        Asked every now and then while nothing comes; False ends the wait.
 
     Raises
     ------
@@ -90,13 +116,13 @@ def read_frame(descriptor: int, deadline_s: float | None = None) -> Frame:
         It is malformed or too long.
     Closed, TooLate
     """
-    header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s))
+    header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s, is_alive))
     if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
         raise WireError(
             f"a message of {header_bytes + payload_bytes} bytes; {MOST_PAYLOAD_BYTES} are allowed at once"
         )
-    text = _get(descriptor, header_bytes, deadline_s)
-    payload = memoryview(_get(descriptor, payload_bytes, deadline_s))
+    text = _get(descriptor, header_bytes, deadline_s, is_alive)
+    payload = memoryview(_get(descriptor, payload_bytes, deadline_s, is_alive))
     try:
         header = json.loads(bytes(text))
         lengths = header["parts"]
@@ -113,13 +139,15 @@ def read_frame(descriptor: int, deadline_s: float | None = None) -> Frame:
     return header, parts
 
 
-def _get(descriptor: int, size: int, deadline_s: float | None) -> bytearray:
+def _get(descriptor: int, size: int, deadline_s: float | None, is_alive: _Alive | None) -> bytearray:
     data = bytearray()
     while len(data) < size:
         try:
             more = os.read(descriptor, min(size - len(data), 1 << 20))
         except BlockingIOError:
-            _wait(descriptor, deadline_s, is_write=False)
+            while not _wait(descriptor, deadline_s, False, None if is_alive is None else 1.0):
+                if is_alive is not None and not is_alive():
+                    raise Idle("no answer, and no work on one") from None
             continue
         except OSError as error:
             raise Closed("the other side is gone") from error
@@ -129,14 +157,20 @@ def _get(descriptor: int, size: int, deadline_s: float | None) -> bytearray:
     return data
 
 
-def _wait(descriptor: int, deadline_s: float | None, is_write: bool) -> None:
+def _wait(descriptor: int, deadline_s: float | None, is_write: bool, slice_s: float | None = None) -> bool:
+    """Wait until the descriptor is ready; False when only the slice of time is over."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT if is_write else select.POLLIN)
     left_s = None if deadline_s is None else deadline_s - time.monotonic()
     if left_s is not None and left_s <= 0:
         raise TooLate("no answer within the time limit")
-    if not poll.poll(None if left_s is None else left_s * 1000 + 1):
-        raise TooLate("no answer within the time limit")
+    is_slice = slice_s is not None and (left_s is None or slice_s < left_s)
+    wait_s = slice_s if is_slice else left_s
+    if poll.poll(None if wait_s is None else wait_s * 1000 + 1):
+        return True
+    if is_slice:
+        return False
+    raise TooLate("no answer within the time limit")
 
 
 # --- values ---------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def main(descriptor: int) -> None:
             break
         if command["do"] == "start":
             children = _start(command, descriptors, found, base_bytes)
-            _answer(control, {"started": len(children)})
+            _answer(control, {"started": list(children)})
         elif command["do"] == "end":
             _answer(control, {"ends": _end(children)})
             children = {}

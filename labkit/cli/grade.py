@@ -1,0 +1,124 @@
+"""``labkit grade``: a folder of submissions, graded in the sandbox."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from labkit.errors import DataError
+from labkit.testing.grade.page import number
+from labkit.testing.grade.result import Grade
+
+__all__ = ["configure", "execute"]
+
+_EPILOG = """\
+A submission is a .py file or a notebook named after its student, or a folder named after the student with one
+file in it. Each is graded in processes of its own, behind walls of the kernel (labkit doctor says which this
+machine has), and takes no other down. Finished grades are kept: a second call grades only what has changed.
+
+exit code: 0 all were graded, 1 some could not be graded (their status says why), 3 bad input or machine
+
+examples:
+  labkit grade submissions/ --assignment sort --jobs 2 --csv grades.csv --feedback feedback/
+  labkit grade ada.py --assignment broadcast
+  labkit grade submissions/ --assignment my_assignment.py --secret-file course.secret --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit grade``."""
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("submissions", help="a folder of submissions, or one submission")
+    add("--assignment", required=True, metavar="A",
+        help="broadcast, sort, prefix_sum, or a Python file with an ASSIGNMENT")  # fmt: skip
+    add("--jobs", type=int, default=1, metavar="N", help="submissions graded at a time (default 1)")
+    add("--csv", metavar="FILE", help="write a line for each student")
+    add("--feedback", metavar="FOLDER", help="write a page for each student")
+    add("--secret-file", metavar="FILE", help="the course's secret: each student's own inputs follow from it")
+    add(
+        "--kept",
+        metavar="FOLDER",
+        help="where finished grades are kept (default: .labkit-grades, beside them)",
+    )
+    add("--fresh", action="store_true", help="grade all of them again")
+    add("--uncontained", action="store_true",
+        help="accept a machine that cannot contain submissions (only for code you trust)")  # fmt: skip
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Grade, print, write; 1 if some could not be graded.
+
+    Raises
+    ------
+    LabkitError
+        For input that cannot be used.
+    """
+    from labkit.testing.grade.finding import find_assignment
+    from labkit.testing.grade.folder import find_submissions, grade_folder, write_csv, write_feedback
+
+    if arguments.jobs < 1:
+        raise DataError(f"--jobs must be at least 1, got {arguments.jobs}")
+    assignment = find_assignment(arguments.assignment)
+    submissions = find_submissions(arguments.submissions)
+    root = Path(arguments.submissions)
+    beside = (root if root.is_dir() else root.parent) / ".labkit-grades"
+    kept = None if arguments.fresh else Path(arguments.kept or beside) / assignment.name
+    try:
+        grades = grade_folder(
+            submissions, assignment, jobs=arguments.jobs, secret=_secret(arguments.secret_file),
+            accepts_weak=arguments.uncontained, kept=kept, progress=_say,
+        )  # fmt: skip
+        if arguments.csv:
+            write_csv(grades, arguments.csv)
+        if arguments.feedback:
+            write_feedback(grades, arguments.feedback)
+    except OSError as error:
+        raise DataError(f"cannot write {error.filename}: {error.strerror}") from error
+    code = int(any(grade.status != "graded" for grade in grades))
+    if arguments.json:
+        print(json.dumps({"grades": [grade.to_dict() for grade in grades], "exit": code}, ensure_ascii=False))
+    else:
+        _print(grades)
+    return code
+
+
+def _secret(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the secret {path!r} cannot be read: {error}") from error
+
+
+def _say(grade: Grade, done: int, every: int) -> None:
+    what = (
+        f"{number(grade.points)} of {number(grade.max_points)} points, {grade.seconds:.1f} s"
+        if grade.status == "graded"
+        else f"NOT GRADED: {grade.message}"
+    )
+    print(f"[{done}/{every}] {grade.student}: {what}", file=sys.stderr, flush=True)
+
+
+def _print(grades: list[Grade]) -> None:
+    if len(grades) == 1:
+        print(grades[0].text())
+        return
+    width = max(len("student"), *(len(grade.student) for grade in grades))
+    print(f"{'student':<{width}}  points  of  not passed")
+    for grade in grades:
+        if grade.status != "graded":
+            print(f"{grade.student:<{width}}  not graded: {grade.message}")
+            continue
+        missed = [
+            result.name for result in grade.results if result.status != "passed" and not result.is_bonus
+        ]
+        points, most = number(grade.points), number(grade.max_points)
+        print(f"{grade.student:<{width}}  {points:>6}  {most:>2}  {', '.join(missed) or '-'}")
+    walls = {grade.containment for grade in grades if grade.containment}
+    for wall in sorted(walls):
+        print(wall)

@@ -1,0 +1,92 @@
+"""Writes submissions of all kinds, with what each must get: python tests/grading/submissions.py FOLDER.
+
+FOLDER gets a folder for each assignment, for `labkit grade FOLDER/sort --assignment sort`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from submissions_good import GOOD, SAMPLE
+from submissions_hostile import HOSTILE
+from submissions_wrong import EVERY_CHECK, WRONG
+
+__all__ = ["SUBMISSIONS", "Submission", "write"]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submission with what grading must find.
+
+    Attributes
+    ----------
+    name, assignment, source : str
+    kind : str
+        "good", "wrong" or "hostile".
+    missed : frozenset of str
+        Exactly the checks that it must not pass.
+    """
+
+    name: str
+    assignment: str
+    source: str
+    kind: str
+    missed: frozenset[str]
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.kind}_{self.name}" + (".ipynb" if self.source.startswith("{") else ".py")
+
+
+def _notebook(source: str) -> str:
+    """A notebook as students leave it: trials, pictures and magics around the solution."""
+    cells = [
+        "%matplotlib inline\nimport numpy as np\nimport labkit as lk\nfrom mpi4py import MPI",
+        "%%spmd -n 4\nprint(rank)",
+        source,
+        "run = lk.run(parallel_sort, 4, args=(np.arange(5),))\nrun",
+        "KEYS = 100\nresults = [lk.run(parallel_sort, p, args=(np.arange(KEYS),)) for p in (2, 4)]",
+        "raise SystemExit",
+    ]
+    rows = [{"cell_type": "markdown", "metadata": {}, "source": "# My sort"}]
+    rows += [
+        {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": cell}
+        for cell in cells
+    ]
+    return json.dumps({"cells": rows, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def _every() -> list[Submission]:
+    found = [Submission(n, a, source, "good", frozenset(m)) for n, (a, source, m) in GOOD.items()]
+    found.append(Submission("notebook", "sort", _notebook(SAMPLE), "good", frozenset({"equal_keys"})))
+    found += [Submission(n, a, source, "wrong", frozenset(m)) for n, (a, source, m) in WRONG.items()]
+    sort = frozenset(EVERY_CHECK["sort"])
+    found.append(Submission("no_python", "sort", "def parallel_sort(comm, keys:\n", "wrong", sort))
+    renamed = "def my_sort(comm, keys):\n    return keys\n"
+    found.append(Submission("no_function", "sort", renamed, "wrong", sort))
+    for name, (assignment, source) in HOSTILE.items():
+        found.append(Submission(name, assignment, source, "hostile", frozenset(EVERY_CHECK[assignment])))
+    return found
+
+
+#: every submission
+SUBMISSIONS = _every()
+
+
+def write(folder: Path) -> dict[str, Path]:
+    """Write all of them; the folder of each assignment."""
+    folders = {}
+    for submission in SUBMISSIONS:
+        target = folders[submission.assignment] = folder / submission.assignment
+        target.mkdir(parents=True, exist_ok=True)
+        (target / submission.file_name).write_text(submission.source, encoding="utf-8")
+    return folders
+
+
+if __name__ == "__main__":
+    print(f"{len(SUBMISSIONS)} submissions: {', '.join(map(str, write(Path(sys.argv[1])).values()))}")

@@ -1,0 +1,160 @@
+"""Submissions that are wrong without meaning any harm."""
+
+from __future__ import annotations
+
+from submissions_good import BINOMIAL, HILLIS, SAMPLE
+
+__all__ = ["WRONG"]
+
+FLAT = """
+def broadcast(comm, data, root):
+    if comm.rank == root:
+        for other in range(comm.size):
+            if other != root:
+                comm.send(data, other)
+        return data
+    return comm.recv(source=root)
+"""
+
+HYPERCUBE = """
+def broadcast(comm, data, root):
+    me = comm.rank ^ root
+    distance = 1
+    while distance < comm.size:
+        if me < distance:
+            comm.send(data, (me + distance) ^ root)
+        elif me < 2 * distance:
+            data = comm.recv(source=(me - distance) ^ root)
+        distance *= 2
+    return data
+"""
+
+FORGETS_ROOT = BINOMIAL.replace("(comm.rank - root) % comm.size", "comm.rank").replace(" + root) % p", ")")
+
+DEADLOCK = """
+def broadcast(comm, data, root):
+    p, me = comm.size, (comm.rank - root) % comm.size
+    data = comm.recv(source=(comm.rank - 1) % p)
+    if me < p - 1:
+        comm.send(data, (comm.rank + 1) % p)
+    return data
+"""
+
+ENDLESS = BINOMIAL.replace(
+    "    return data\n", "    while comm.rank == comm.size - 1:\n        pass\n    return data\n"
+)
+
+COLLECTIVE = """
+def broadcast(comm, data, root):
+    return comm.bcast(data, root)
+"""
+
+GATHER = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    every = comm.gather(keys, root=0)
+    parts = np.array_split(np.sort(np.concatenate(every)), comm.size) if comm.rank == 0 else None
+    return comm.scatter(parts, root=0)
+"""
+
+LOCAL = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    return np.sort(keys)
+"""
+
+CONSTANT = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    return np.full_like(keys, comm.rank)
+"""
+
+UNIQUE = SAMPLE.replace("return np.sort(out)", "return np.unique(out)")
+
+BREAKS_ON_EMPTY = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    p = comm.size
+    keys = np.sort(keys)
+    samples = np.sort(np.concatenate(comm.allgather(keys[np.arange(64) * len(keys) // 64])))
+    splitters = samples[np.arange(1, p) * len(samples) // p]
+    cuts = np.searchsorted(keys, splitters, side="right")
+    return np.sort(np.concatenate(comm.alltoall(np.split(keys, cuts))))
+"""
+
+COMPARES_NAN = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    p = comm.size
+    own = sorted(keys.tolist())
+    samples = sorted(x for part in comm.allgather(own[:: max(len(own) // 64, 1)]) for x in part)
+    splitters = [samples[i * len(samples) // p] for i in range(1, p)] if samples else []
+    parts = [[] for _ in range(p)]
+    for key in own:
+        parts[sum(1 for s in splitters if s < key)].append(key)
+    found = [key for part in comm.alltoall(parts) for key in part]
+    return np.array(sorted(found), keys.dtype)
+"""
+
+CHAIN = """
+from labkit.schedule import whole
+
+def rounds(group):
+    me, p = group.ranks, group.size
+    yield group.copy(whole("send"), whole("recv"))
+    for r in range(1, p):
+        yield group.send(whole("recv"), to=r, where=me == r - 1)
+        yield group.recv(whole("incoming"), source=r - 1, where=me == r)
+        yield group.combine(whole("incoming"), whole("recv"), True, me == r)
+"""
+
+WRONG_SIDE = HILLIS.replace('whole("recv"), True, source', 'whole("recv"), False, source')
+
+NO_MASK = HILLIS.replace(
+    "to, source = me + distance < p, me >= distance", "to, source = me >= 0, me >= distance"
+)
+
+ENDLESS_ROUNDS = """
+from labkit.schedule import whole
+
+def rounds(group):
+    while True:
+        yield group.copy(whole("send"), whole("recv"))
+"""
+
+_BROADCAST = {"powers", "any_number", "any_root", "any_data", "messages", "rounds", "scaling", "optimal"}
+_SORT = {
+    "easy", "any_number", "lengths", "duplicates", "adversaries", "extremes", "balance", "volume", "scaling",
+    "equal_keys",
+}  # fmt: skip
+_PREFIX = {"powers", "any_number", "order", "rounds", "volume"}
+EVERY_CHECK = {"broadcast": _BROADCAST, "sort": _SORT, "prefix_sum": _PREFIX}
+
+#: name -> (assignment, source, checks it does not pass)
+WRONG: dict[str, tuple[str, str, set[str]]] = {
+    "flat": ("broadcast", FLAT, {"rounds", "scaling", "optimal"}),
+    "powers_only": (
+        "broadcast",
+        HYPERCUBE,
+        {"any_number", "any_root", "any_data", "messages", "rounds", "optimal"},
+    ),
+    "forgets_root": ("broadcast", FORGETS_ROOT, {"any_root", "any_data", "messages", "rounds", "optimal"}),
+    "deadlock": ("broadcast", DEADLOCK, _BROADCAST),
+    "endless": ("broadcast", ENDLESS, _BROADCAST),
+    "collective": ("broadcast", COLLECTIVE, _BROADCAST),
+    "gather": ("sort", GATHER, {"volume", "scaling"}),
+    "local": ("sort", LOCAL, _SORT - {"equal_keys"}),
+    "constant": ("sort", CONSTANT, _SORT),
+    "unique": ("sort", UNIQUE, {"duplicates", "adversaries", "extremes", "equal_keys"}),
+    "breaks_on_empty": ("sort", BREAKS_ON_EMPTY, {"lengths", "equal_keys"}),
+    "compares_nan": ("sort", COMPARES_NAN, {"extremes", "equal_keys"}),
+    "chain": ("prefix_sum", CHAIN, {"rounds", "volume"}),
+    "wrong_side": ("prefix_sum", WRONG_SIDE, {"order"}),
+    "no_mask": ("prefix_sum", NO_MASK, _PREFIX),
+    "endless_rounds": ("prefix_sum", ENDLESS_ROUNDS, _PREFIX),
+}
