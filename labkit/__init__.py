@@ -51,7 +51,7 @@ _PUBLIC = {
 _HOOKS = dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "labkit.jupyter")
 
 #: public name -> module that it is
-_MODULES = {"errors": "labkit.errors", "plot": "labkit.plot"}
+_MODULES = {"errors": "labkit.errors", "explore": "labkit.jupyter.explorers", "plot": "labkit.plot"}
 
 __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 

@@ -9,9 +9,11 @@ simulator registers a function that knows which rank is running (`register_simul
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType, TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = [
     "MachineContext",
@@ -21,6 +23,7 @@ __all__ = [
     "mpi_module",
     "phase",
     "register_simulator",
+    "watching",
 ]
 
 
@@ -102,12 +105,46 @@ def mpi_module() -> ModuleType:
 
 
 def _publish(module: ModuleType) -> None:
-    import sys
-
     sys.modules["labkit.MPI"] = module
     package = sys.modules.get("labkit")
     if package is not None:
         package.__dict__["MPI"] = module
+
+
+#: is told of the end of every phase: rank, phase, the variables of the function it stands in
+Watcher = Callable[[int, str, Mapping[str, Any]], None]
+
+_watcher: Watcher | None = None
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Have `watcher` called at the end of every phase, for teaching and debugging; for one thread at a time.
+
+    Parameters
+    ----------
+    watcher : callable
+        ``watcher(rank, phase, variables)``; the variables are those of the function that the phase stands
+        in. It is not told of phases that end with an exception, and takes no simulated time.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> def program(comm):
+    ...     with lk.phase("double"):
+    ...         twice = 2 * comm.rank
+    >>> seen = []
+    >>> with watching(lambda rank, name, variables: seen.append((rank, name, variables["twice"]))):
+    ...     _ = lk.run(program, 2, on="star")
+    >>> seen
+    [(0, 'double', 0), (1, 'double', 2)]
+    """
+    global _watcher
+    before, _watcher = _watcher, watcher
+    try:
+        yield
+    finally:
+        _watcher = before
 
 
 class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
@@ -148,6 +185,8 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
         traceback: TracebackType | None,
     ) -> None:
         if self._context is not None:
+            if _watcher is not None and kind is None:
+                _watcher(self._context.rank, self.name, sys._getframe(1).f_locals)
             self._context.end_phase(self.name)
 
 

@@ -108,6 +108,7 @@ def draw_layout(
     mapper: LinearColorMapper | None = None,
     *,
     hops: Sequence[tuple[str, str]] = (),
+    form: str = PERCENT,
 ) -> Any:
     """Draw a machine's layout as a Bokeh figure.
 
@@ -120,6 +121,8 @@ def draw_layout(
         The value of the cable between two ends, and its colour; thicker where it is larger.
     hops : sequence of (str, str)
         Cables to be drawn thick: a route.
+    form : str
+        How the values are written.
     """
     fig = figure(width=width, height=height, tools=TOOLS, match_aspect=False)
     if value_of is None:
@@ -129,7 +132,7 @@ def draw_layout(
         for tint, lines in by_tint.items():
             _multi(fig, lines, color=tint, width=0.6 if len(layout.cables) > 800 else 1.0, alpha=0.75)
     else:
-        _heated(fig, layout, value_of, mapper)
+        _heated(fig, layout, value_of, mapper, form)
     _multi(fig, [line for hop in hops for line in layout.lines(*hop)], color=COLORS[1], width=4.0, alpha=0.95)
     busy = {name for hop in hops for name in hop}
     ends = {hops[0][0], hops[-1][1]} if hops else set()
@@ -138,7 +141,7 @@ def draw_layout(
     if layout.is_tree:  # its hosts stand in one row
         size = max(2, min(size, int(0.45 * width / total)))
     _nodes(fig, layout.switches, busy, ends, "square", COLORS[4], size + 2)
-    _nodes(fig, layout.hosts, busy, ends, "circle", COLORS[0], size)
+    _nodes(fig, layout.hosts, busy, ends, "circle", COLORS[0], size).name = "hosts"
     _write(fig, layout, ends, 11 if total <= 32 else 9)
     fig.axis.visible = False
     fig.grid.visible = False
@@ -149,7 +152,11 @@ def draw_layout(
 
 
 def _heated(
-    fig: Any, layout: Layout, value_of: Callable[[str, str], float], mapper: LinearColorMapper | None
+    fig: Any,
+    layout: Layout,
+    value_of: Callable[[str, str], float],
+    mapper: LinearColorMapper | None,
+    form: str,
 ) -> None:
     """Draw the cables in the colours of their values, the largest last."""
     rows = [(value_of(*ends), ends, line) for ends, several in layout.cables.items() for line in several]
@@ -166,7 +173,7 @@ def _heated(
     drawn = fig.multi_line(
         xs="xs", ys="ys", line_color=color, line_width="wide", line_cap="round", source=source
     )
-    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", f"@value{{{PERCENT}}}")]))
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", f"@value{{{form}}}")]))
 
 
 def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float) -> None:
@@ -181,9 +188,9 @@ def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: 
 def _nodes(
     fig: Any, nodes: dict[str, tuple[float, float]], busy: set[str], ends: set[str],
     marker: str, color: str, size: int,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
     if not nodes:
-        return
+        return None
     source = ColumnDataSource({
         "x": [x for x, _ in nodes.values()],
         "y": [y for _, y in nodes.values()],
@@ -197,6 +204,7 @@ def _nodes(
         line_width="wide",
     )  # fmt: skip
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name")]))
+    return drawn
 
 
 def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:

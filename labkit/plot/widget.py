@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anywidget import AnyWidget
 from jupyter_bokeh.widgets import BokehModel
 from traitlets import Bool, Unicode
+
+if TYPE_CHECKING:
+    from labkit.plot.figure import Figure
 
 __all__ = ["Picture", "bokehjs", "script"]
 
@@ -57,6 +60,13 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
     def __init__(self, model: Any, **traits: Any) -> None:
         super().__init__(model, **traits)
         self.on_msg(self._answer)
+
+    def show(self, figure: Figure) -> None:
+        """Show another figure in the same place."""
+        with self.hold_sync():
+            self.reading, self.alt, self.is_said = figure.reading, figure.alt, figure.has_words
+            self.name = figure.file_name()
+            self.update_from_model(figure.layout)
 
     def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
         if content.get("kind") == "bokehjs":

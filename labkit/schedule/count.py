@@ -16,7 +16,7 @@ from labkit.schedule.schedule import Schedule
 from labkit.schedule.section import block_indices
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
 
-__all__ = ["count", "predict"]
+__all__ = ["Ports", "count", "predict"]
 
 
 def predict(
@@ -43,7 +43,7 @@ def predict(
         If the schedule deadlocks.
     """
     block_bytes = n_bytes / schedule.parts if schedule.problem.layout == "split" else n_bytes
-    return _Counter(schedule, block_bytes, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
+    return Ports(schedule, block_bytes, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
 
 
 def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:
@@ -82,8 +82,8 @@ class _Rank:
     blocking: _Request | None = None
 
 
-class _Counter:
-    """Runs ranks as far as they get; then starts the message that can start first; and again."""
+class Ports:
+    """Ranks with one port each way: run as far as they get; then the message that can start first; again."""
 
     def __init__(
         self, schedule: Schedule, block_bytes: float, alpha: float, beta: float, gamma: float
@@ -103,6 +103,7 @@ class _Counter:
         self.ties = 0
 
     def run(self) -> float:
+        """Return the time of the slowest rank."""
         for rank in range(self.schedule.size):
             self._advance(rank)
         while self.matched:
@@ -113,6 +114,7 @@ class _Counter:
                 continue
             end = start + self.alpha + self.beta * self._bytes(send.rank, send.op.section)
             self.out_free[send.rank] = self.in_free[receive.rank] = send.end = receive.end = end
+            self.carried(send.rank, receive.rank, start)
             self._advance(send.rank)
             self._advance(receive.rank)
         for rank, state in enumerate(self.ranks):
@@ -121,6 +123,9 @@ class _Counter:
                     f"{self.schedule!r} deadlocks: rank {rank} waits for ever; check() says why"
                 )
         return max(state.clock for state in self.ranks)
+
+    def carried(self, source: int, destination: int, start: float) -> None:
+        """Take note of a message; here nobody does."""
 
     def _advance(self, rank: int) -> None:
         state = self.ranks[rank]

@@ -77,19 +77,28 @@ async function render({model, el}) {
     text.textContent = model.get("is_said") ? "" : model.get("reading")
     caption.replaceChildren(text, labkitButtons(() => view, words()))
   }
+  let latest = 0
   const draw = async () => {
-    end()
     const Bokeh = await bokehjs(model)
+    const mine = ++latest
     const {docs_json, render_items} = JSON.parse(model.get("render_bundle"))
     const {Document} = Bokeh.require("document")
     const {add_document_standalone} = Bokeh.require("embed/standalone")
     const bokehDocument = Document.from_json(Object.values(docs_json)[0])
-    place.replaceChildren()
-    const roots = Object.fromEntries(render_items.flatMap((item) => Object.keys(item.roots)).map((id) => [id, place]))
-    const views = await add_document_standalone(bokehDocument, place, roots)
+    // The new picture is drawn out of sight and then takes the old one's place, so that nothing flickers.
+    const fresh = document.createElement("div")
+    fresh.style.cssText = "position: absolute; visibility: hidden"
+    place.append(fresh)
+    const ids = render_items.flatMap((item) => Object.keys(item.roots))
+    const views = await add_document_standalone(bokehDocument, fresh, Object.fromEntries(ids.map((id) => [id, fresh])))
+    if (mine != latest) { bokehDocument.clear(); fresh.remove(); return }  // another one is on its way
+    end()
     view = [...views][0]
     const loose = connect(Bokeh, bokehDocument, model)
     end = () => { loose(); bokehDocument.clear() }
+    fresh.style.cssText = ""
+    place.replaceChildren(fresh)
+    caption.style.maxWidth = `${Math.max(view.bbox.width, 300)}px`
   }
   const refuse = (error) => {
     const text = document.createElement("p")

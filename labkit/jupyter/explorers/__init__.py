@@ -1,0 +1,9 @@
+"""Interactive explorers, one call each: `topology`, `collective`, `model` and `sorting`.
+
+In a notebook ``lk.explore.topology()``, or ``from labkit.jupyter import explorers``. Each returns a widget
+with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too.
+"""
+
+from labkit.jupyter.explorers.topology import TopologyExplorer, topology
+
+__all__ = ["TopologyExplorer", "topology"]

@@ -1,0 +1,176 @@
+"""What the explorers share: a column of controls beside a picture, one refresh for a burst of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as w
+
+from labkit.errors import LabkitError
+from labkit.markup import escape
+from labkit.plot.figure import Figure
+from labkit.plot.widget import Picture
+
+__all__ = ["Explorer", "choice", "number", "slider", "text"]
+
+#: changes that follow each other within this time are answered once
+PATIENCE_S = 0.12
+_STYLE = {"description_width": "7.5em"}
+
+
+class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+    """A widget of controls and pictures around a model that knows nothing of widgets.
+
+    A subclass sets up its controls, then calls `start`. `compute` reads the controls and asks the model;
+    what it raises is shown as one sentence below the controls, and the pictures stay as they were.
+
+    Attributes
+    ----------
+    problem : str
+        The sentence that is shown; empty when all is well.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.problem = ""
+        self._says = w.HTML("")
+        self._pictures: dict[str, Picture] = {}
+        self._due: asyncio.TimerHandle | None = None
+        self._is_setting = False
+        super().__init__()
+
+    def start(self, controls: Sequence[Any], *rest: Any) -> None:
+        """Lay out the controls and what stands beside them, and draw for the first time.
+
+        Parameters
+        ----------
+        controls : sequence of widgets
+            Each is watched.
+        *rest : widgets
+            Beside the controls, from left to right.
+        """
+        for control in controls:
+            if "value" in control.traits():
+                control.observe(self._changed, "value")
+        heading = w.HTML(f"<b>{escape(self.title)}</b>")
+        column = w.VBox([heading, *controls, self._says], layout=w.Layout(width="21.5em", flex="0 0 auto"))
+        self.refresh()
+        for one in rest:
+            one.layout.overflow = "visible"
+        self.children = [
+            w.HBox([column, *rest], layout=w.Layout(flex_flow="row wrap", align_items="flex-start"))
+        ]
+
+    def compute(self) -> None:
+        """Read the controls, ask the model, show what it says."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Compute at once, and say in a sentence what does not work."""
+        self._due = None
+        try:
+            self.compute()
+            self.say("")
+        except (LabkitError, ValueError) as error:
+            self.say(_sentence(error))
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            self.say(f"{type(error).__name__}: {error} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})")
+
+    def say(self, problem: str) -> None:
+        """Show a sentence about what does not work; none for an empty one."""
+        self.problem = problem
+        style = "color:#b00;line-height:1.35;white-space:normal"
+        self._says.value = f'<div role="alert" style="{style}">{escape(problem)}</div>' if problem else ""
+
+    def picture(self, name: str, figure: Figure) -> Picture:
+        """Show a figure in the place called `name`; return the widget of that place."""
+        known = self._pictures.get(name)
+        if known is None:
+            known = self._pictures[name] = figure.widget()
+        else:
+            known.show(figure)
+        return known
+
+    def pictures(self) -> list[Picture]:
+        """Return the widgets of the pictures, in the order in which they were first shown."""
+        return list(self._pictures.values())
+
+    def set(self, **values: Any) -> None:
+        """Set controls, by the names of attributes, without answering to each: one refresh for all.
+
+        This is what a test drives, and what a notebook may call.
+        """
+        with self.quiet():
+            for name, value in values.items():
+                getattr(self, name).value = value
+        self.refresh()
+
+    def quiet(self) -> _Quiet:
+        """While it lasts, changes of controls are not answered."""
+        return _Quiet(self)
+
+    def _changed(self, _: Any) -> None:
+        if self._is_setting:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no kernel: a script, a test
+            self.refresh()
+            return
+        if self._due is not None:
+            self._due.cancel()
+        self._due = loop.call_later(PATIENCE_S, self.refresh)
+
+
+class _Quiet:
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+
+    def __enter__(self) -> None:
+        self._before, self._explorer._is_setting = self._explorer._is_setting, True
+
+    def __exit__(self, *_: object) -> None:
+        self._explorer._is_setting = self._before
+
+
+def _sentence(error: Exception) -> str:
+    """The first line of a message: below it may stand an excerpt that needs its own lines."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:400]
+
+
+def _wide() -> Any:
+    return w.Layout(width="20em")
+
+
+def choice(label: str, options: Sequence[Any], value: Any, tip: str = "") -> Any:
+    """Return a drop-down list."""
+    return w.Dropdown(
+        description=label, options=options, value=value, tooltip=tip, style=_STYLE, layout=_wide()
+    )
+
+
+def text(label: str, value: str, hint: str = "", tip: str = "") -> Any:
+    """Return a field of text, answered when it is left or Enter is pressed."""
+    return w.Text(
+        description=label, value=value, placeholder=hint, tooltip=tip, continuous_update=False, style=_STYLE,
+        layout=_wide(),
+    )  # fmt: skip
+
+
+def number(label: str, value: int, least: int, most: int, tip: str = "") -> Any:
+    """Return a field for a whole number."""
+    return w.BoundedIntText(
+        description=label, value=value, min=least, max=most, tooltip=tip, style=_STYLE, layout=_wide()
+    )
+
+
+def slider(label: str, value: int, least: int, most: int, tip: str = "", live: bool = False) -> Any:
+    """Return a slider of whole numbers; unless live, it is answered when it is let go."""
+    return w.IntSlider(
+        description=label, value=value, min=least, max=most, tooltip=tip, continuous_update=live,
+        style=_STYLE, layout=_wide(),
+    )  # fmt: skip

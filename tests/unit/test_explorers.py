@@ -1,0 +1,120 @@
+"""Explorers without a browser: controls are moved, models answer, mistakes become sentences."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import labkit as lk
+
+pytest.importorskip("ipywidgets")
+pytest.importorskip("anywidget")
+pytest.importorskip("jupyter_bokeh")
+
+from labkit.errors import DataError
+from labkit.jupyter import explorers
+from labkit.jupyter.explorers.patterns import PATTERNS, loads, pairs
+
+
+def test_they_have_a_short_name() -> None:
+    assert lk.explore.topology is explorers.topology
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("hosts", [1, 2, 9, 16])
+def test_a_pattern_sends_between_hosts_that_are_there(pattern: str, hosts: int) -> None:
+    if pattern == "transpose" and hosts == 2:
+        with pytest.raises(DataError, match="square number"):
+            pairs(pattern, hosts)
+        return
+    found = pairs(pattern, hosts, shift=3, seed=5)
+    assert found.shape[1] == 2
+    assert ((found >= 0) & (found < hosts)).all()
+    assert (found[:, 0] != found[:, 1]).all()
+    assert len({tuple(row) for row in found.tolist()}) == len(found)
+    if pattern == "random pairs" and hosts > 1:
+        assert sorted(found[:, 1]) == list(range(hosts)), "everybody receives once"
+    if pattern == "halo" and hosts == 16:
+        assert (np.bincount(found[:, 0]) == 4).all()
+
+
+def test_loads_count_the_routes_of_the_machine() -> None:
+    built = lk.platform("torus:8").build(1)
+    load = loads(built, pairs("shift", 8, shift=3))
+    assert load.messages == 8
+    assert sum(load.crossed.values()) == 8 * 3
+    assert load.hottest[0][1:] == (3, 3 / 1.25e9)
+    assert loads(built, pairs("none", 8)).hottest == []
+
+
+def test_the_topology_explorer_follows_its_controls() -> None:
+    one = explorers.topology("torus:4x4")
+    assert dict(one.view.facts)["diameter"] == "4 links, 4 µs"
+    assert dict(one.view.facts)["bisection"].startswith("10 GB/s each way")
+    one.set(source=0, target=10)
+    assert [link for link, _, _ in one.view.route] == lk.platform("torus:4x4").build(1).route(0, 10)[0]
+    one.set(pattern="all to all")
+    assert "all to all: 0 -> 1 (+x) carries" in one.view.figure.reading
+    one.kind.value = "star"
+    assert one.shape.value == "16"
+    assert one.view.machine.spec == "star:16"
+    one.set(kind="graphene", target=143)
+    assert len(one.view.route) == 8
+    assert one.pictures()[0].reading == one.view.figure.reading
+
+
+def test_a_click_chooses_from_and_to() -> None:
+    one = explorers.topology("star:6")
+    (hosts,) = one.view.figure.layout.select({"name": "hosts"})
+    hosts.data_source.selected.indices = [4]
+    assert one.source.value == 4
+    (hosts,) = one.view.figure.layout.select({"name": "hosts"})
+    hosts.data_source.selected.indices = [2]
+    assert (one.source.value, one.target.value) == (4, 2)
+    assert "From host 4 to host 2" in one.view.figure.reading
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shape": "4y4"}, "'4y4' is not a count"),
+        ({"shape": ""}, ""),
+        ({"options": "bw=fast"}, "fast"),
+        ({"target": 16}, "hosts 0 to 15; got a route from 0 to 16"),
+        ({"shape": "20x20", "pattern": "all to all"}, "at most 264 hosts are looked at"),
+        ({"shape": "3x4", "pattern": "transpose"}, "needs a square number of hosts; 12 is none"),
+        ({"shape": "16x16x16", "target": 4000}, ""),
+    ],
+)
+def test_mistakes_become_one_sentence_and_the_picture_stays(changes: dict[str, object], said: str) -> None:
+    one = explorers.topology("torus:4x4")
+    before = one.view
+    one.set(**changes)
+    assert said in one.problem
+    assert "\n" not in one.problem
+    assert (one.view is before) == bool(said)
+    one.set(shape="4x4", options="", source=0, target=1, pattern="none")
+    assert one.problem == ""
+
+
+def test_machines_made_by_hand_can_be_explored() -> None:
+    one = explorers.topology(lk.graph([("a", "b"), ("b", "c")], hosts=["a", "b", "c"]))
+    one.set(target=2)
+    assert len(one.view.route) == 2
+    assert one.problem == ""
+
+
+def test_a_burst_of_changes_is_answered_once() -> None:
+    one = explorers.topology("star:64")
+    seen = []
+    one.compute, compute = lambda: (seen.append(one.target.value), compute()), one.compute
+
+    async def burst() -> None:
+        for i in range(2, 40):
+            one.target.value = i
+        await asyncio.sleep(0.4)
+
+    asyncio.run(burst())
+    assert seen == [39]
