@@ -102,13 +102,13 @@ _NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0))
 def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
     every = np.arange(hosts)
     if pattern in ("ring", "shift"):
-        return (every + (1 if pattern == "ring" else shift)) % hosts
+        return np.asarray((every + (1 if pattern == "ring" else shift)) % hosts, np.int64)
     if pattern == "transpose":
         side = round(hosts**0.5)
         if side * side != hosts:
             raise DataError(f"a transpose needs a square number of hosts; {hosts} is none")
         row, column = np.divmod(every, side)
-        return column * side + row
+        return np.asarray(column * side + row, np.int64)
     # One cycle through all hosts in random order: a permutation without a fixed point.
     order = np.argsort(np.random.PCG64(seed).random_raw(hosts), kind="stable")
     target: Pairs = np.empty(hosts, np.int64)
