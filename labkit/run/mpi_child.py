@@ -92,11 +92,11 @@ class _Child:
         if self.rank < 0:  # no launcher says which rank this is: only MPI knows
             self.start_mpi()
         self.redirect()
-        lifeline = (self.directory, self.path("shm"))
-        threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
         with open(os.path.join(self.directory, "job"), "rb") as file:
             self.header = pickle.load(file)
             self.payload = file.read()
+        lifeline = (self.directory, self.path("shm"), self.header["is_spread"])
+        threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
         if self.header["is_spread"]:
             threading.Thread(target=_listen, args=(self.directory,), daemon=True).start()
         for name, text in self.header["sources"].items():
@@ -310,14 +310,18 @@ def _listen(directory: str) -> None:
             os.kill(os.getpid(), STACK_SIGNAL)
 
 
-def _die_with_parent(directory: str, shared_files: str) -> None:
+def _die_with_parent(directory: str, shared_files: str, is_spread: bool) -> None:
     """End this rank when the process that started it is gone, however it went.
 
     The other end of the pipe is held by that process alone: reading returns when it dies, and costs nothing
-    before.
+    before. On that process's host, opening must not wait for its end: if it died before this rank was up,
+    nobody would ever come. On another host there is no other end, and its absence says nothing: there the
+    launcher ends the ranks.
     """
     try:
-        lifeline = os.open(os.path.join(directory, "lifeline"), os.O_RDONLY)
+        waits = 0 if is_spread else os.O_NONBLOCK
+        lifeline = os.open(os.path.join(directory, "lifeline"), os.O_RDONLY | waits)
+        os.set_blocking(lifeline, True)
         os.read(lifeline, 1)
     except OSError:
         return  # the directory is gone already: the job is being cleaned up
