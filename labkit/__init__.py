@@ -23,6 +23,7 @@ _PUBLIC = {
     "run": "labkit.run",
     "Run": "labkit.run",
     "cluster": "labkit.run.cluster_start",
+    "slurm": "labkit.batch.options",
     "replay": "labkit.offline",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",

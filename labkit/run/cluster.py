@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import platform
 import secrets
 import sys
@@ -17,9 +16,10 @@ from labkit.run.cluster_report import failure
 from labkit.run.cluster_target import ANSWER_S, Place, Target, choose, find_target
 from labkit.run.cluster_watch import Outcome, watch
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
+from labkit.run.gathering import gather_runs, read_result
 from labkit.run.mpi_stacks import ranks_text
 from labkit.run.place import describe_place, place_doubt
-from labkit.run.result import Run, phase_frame
+from labkit.run.result import Run
 from labkit.run.travel import pack_program, unwritten_sources
 
 __all__ = ["run_cluster"]
@@ -168,53 +168,19 @@ def _run(
 
 def _read_runs(places: list[Place], outcome: Outcome, name: str, engines: int) -> list[Run]:
     """Turn the ranks' reports into one run per repetition."""
-    ranks = len(places)
     records = [outcome.records[place.rank] for place in places]
     shares = [
-        [(times, _result(rank, raw)) for times, raw in one["shares"]] for rank, one in enumerate(records)
+        [(times, read_result(rank, raw)) for times, raw in one["shares"]] for rank, one in enumerate(records)
     ]
     hosts = Counter(str(place.about["host"]) for place in places)
     notes, is_valid = _validity(places, hosts)
     notes += _left_behind(records)
-    runs = []
-    for repetition in range(len(shares[0])):
-        times = [share[repetition][0] for share in shares]
-        first = min(one["begin"] for one in times)
-        starts = [first if len(hosts) == 1 else one["begin"] for one in times]
-        rows = [
-            (rank, phase, begin - starts[rank], end - starts[rank])
-            for rank, one in enumerate(times)
-            for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
-        ]
-        runs.append(
-            Run(
-                program=name, ranks=ranks, on="cluster",
-                results=[share[repetition][1] for share in shares],
-                makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
-                phases=phase_frame(rows),
-                output=[_printed(records[r]["output"], shares[r], repetition) for r in range(ranks)],
-                host_seconds=outcome.host_seconds, machine=_machine(places, hosts, engines),
-                notes=list(notes), is_valid=is_valid,
-            )
-        )  # fmt: skip
-    return runs
-
-
-def _result(rank: int, raw: bytes) -> Any:
-    try:
-        return pickle.loads(raw)
-    except Exception as error:  # unpickling runs foreign code: anything may be raised
-        raise MachineError(
-            f"the result of rank {rank} cannot be read here: {type(error).__name__}: {error}; return plain "
-            "data (numbers, strings, arrays, lists, ...)"
-        ) from error
-
-
-def _printed(raw: bytes, share: list[tuple[dict[str, Any], Any]], repetition: int) -> str:
-    """Cut a repetition's part out of a rank's output; the last has the rest."""
-    begin = share[repetition - 1][0]["printed_bytes"] if repetition else 0
-    end = share[repetition][0]["printed_bytes"] if repetition + 1 < len(share) else None
-    return raw[begin:end].decode("utf-8", "replace")
+    alone = None if len(hosts) == 1 else [[rank] for rank in range(len(places))]
+    return gather_runs(
+        shares, [one["output"] for one in records], alone, program=name,
+        on="cluster", host_seconds=outcome.host_seconds, machine=_machine(places, hosts, engines),
+        notes=notes, is_valid=is_valid,
+    )  # fmt: skip
 
 
 def _validity(places: list[Place], hosts: Counter[str]) -> tuple[list[str], bool]:

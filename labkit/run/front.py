@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from labkit.batch.options import is_slurm
 from labkit.errors import MachineError, ProgramError
 from labkit.run.cluster_target import is_cluster
 from labkit.run.result import Run
@@ -65,7 +66,8 @@ def run(
         Number of ranks, at least 1.
     on : str or Platform
         ``"mpi"`` for real MPI on this host; a running cluster of MPI engines (`labkit.cluster`, or a Cluster,
-        Client or DirectView of ipyparallel); anything else is a platform: ``"star:64"``, ...
+        Client or DirectView of ipyparallel); ``"slurm"`` or a `labkit.slurm` for batch jobs of a cluster;
+        anything else is a platform: ``"star:64"``, ...
     args, kwargs
         Arguments of the program after the communicator, the same for every rank.
     model : str or NetworkModel, optional
@@ -107,7 +109,7 @@ def run(
         trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
     **options
         Further options of the machine; for real MPI those of `labkit.run.mpi.run_mpi`, for a
-        cluster those of `labkit.run.cluster.run_cluster`.
+        cluster those of `labkit.run.cluster.run_cluster`, for Slurm those of `labkit.slurm`.
 
     Returns
     -------
@@ -156,6 +158,16 @@ def run(
         from labkit.run.cluster import run_cluster
 
         return run_cluster(
+            program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
+            repeats=repeats, **options,
+        )  # fmt: skip
+    if is_slurm(on):
+        _refuse_recording("Slurm", trace_ti)
+        _refuse_simulated_options("Slurm", simulated)
+        check_tolerance(tolerance, "Slurm")
+        from labkit.batch.front import run_slurm
+
+        return run_slurm(
             program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
             repeats=repeats, **options,
         )  # fmt: skip
@@ -275,8 +287,6 @@ def check_platform(
     from labkit import registry
     from labkit.sim import models, platform
 
-    if isinstance(on, str) and on.strip().lower() == "slurm":
-        raise MachineError(f'on={on!r} is not built yet; use on="mpi" or a platform such as "star:64"')
     if isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"):
         raise MachineError(
             f"on={on!r}: a cluster of engines is given as an object: start one with labkit.cluster(4), or "

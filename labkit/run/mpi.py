@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 from labkit.errors import MachineError, ProgramError
 from labkit.run.cores import available_cores
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
+from labkit.run.gathering import Share, gather_runs, read_share
 from labkit.run.mpi_find import Launcher, find_launcher
 from labkit.run.mpi_hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.run.mpi_job import Job, Outcome
 from labkit.run.mpi_report import failure, read_output
 from labkit.run.place import check_place, describe_place, place_doubt
 from labkit.run.processes import JOB_VARIABLE
-from labkit.run.result import Run, phase_frame
+from labkit.run.result import Run
 from labkit.run.travel import pack_program, unwritten_sources
 
 if TYPE_CHECKING:
     from labkit.offline.real.gathering import Recording
 
-__all__ = ["run_mpi"]
+__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "pack_job", "run_mpi"]
 
 #: what all ranks together may print, unless the caller says otherwise
 OUTPUT_LIMIT_BYTES = 200_000_000
@@ -112,7 +112,7 @@ def run_mpi(
     program = check_program(program, args, kwargs)
     if os.environ.get(JOB_VARIABLE):
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
-    header, payload = _pack(program, args, kwargs, repeats)
+    header, payload = pack_job(program, args, kwargs, repeats)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
     recording = _recording(trace_ti, compute, repeats)
     if recording is not None:
@@ -160,9 +160,10 @@ def _check_host(ranks: int, hosts: HostFile | None) -> None:
         )
 
 
-def _pack(
+def pack_job(
     program: Callable[..., Any] | Path, args: Sequence[Any], kwargs: Mapping[str, Any], repeats: int
 ) -> tuple[dict[str, Any], bytes]:
+    """Pack a program for ranks of their own: what they must know before they unpack it, and its pickle."""
     header: dict[str, Any] = {"sources": unwritten_sources(), "early_mpi": True}
     if not isinstance(program, Path):
         return header | {"kind": "function"}, pack_program(program, args, kwargs)
@@ -181,66 +182,30 @@ def _pack(
 
 def _read_runs(job: Job, outcome: Outcome, name: str, repeats: int) -> list[Run]:
     """Read all ranks' files and turn them into one run per repetition."""
-    output = read_output(job)
     shares = [_read_rank(job, rank, repeats) for rank in range(job.ranks)]
     abouts = [share[0][0].get("about", {}) for share in shares]
     notes, is_valid = _validity(job.ranks, abouts)
-    groups = clocks(abouts)
+    return gather_runs(
+        shares, read_output(job), clocks(abouts), program=name, on="mpi", host_seconds=outcome.host_seconds,
+        machine=_machine(job.launcher, abouts), notes=notes + ending_notes(outcome), is_valid=is_valid,
+    )  # fmt: skip
+
+
+def ending_notes(outcome: Outcome) -> list[str]:
+    """Say what was odd about the end of a launch whose ranks have all finished."""
     if outcome.reason == "lingered":
-        notes.append("all ranks finished, but some did not leave MPI and were ended")
-    elif outcome.returncode:
-        notes.append(f"all ranks finished, then mpiexec ended with exit code {outcome.returncode}")
-    machine = _machine(job.launcher, abouts)
-    runs = []
-    for repetition in range(repeats):
-        times = [share[repetition][0] for share in shares]
-        start = _starts(times, groups)
-        rows = [
-            (rank, phase, begin - start[rank], end - start[rank])
-            for rank, one in enumerate(times)
-            for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
-        ]
-        runs.append(
-            Run(
-                program=name, ranks=job.ranks, on="mpi",
-                results=[share[repetition][1] for share in shares],
-                makespan_s=max(one["end"] - start[rank] for rank, one in enumerate(times)),
-                phases=phase_frame(rows),
-                output=[_printed(output[r], shares[r], repetition) for r in range(job.ranks)],
-                host_seconds=outcome.host_seconds, machine=dict(machine), notes=list(notes),
-                is_valid=is_valid,
-            )
-        )  # fmt: skip
-    return runs
+        return ["all ranks finished, but some did not leave MPI and were ended"]
+    if outcome.returncode:
+        return [f"all ranks finished, then mpiexec ended with exit code {outcome.returncode}"]
+    return []
 
 
-def _read_rank(job: Job, rank: int, repeats: int) -> list[tuple[dict[str, Any], Any]]:
-    """Read one rank's (times, result) of each repetition."""
+def _read_rank(job: Job, rank: int, repeats: int) -> Share:
     try:
         with open(job.rank_file(rank, "result"), "rb") as file:
-            return [(pickle.load(file), pickle.load(file)) for _ in range(repeats)]
-    except Exception as error:  # unpickling runs foreign code: anything may be raised
-        raise MachineError(
-            f"the result of rank {rank} cannot be read here: {type(error).__name__}: {error}; return plain "
-            "data (numbers, strings, arrays, lists, ...)"
-        ) from error
-
-
-def _printed(raw: bytes, share: list[tuple[dict[str, Any], Any]], repetition: int) -> str:
-    """Cut a repetition's part out of a rank's output; the last has the rest (what exit handlers print)."""
-    begin = share[repetition - 1][0]["printed_bytes"] if repetition else 0
-    end = share[repetition][0]["printed_bytes"] if repetition + 1 < len(share) else None
-    return raw[begin:end].decode("utf-8", "replace")
-
-
-def _starts(times: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[int]]) -> list[float]:
-    """Return for each rank the moment from which its times count: the first entry on the clock it reads."""
-    starts = [0.0] * len(times)
-    for group in groups:
-        first = min(times[rank]["begin"] for rank in group)
-        for rank in group:
-            starts[rank] = first
-    return starts
+            return read_share(rank, file, repeats)
+    except OSError as error:
+        raise MachineError(f"the result of rank {rank} cannot be read: {error}") from error
 
 
 def _validity(ranks: int, abouts: Sequence[Mapping[str, Any]]) -> tuple[list[str], bool]:

@@ -10,6 +10,9 @@ lost when it is killed and nothing of this traffic is measured:
 ``rank-R.result``  per repetition: a pickle of the times, and a pickle of the result
 ``rank-R.error``   how it failed (JSON)
 ``rank-R.done``    it has finished, and left only MPI's own shutdown to do
+
+A file ``limit`` there holds the moment (seconds since 1970) at which a rank writes its stacks of itself:
+ranks of other hosts cannot be sent a signal.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
@@ -116,6 +120,9 @@ class _Child:
             # Line by line: what a killed rank had printed is worth more than the few system calls.
             stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
         self.stacks = open(self.path("stack"), "wb")  # noqa: SIM115 - lives as long as the process
+        with contextlib.suppress(OSError, ValueError):
+            left = float(Path(self.directory, "limit").read_text("ascii")) - time.time()
+            faulthandler.dump_traceback_later(max(0.01, left), file=self.stacks)
         if STACK_SIGNAL is not None:
             faulthandler.register(STACK_SIGNAL, file=self.stacks, all_threads=True)
         original = os.environ.pop("LABKIT_TMPDIR", "")
@@ -178,6 +185,7 @@ class _Child:
                 if self.recording is not None:
                     self.recording.finish()
                 self.write(file, result, {"begin": begin, "end": end, "phases": machine.phases})
+        faulthandler.cancel_dump_traceback_later()
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))
 
@@ -227,14 +235,15 @@ class _Child:
         file.flush()
 
     def about(self) -> dict[str, Any]:
-        """Describe the MPI that this rank really runs under."""
+        """Describe where this rank really runs, and the MPI that it runs under."""
+        place: dict[str, Any] = {
+            **whereabouts(), "cores": available_cores(), "machine_cores": os.cpu_count() or 1,
+            "affinity": _affinity(),
+        }  # fmt: skip
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is None or module.Is_finalized():
-            return {}
-        return {
-            **whereabouts(), "library": _library(module), "cores": available_cores(),
-            "machine_cores": os.cpu_count() or 1,
-        }  # fmt: skip
+            return place
+        return {**place, "library": _library(module)}
 
     # -- failure ------------------------------------------------------------------------------------------
 
@@ -348,6 +357,14 @@ def _library(module: Any) -> str:
     """Return the name and version in the library's own words, without its build details."""
     words = str(module.Get_library_version()).replace("\0", "").split("\n")[0]
     return " ".join(words.split(",")[0].split())
+
+
+def _affinity() -> list[int]:
+    """List the cores that this rank may run on."""
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return list(range(os.cpu_count() or 1))
 
 
 def _exit_status(error: SystemExit) -> int:

@@ -12,7 +12,7 @@ from labkit.run.mpi_find import Launcher
 from labkit.run.mpi_hosts import HostFile
 from labkit.run.processes import JOB_VARIABLE
 
-__all__ = ["BOOTSTRAP", "host_options", "launch_command", "rank_environment"]
+__all__ = ["BOOTSTRAP", "THREADS", "host_options", "launch_command", "rank_environment", "without_inherited"]
 
 #: variables that a launcher or a batch system sets for ITS ranks: inherited, they confuse a new launcher
 _INHERITED = re.compile(
@@ -21,7 +21,7 @@ _INHERITED = re.compile(
 )
 
 #: one thread per rank: the cores belong to the ranks
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 #: what of Open MPI talks to a batch system
 _ALLOCATORS, _STARTERS = "^slurm,tm,lsf,gridengine,pbs,flux", "^slurm,tm,lsf,pals"
@@ -118,11 +118,11 @@ def rank_environment(
     dict
         The environment.
     """
-    environment = {name: value for name, value in base.items() if not _INHERITED.match(name)}
+    environment = without_inherited(base)
     environment[JOB_VARIABLE] = token
     environment["LABKIT_TMPDIR"] = base.get("TMPDIR", "")
     environment["TMPDIR"] = scratch
-    wanted = dict.fromkeys(_THREADS, "1")
+    wanted = dict.fromkeys(THREADS, "1")
     wanted["PYTHONFAULTHANDLER"] = "1"
     if launcher.kind == "openmpi":
         wanted.update(_open_mpi(launcher, shared, hosts is not None, scratch))
@@ -136,6 +136,11 @@ def rank_environment(
     elif launcher.kind != "unknown":
         wanted["MPI4PY_MPIABI"] = launcher.kind
     return {**wanted, **environment}
+
+
+def without_inherited(base: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what another launcher or batch system has set for its own ranks."""
+    return {name: value for name, value in base.items() if not _INHERITED.match(name)}
 
 
 def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: str) -> dict[str, str]:

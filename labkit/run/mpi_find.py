@@ -35,7 +35,7 @@ class Launcher:
     path : str
         Its absolute path.
     kind : str
-        ``"openmpi"``, ``"mpich"`` (with its relatives: they share one ABI) or ``"unknown"``.
+        ``"openmpi"``, ``"mpich"`` (with its relatives: they share one ABI), ``"srun"`` or ``"unknown"``.
     version : tuple of int
         Its version, as far as known.
     is_bundled : bool
@@ -52,11 +52,10 @@ class Launcher:
 
     def describe(self) -> str:
         """Name it for people: ``Open MPI 5.0.11 (bundled)``."""
-        names = {"openmpi": "Open MPI", "mpich": "MPICH", "unknown": "an MPI of unknown kind"}
+        names = {"openmpi": "Open MPI", "mpich": "MPICH", "srun": "srun of Slurm"}
         version = ".".join(map(str, self.version))
-        return f"{names[self.kind]} {version} ({'bundled' if self.is_bundled else 'system'})".replace(
-            "  ", " "
-        )
+        name = names.get(self.kind, "an MPI of unknown kind")
+        return f"{name} {version} ({'bundled' if self.is_bundled else 'system'})".replace("  ", " ")
 
 
 def find_launcher(choice: str | None = None) -> Launcher:

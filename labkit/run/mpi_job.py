@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from labkit.errors import MachineError
 from labkit.run.mpi_child import STACK_SIGNAL
@@ -26,14 +26,12 @@ from labkit.run.mpi_hosts import HostFile
 from labkit.run.processes import end_processes
 from labkit.run.whereabouts import whereabouts
 
-__all__ = ["Job"]
+__all__ = ["Job", "Outcome"]
 
 #: how long ranks may take to leave once all have finished, or once one has failed
 LEAVE_S = 5.0
 #: how long ranks may take to write their stacks before they are killed
 STACK_S = 1.0
-#: how often the files are looked at while the job runs
-LOOK_S = 0.1
 
 
 @dataclasses.dataclass
@@ -64,14 +62,18 @@ class Job:
         Several hosts; without it the ranks stay on this one.
     """
 
+    #: how often the files are looked at while the job runs
+    look_s = 0.1
+
     def __init__(
         self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int,
         hosts: HostFile | None = None,
     ) -> None:  # fmt: skip
         self.launcher = launcher
         self.ranks = ranks
-        self.token = secrets.token_hex(16)
+        self.directory = ""
         self.output_limit_bytes = output_limit_bytes
+        self.token = secrets.token_hex(16)
         self.process: subprocess.Popen[bytes] | None = None
         self.hosts = hosts
         self._host_options: list[str] = []
@@ -79,14 +81,15 @@ class Job:
         self._folders: list[str] = []
         self._lifeline: int | None = None
         self.directory = ""
+        self._environment: dict[str, str] = {}
         #: called before ranks that still live are ended
         self.before_end: Callable[[], None] | None = None
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> Self:
         try:
-            self._create()
+            self.create()
         except BaseException:
-            self._clean()
+            self.clean()
             raise
         return self
 
@@ -94,7 +97,7 @@ class Job:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        self._clean()
+        self.clean()
 
     def rank_file(self, rank: int, kind: str) -> Path:
         """Return the path of one of a rank's files."""
@@ -115,7 +118,7 @@ class Job:
         self._start()
         reason = self._watch(None if timeout_s is None else begin + timeout_s)
         if reason == "time":
-            self._ask_for_stacks()
+            self.ask_for_stacks()
         if reason in ("time", "output") and self.before_end is not None:
             self.before_end()
         self.kill()
@@ -132,7 +135,8 @@ class Job:
         if left:
             raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them by hand")
 
-    def _create(self) -> None:
+    def create(self) -> None:
+        """Make the private directories, and write down what the ranks have to know."""
         try:
             self.directory = tempfile.mkdtemp(prefix="labkit-", dir=self.hosts.folder if self.hosts else None)
             self._folders.append(self.directory)
@@ -173,8 +177,12 @@ class Job:
         self._folders.append(folder)
         return folder
 
+    def command(self) -> list[str]:
+        """Return the command line that starts the ranks."""
+        return launch_command(self.launcher, self.ranks, self.directory, self._host_options)
+
     def _start(self) -> None:
-        command = launch_command(self.launcher, self.ranks, self.directory, self._host_options)
+        command = self.command()
         try:
             with open(os.path.join(self.directory, "launcher"), "wb") as file:
                 # A session of its own: Ctrl-C in a terminal reaches this process only; it then ends the job.
@@ -194,7 +202,7 @@ class Job:
         with _exit_watch(self.process) as wait:
             while True:
                 now = time.monotonic()
-                pause = LOOK_S if deadline is None else max(0.0, min(LOOK_S, deadline - now))
+                pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
                 if wait(pause):
                     return "ended"
                 now = time.monotonic()
@@ -225,7 +233,7 @@ class Job:
                     total += os.stat(os.path.join(self.directory, name)).st_size
         return total
 
-    def _ask_for_stacks(self) -> None:
+    def ask_for_stacks(self) -> None:
         """Let every living rank write down where it is; a rank blocked in C can do that as well."""
         asked = []
         here = whereabouts()["table"]
@@ -258,7 +266,8 @@ class Job:
         except OSError:
             return 0
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
+        """Remove what the launch has left in files."""
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None

@@ -20,7 +20,7 @@ import cloudpickle
 
 from labkit.errors import ProgramError
 
-__all__ = ["pack", "pack_program", "unwritten_sources"]
+__all__ = ["is_installed", "pack", "pack_program", "unwritten_sources"]
 
 #: the text of interactive cells that travels along, so that tracebacks show their lines
 SOURCE_LIMIT_BYTES = 4_000_000
@@ -135,12 +135,13 @@ def _is_homeless(name: str, module: ModuleType) -> bool:
         return False
     if file is None:  # built in, frozen, or a namespace: importable whenever it has a spec
         return getattr(module, "__spec__", None) is None
-    if _is_installed(file):
+    if is_installed(file):
         return False
     return not _is_importable(name, file)
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package."""
     path = os.path.abspath(file)
     if {"site-packages", "dist-packages"} & set(Path(path).parts):
         return True
