@@ -8,6 +8,7 @@ from typing import Any
 
 from labkit import errors
 from labkit.batch.commands import State
+from labkit.batch.options import Slurm
 from labkit.batch.store import JobFolder
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.run.front import median_run
@@ -60,7 +61,7 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
     notes, is_valid = _validity(abouts)
     facts = {
         "program": job.about["program"], "on": job.about["label"],
-        "host_seconds": float(status.get("host_seconds", 0.0)), "machine": _machine(job, abouts[0], started),
+        "host_seconds": float(status.get("host_seconds", 0.0)), "machine": _machine(job, number, abouts[0], started),
         "notes": [*status.get("notes", []), *notes], "is_valid": is_valid,
     }  # fmt: skip
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))
@@ -160,11 +161,13 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
     return notes, is_valid
 
 
-def _machine(job: JobFolder, about: dict[str, Any], started: dict[str, Any]) -> dict[str, Any]:
-    names = ("cluster", "partition", "nodes", "node_list", "mpi", "mpiexec")
+def _machine(job: JobFolder, number: int, about: dict[str, Any], started: dict[str, Any]) -> dict[str, Any]:
+    names = ("cluster", "partition", "node_list", "mpi", "mpiexec")
+    nodes = Slurm(**job.about["options"]).node_count(job.points[number]["ranks"])
     return {
         "kind": "slurm",
         "job": job.job_id,
+        "nodes": nodes or started.get("nodes"),
         **{name: started.get(name) for name in names},
         "library": about.get("library"),
         "host": about["host"],

@@ -152,7 +152,7 @@ class Run:
 
     def headline(self) -> str:
         """Say in one line what ran where, and how long it took."""
-        where = {"mpi": "real MPI", "cluster": "a cluster's MPI"}.get(self.on, self.on)
+        where = {"mpi": "real MPI", "cluster": "a cluster's MPI", "slurm": "Slurm"}.get(self.on, self.on)
         model = f", model {self.model}" if self.model else ""
         return (
             f"{self.program}: {self.ranks} rank{'s' if self.ranks != 1 else ''} on {where}{model}, "

@@ -94,6 +94,16 @@ class Job:
             found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
         return found
 
+    def launch(self, point: Point) -> dict[str, Any]:
+        """Return the options of a point's run."""
+        how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
+        how |= self.options | ({"model": point.model} if point.model is not None else {})
+        how |= {"on": point.on, "seed": self.seed}
+        if not is_real(point.on):
+            return how
+        how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
+        return how | {"repeats": self.repeats + self.warmup}
+
     def _rows(self, run: Run, point: Point, repetition: int) -> list[dict[str, Any]] | Exception:
         try:
             extra = self.measure(run) if self.measure else None
@@ -105,13 +115,9 @@ class Job:
         """Run all repetitions that are needed; those that ended are in `runs`, also when one fails."""
         from labkit.run import run as labkit_run
 
-        runner = self.runner or labkit_run
-        how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
-        how |= self.options | ({"model": point.model} if point.model is not None else {})
-        how |= {"on": point.on, "seed": self.seed}
+        runner, how = self.runner or labkit_run, self.launch(point)
         if is_real(point.on):
-            how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
-            one = runner(self.program, point.ranks, repeats=self.repeats + self.warmup, **how)
+            one = runner(self.program, point.ranks, **how)
             runs += (one.repetitions or [one])[self.warmup if one.repetitions else 0 :]
             return
         if self.repeats == 1 or is_once:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from labkit.batch.options import is_slurm
 from labkit.errors import DataError
 from labkit.run.cluster_target import is_cluster
-from labkit.study.rows import FIXED, MEASURED, cell
+from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
 __all__ = ["Point", "is_real", "plan_points"]
 
-_RESERVED = {*FIXED, *MEASURED, "ranks"}
+_RESERVED = {*FIXED, *MEASURED, *PLACE, "ranks"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def plan_points(ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any]) 
 
 def is_real(on: Any) -> bool:
     """Whether a machine is a real one, where runs beside each other would disturb each other's times."""
-    return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "slurm"))
+    return is_cluster(on) or is_slurm(on) or (isinstance(on, str) and on.strip().lower() == "mpi")
 
 
 def _varied(value: Any) -> list[Any]:

@@ -13,10 +13,12 @@ from labkit.errors import DataError
 if TYPE_CHECKING:
     from labkit.run.result import Run
 
-__all__ = ["FIXED", "MEASURED", "cell", "parameter_columns", "run_rows", "tidy", "unit_of"]
+__all__ = ["FIXED", "MEASURED", "PLACE", "cell", "parameter_columns", "run_rows", "tidy", "unit_of"]
 
 #: columns before and after those of the parameters
 FIXED = ("program", "on", "model")
+#: where a batch job ran: neither parameters nor measured, and only in studies that have such runs
+PLACE = ("on_cluster", "on_partition", "on_nodes")
 MEASURED = ("repetition", "metric", "phase", "value", "unit", "is_valid")
 
 _UNITS = {"_s": "s", "_bytes": "B", "bytes": "B", "_bytes_per_s": "B/s", "_flops": "flop"}
@@ -30,7 +32,7 @@ def unit_of(metric: str) -> str:
 
 def parameter_columns(data: pd.DataFrame) -> list[str]:
     """Return the columns that hold parameters: ``ranks`` and the program's own."""
-    return [str(c) for c in data.columns if c not in FIXED and c not in MEASURED]
+    return [str(c) for c in data.columns if c not in {*FIXED, *PLACE, *MEASURED}]
 
 
 def cell(value: Any) -> Any:
@@ -68,6 +70,8 @@ def run_rows(
         machine counts them, for messages and bytes.
     """
     base = {"program": run.program, "on": run.on, "model": run.model or "", "ranks": run.ranks, **parameters}
+    if run.machine.get("kind") == "slurm":
+        base |= {column: run.machine.get(column.removeprefix("on_")) for column in PLACE}
 
     def row(metric: str, value: float, phase: str = "", unit: str | None = None) -> dict[str, Any]:
         unit = unit_of(metric) if unit is None else unit
@@ -119,4 +123,5 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     parameters = parameter_columns(data)
     if "ranks" in parameters:
         parameters = ["ranks", *(c for c in parameters if c != "ranks")]
-    return data[[*FIXED, *parameters, *MEASURED]].reset_index(drop=True)
+    place = [column for column in PLACE if column in data.columns]
+    return data[[*FIXED, *parameters, *place, *MEASURED]].reset_index(drop=True)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from labkit.batch.sweeping import batched
 from labkit.errors import DataError, MachineError
 from labkit.local.calibration import find_calibration
 from labkit.run.tolerance import check_tolerance
@@ -52,7 +53,8 @@ def sweep(
     ranks : int or iterable of int
         The numbers of ranks.
     on : str, Platform, callable, or list of them
-        The machine: ``"mpi"``, a running cluster of MPI engines, or a platform; an unsized ``"star"`` grows
+        The machine: ``"mpi"``, a running cluster of MPI engines, ``"slurm"`` or a `labkit.slurm` (all its
+        points are submitted before the first is waited for), or a platform; an unsized ``"star"`` grows
         with the ranks. A callable gets the number of ranks and returns the machine. A list is one more
         dimension of the sweep.
     repeats : int
@@ -116,9 +118,9 @@ def sweep(
         random.Random(seed).shuffle(plan)
     workers = check_jobs(jobs, plan, how)
     harvest = Harvest(seed)
-    with progress_bar(len(plan), progress) as bar:
+    with batched(job, plan) as ready, progress_bar(len(plan), progress) as bar:
         if workers == 1:
-            _one_by_one(job, plan, harvest, bar)
+            _one_by_one(ready, plan, harvest, bar)
         else:
             spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)))
     study = harvest.study()
