@@ -59,9 +59,10 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
     shares, output = _read_ranks(job, number, point["ranks"], point["repeats"])
     abouts = [share[0][0]["about"] for share in shares]
     notes, is_valid = _validity(abouts)
+    machine = _machine(job, number, abouts[0], started)
     facts = {
         "program": job.about["program"], "on": job.about["label"],
-        "host_seconds": float(status.get("host_seconds", 0.0)), "machine": _machine(job, number, abouts[0], started),
+        "host_seconds": float(status.get("host_seconds", 0.0)), "machine": machine,
         "notes": [*status.get("notes", []), *notes], "is_valid": is_valid,
     }  # fmt: skip
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))

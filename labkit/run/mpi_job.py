@@ -80,7 +80,6 @@ class Job:
         self._header, self._payload = header | {"is_spread": hosts is not None}, payload
         self._folders: list[str] = []
         self._lifeline: int | None = None
-        self.directory = ""
         self._environment: dict[str, str] = {}
         #: called before ranks that still live are ended
         self.before_end: Callable[[], None] | None = None
