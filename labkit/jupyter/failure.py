@@ -42,13 +42,14 @@ def failure_lines(
     kind = type(error).__name__
     if isinstance(error, RankError) and error.traceback.strip():
         head = _head(error)
-        body = _traceback(unmarked(error.traceback), cell, readable, paint)
+        said = unmarked(error.traceback)
+        body = [] if said.strip() in head else _traceback(said, cell, readable, paint)
     else:
         head, *rest = unmarked(str(error)).strip().splitlines() or [kind]
         body = [_named(line, readable) for line in rest]
         body += _mentioned("\n".join([head, *rest]), cell, paint)
         head = _named(head, readable)
-    lines = [f"{paint(kind, _RED)}: {head}", "", *body]
+    lines = [f"{paint(kind, _RED)}: {head}", *([""] if body else []), *body]
     for note in getattr(error, "__notes__", ()):
         if " had printed" not in note.partition("\n")[0]:  # that is shown beside, in full
             lines += ["", unmarked(note)]

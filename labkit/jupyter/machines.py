@@ -67,11 +67,9 @@ class Machines:
         self._say(f"it is up after {format_seconds(time.monotonic() - begin)} of host time")
         return self._cluster
 
-    def mended(self, on: Any) -> None:
-        """Say so when engines that were lost or hang will be started anew."""
-        if on is not self._cluster or self._cluster is None:
-            return
-        if self._cluster.needs_restart():
+    def tell_of_restart(self, on: Any) -> None:
+        """Say so when engines that were lost or hang are about to be started anew."""
+        if hasattr(type(on), "labkit_cluster") and on.needs_restart():
             self._say("the cluster has lost engines, or some hang: starting all of them anew …")
 
     def stop(self) -> None:

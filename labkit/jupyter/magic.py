@@ -97,14 +97,13 @@ class Spmd:
 
     def run(self, cell: Cell, chosen: Namespace) -> None:
         """Run it, show what came of it, and keep it."""
-        from IPython.core.error import UsageError
         from IPython.display import display
 
         import labkit
 
         try:
             on = self.machines.ready(chosen.machine, chosen.ranks)
-            self.machines.mended(on)
+            self.machines.tell_of_restart(on)
             with rank_main(), self.stand_ins():
                 run = labkit.run(cell.program, chosen.ranks, on, **chosen.keywords)
         except _OF_RANKS as error:
@@ -113,8 +112,8 @@ class Spmd:
             raise _shown(error, lines) from None
         except LabkitError as error:
             self.show_output(error, chosen)
-            word = chosen.on if isinstance(chosen.on, str) else ""
-            raise UsageError(first_sentence(error) + self.machines.hint(word, self.shell.user_ns)) from None
+            hint = self.machines.hint(chosen.on, self.shell.user_ns)
+            raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}{hint}"]) from None
         except KeyboardInterrupt as error:
             lines = [f"KeyboardInterrupt: the cell was interrupted, and its {chosen.ranks} ranks were ended"]
             raise _shown(error, lines) from None

@@ -19,7 +19,7 @@ __all__ = ["failure"]
 #: how much of a launcher's output is read: its last words stand at the end
 _TAIL_BYTES = 50_000
 #: how long the launcher may take to write down which process ended
-_WORDS_S = 2.0
+_WORDS_S = 6.0
 
 
 def failure(

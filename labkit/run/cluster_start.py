@@ -118,6 +118,11 @@ class LocalCluster:
             self.restart()
         return self.client
 
+    @property
+    def restart_hint(self) -> str:
+        """Say what brings lost engines back."""
+        return "the next run starts all of them anew" if self._restarts else "call the cluster's restart()"
+
     def needs_restart(self) -> bool:
         """Whether the next run starts all engines anew: some are dead or hang, and `restart` was wished."""
         client = self.client

@@ -150,7 +150,7 @@ def find_target(on: Any) -> Target:
 
     hint = "restart its engines (cluster.restart_engines_sync(), then a new client)"
     if hasattr(type(on), "labkit_cluster"):
-        on, hint = on.ready_client(), "call the cluster's restart()"
+        on, hint = on.ready_client(), on.restart_hint
     if isinstance(on, ipyparallel.Cluster):
         on = _client_of(on)
     if isinstance(on, ipyparallel.DirectView):

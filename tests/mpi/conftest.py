@@ -1,8 +1,9 @@
-"""What the tests of real MPI share: a machine that has one, and a proof that nothing is left behind."""
+"""What the tests of real MPI share: a notebook's kernel, and a proof that nothing is left behind."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 import uuid
@@ -52,3 +53,74 @@ def _is_abandoned(folder: Path) -> bool:
     """Whether a folder in shared memory is of this process, or of one that is gone; others are at work."""
     owner = folder.name.split("-")[1]
     return owner == str(os.getpid()) or (owner.isdigit() and not Path("/proc", owner).exists())
+
+
+class Kernel:
+    """A Jupyter kernel of this interpreter, as a notebook drives it."""
+
+    def __init__(self, manager, client):
+        self.manager, self.client = manager, client
+
+    def run(self, code, timeout=60):
+        """Run a cell, and return what it shows as text, and its error."""
+        shown, error = [], []
+
+        def collect(message):
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                shown.append(content["text"])
+            elif message["msg_type"] in ("display_data", "execute_result"):
+                shown.append(content["data"]["text/plain"] + "\n")
+            elif message["msg_type"] == "error":
+                error.extend(content["traceback"])
+
+        self.content = self.client.execute_interactive(code, timeout=timeout, output_hook=collect)["content"]
+        return "".join(shown), "\n".join(error)
+
+    def start(self, code):
+        """Start a cell."""
+        self.client.execute(code)
+
+    def interrupt(self):
+        """Press the stop button."""
+        self.manager.interrupt_kernel()
+
+    def reply(self, timeout=60):
+        """Wait for the end of the cell that was started."""
+        return self.client.get_shell_msg(timeout=timeout)["content"]
+
+    def stop_once(self, there):
+        """Press the stop button as soon as a file is there, and wait for the end."""
+        deadline = time.monotonic() + 60
+        while not there.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert there.exists(), "the cell did not begin"
+        self.interrupt()
+        return self.reply()
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch, nothing_left):
+    """Start a kernel of this interpreter, whatever kernels are installed."""
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("jupyter_client")
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import KernelManager
+
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    manager = KernelManager()
+    manager._kernel_spec = KernelSpec(
+        argv=[sys.executable, "-Wignore", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        display_name="test", language="python",
+    )  # fmt: skip
+    manager.start_kernel()
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    try:
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        manager.cleanup_resources()
