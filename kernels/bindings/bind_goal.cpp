@@ -11,6 +11,7 @@
 #include "bound_platform.hpp"
 #include "labkit/goal.hpp"
 #include "labkit/model.hpp"
+#include "recorded_columns.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -21,9 +22,12 @@ namespace {
 
 class BoundGoal {
  public:
-  BoundGoal(const BoundPlatform& platform, const Model& model, std::shared_ptr<const GoalProgram> program, double tolerance)
+  BoundGoal(const BoundPlatform& platform, const Model& model, std::shared_ptr<const GoalProgram> program,
+            bool keeps_messages, double tolerance)
       : program_(std::move(program)), engine_(platform.platform, model, platform.rank_hosts, {tolerance}),
-        run_(engine_, *program_) {}
+        run_(engine_, *program_) {
+    engine_.recorder().keep_messages(keeps_messages);
+  }
 
   bool run(const nb::object& look) {
     return run_.run([&look] {
@@ -66,10 +70,18 @@ const Registration goal_bindings(55, [](nb::module_& module) {
       .def("feed", [](GoalReader& reader, const nb::bytes& piece) { reader.feed({piece.c_str(), piece.size()}); }, "piece"_a)
       .def("take", [](GoalReader& reader) { return std::make_shared<GoalProgram>(reader.take()); });
   nb::class_<BoundGoal>(module, "GoalRun", "GOAL and the simulated machine that it runs on.")
-      .def(nb::init<const BoundPlatform&, const Model&, std::shared_ptr<const GoalProgram>, double>(), "platform"_a,
-           "model"_a, "program"_a, "tolerance"_a = 0.0)
+      .def(nb::init<const BoundPlatform&, const Model&, std::shared_ptr<const GoalProgram>, bool, double>(), "platform"_a,
+           "model"_a, "program"_a, "keeps_messages"_a = false, "tolerance"_a = 0.0)
       .def("run", &BoundGoal::run, "look"_a)
       .def("where", &BoundGoal::where, "rank"_a)
+      .def("phases", [](BoundGoal&) { return nb::list(); }, "GOAL has none.")
+      .def("set_noise", [](BoundGoal& goal, std::uint64_t seed, double period_s, double mean_s,
+                           std::vector<double> slowdown) {
+             goal.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
+           }, "seed"_a, "period_s"_a, "mean_s"_a, "slowdown"_a)
+      .def("message_columns", [](BoundGoal& goal) { return message_columns(goal.engine()); })
+      .def("wait_columns", [](BoundGoal& goal) { return wait_columns(goal.engine()); })
+      .def("computation_columns", [](BoundGoal& goal) { return computation_columns(goal.engine()); })
       .def_prop_ro("finish_s", &BoundGoal::finish_s)
       .def_prop_ro("idle_waits", [](BoundGoal&) { return 0; })
       .def_prop_ro("makespan", [](BoundGoal& goal) { return goal.engine().makespan(); })

@@ -10,11 +10,11 @@
 
 #include "arrivals.hpp"
 #include "bound_platform.hpp"
-#include "columns.hpp"
 #include "frame_pool.hpp"
 #include "hub.hpp"
 #include "mpi_objects.hpp"
 #include "python_side.hpp"
+#include "recorded_columns.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -63,45 +63,6 @@ nb::list requests_of(Hub& hub, Rank rank) {
                                request.context, request.bytes, request.is_waited));
   }
   return rows;
-}
-
-nb::dict message_columns(Hub& hub) {
-  const auto& rows = hub.engine().recorder().rows();
-  using Row = const MessageRecord&;
-  nb::dict columns;
-  columns["source"] = column(rows, [](Row row) { return row.source; });
-  columns["destination"] = column(rows, [](Row row) { return row.destination; });
-  columns["tag"] = column(rows, [](Row row) { return row.tag; });
-  columns["context"] = column(rows, [](Row row) { return row.context; });
-  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
-  columns["send_posted_s"] = column(rows, [](Row row) { return row.send_posted_s; });
-  columns["recv_posted_s"] = column(rows, [](Row row) { return row.recv_posted_s; });
-  columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
-  columns["arrived_s"] = column(rows, [](Row row) { return row.arrived_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  if (hub.engine().platform().router().chooses()) columns["way"] = column(rows, [](Row row) { return row.way; });
-  return columns;
-}
-
-nb::dict wait_columns(Hub& hub) {
-  const auto& rows = hub.engine().recorder().waits();
-  using Row = const WaitRecord&;
-  nb::dict columns;
-  columns["rank"] = column(rows, [](Row row) { return row.rank; });
-  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  columns["message"] = column(rows, [](Row row) { return row.message; });
-  return columns;
-}
-
-nb::dict computation_columns(Hub& hub) {
-  const auto& rows = hub.engine().recorder().computations();
-  using Row = const ComputationRecord&;
-  nb::dict columns;
-  columns["rank"] = column(rows, [](Row row) { return row.rank; });
-  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  return columns;
 }
 
 void set_hollow(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory) {
@@ -252,9 +213,9 @@ void bind_hub_class(nb::module_& module) {
              return hub.greenlet(rank) == nullptr ? nb::none() : nb::borrow(hub.greenlet(rank));
            },
            nb::arg("rank"))
-      .def("message_columns", &message_columns, "One array per column of the recorded messages.")
-      .def("wait_columns", &wait_columns, "One array per column of the recorded waits.")
-      .def("computation_columns", &computation_columns, "One array per column of the recorded computations.");
+      .def("message_columns", [](Hub& hub) { return message_columns(hub.engine()); }, "One array per column of the recorded messages.")
+      .def("wait_columns", [](Hub& hub) { return wait_columns(hub.engine()); }, "One array per column of the recorded waits.")
+      .def("computation_columns", [](Hub& hub) { return computation_columns(hub.engine()); }, "One array per column of the recorded computations.");
 }
 
 const Registration hub(40, [](nb::module_& module) {

@@ -13,6 +13,7 @@
 #include "labkit/model.hpp"
 #include "labkit/replay.hpp"
 #include "labkit/ti_reader.hpp"
+#include "recorded_columns.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -62,6 +63,19 @@ class BoundReplay {
     const Replay::Where where = replay_.where(rank);
     return nb::make_tuple(where.is_finished, where.line > 0 ? trace_->place(rank, where.line) : std::string(), where.action,
                           where.peers);
+  }
+
+  /// (rank, name, begin, end) of every entry into a phase.
+  nb::list phases() const {
+    nb::list rows;
+    for (const Replay::Phase& phase : replay_.phases()) {
+      const std::string& name = trace_->phases[static_cast<std::size_t>(phase.name)];
+      const nb::object text =
+          nb::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
+      if (!text.is_valid()) throw nb::python_error();
+      rows.append(nb::make_tuple(phase.rank, text, phase.begin_s, phase.end_s));
+    }
+    return rows;
   }
 
   std::vector<double> finish_s() {
@@ -137,6 +151,14 @@ const Registration replay_bindings(50, [](nb::module_& module) {
       .def("where", &BoundReplay::where, "rank"_a, "(is finished, place, action, ranks it waits for) of a rank.")
       .def("keep_calls", &BoundReplay::keep_messages_as_calls, "Note every message, those of collectives too.")
       .def("call_lines", &BoundReplay::call_lines, "rank"_a, "What was noted of a rank, as lines of a trace.")
+      .def("phases", &BoundReplay::phases, "(rank, name, begin, end) of each phase, in the order of their ends.")
+      .def("set_noise", [](BoundReplay& replay, std::uint64_t seed, double period_s, double mean_s,
+                           std::vector<double> slowdown) {
+             replay.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
+           }, "seed"_a, "period_s"_a, "mean_s"_a, "slowdown"_a)
+      .def("message_columns", [](BoundReplay& replay) { return message_columns(replay.engine()); })
+      .def("wait_columns", [](BoundReplay& replay) { return wait_columns(replay.engine()); })
+      .def("computation_columns", [](BoundReplay& replay) { return computation_columns(replay.engine()); })
       .def_prop_ro("finish_s", &BoundReplay::finish_s)
       .def_prop_ro("idle_waits", &BoundReplay::idle_waits)
       .def_prop_ro("makespan", [](BoundReplay& replay) { return replay.engine().makespan(); })

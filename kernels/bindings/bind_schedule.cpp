@@ -4,11 +4,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -158,8 +160,13 @@ void refuse_unfinished(const Collective& call) {
 /// One collective on an otherwise idle machine. Returns end times, messages, bytes, events.
 nb::tuple simulate(const BoundPlatform& platform, const Model& model, const std::shared_ptr<Program>& program,
                    const nb::tuple& buffers, const std::vector<double>& start_s, bool has_data,
-                   std::shared_ptr<const Reduction> reduction, double combine_s_per_byte) {
+                   std::shared_ptr<const Reduction> reduction, double combine_s_per_byte, const nb::object& noise) {
   Engine engine(platform.platform, model, platform.rank_hosts);
+  if (!noise.is_none()) {
+    auto [seed, period_s, mean_s, slowdown] =
+        nb::cast<std::tuple<std::uint64_t, double, double, std::vector<double>>>(noise);
+    engine.set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
+  }
   CollectiveSetup setup;
   setup.has_data = has_data;
   setup.reduction = std::move(reduction);
@@ -220,7 +227,7 @@ const Registration schedule_bindings(30, [](nb::module_& module) {
              nb::arg("max_kept_entries") = std::size_t{1} << 18);
   module.def("simulate_schedule", &simulate, nb::arg("platform"), nb::arg("model"), nb::arg("program"),
              nb::arg("buffers"), nb::arg("start_s"), nb::arg("has_data"), nb::arg("reduction").none(),
-             nb::arg("combine_s_per_byte"));
+             nb::arg("combine_s_per_byte"), nb::arg("noise").none() = nb::none());
 });
 
 }  // namespace

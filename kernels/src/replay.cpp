@@ -128,9 +128,24 @@ bool Replay::step(Rank rank, RankState& state) {
       return test(rank, state);
     case TiAction::probe:
       return probe(rank, state);
+    case TiAction::phase_begin:
+      state.entered.emplace_back(args[0], engine_.clock(rank));
+      return true;
+    case TiAction::phase_end:
+      leave_phase(rank, state);
+      return true;
     default:
       return collective(rank, state);
   }
+}
+
+/// The innermost open phase of that name is over.
+void Replay::leave_phase(Rank rank, RankState& state) {
+  const auto found = std::find_if(state.entered.rbegin(), state.entered.rend(),
+                                  [&](const auto& phase) { return phase.first == record_.args[0]; });
+  if (found == state.entered.rend()) return;
+  phases_.push_back({rank, found->first, found->second, engine_.clock(rank)});
+  state.entered.erase(std::next(found).base());
 }
 
 // --- open requests --------------------------------------------------------------------------------

@@ -152,8 +152,8 @@ void TiReader::line(std::string_view text) {
   action_line();
 }
 
-/// `#+ comm ID members` and `#+ RANK probe source tag` carry what SimGrid's text cannot, `#+ incomplete reason` says
-/// that the run ended before its time; all others are passed over.
+/// `#+ comm ID members` and `#+ RANK probe source tag` carry what SimGrid's text cannot, `#+ RANK phase begin NAME` and
+/// `end` its steps, `#+ incomplete reason` that the run ended before its time; all others are passed over.
 void TiReader::comment(std::string_view text) {
   if (!words_[0].starts_with("#+")) return;
   split(text.substr(text.find('+') + 1));
@@ -169,6 +169,7 @@ void TiReader::comment(std::string_view text) {
     words_.erase(words_.begin());
     return declare_group();
   }
+  if (words_.size() >= 4 && words_[1] == "phase") return phase(text);
   if (words_.size() < 2 || words_[1] != "probe") return;
   verb_ = words_[1];
   turn_to(words_[0]);
@@ -179,6 +180,21 @@ void TiReader::comment(std::string_view text) {
   need(2, 2, "probe source tag");
   record_.action = TiAction::probe;
   record_.args = {source(0), tag(1, true)};
+  remember();
+}
+
+/// `#+ RANK phase begin NAME`, and `end`: a step of the program; the name is the rest of the line.
+void TiReader::phase(std::string_view text) {
+  const bool is_begin = words_[2] == "begin";
+  if (!is_begin && words_[2] != "end") return;
+  turn_to(words_[0]);
+  const std::string name(words_[3].data(), static_cast<std::size_t>(text.data() + text.size() - words_[3].data()));
+  const auto [found, is_new] = phases_.try_emplace(name, static_cast<std::int64_t>(trace_.phases.size()));
+  if (is_new) trace_.phases.push_back(name);
+  record_ = TiRecord{};
+  record_.line = line_;
+  record_.action = is_begin ? TiAction::phase_begin : TiAction::phase_end;
+  record_.args = {found->second};
   remember();
 }
 

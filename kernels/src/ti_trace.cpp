@@ -11,9 +11,11 @@ namespace {
 constexpr std::array<std::string_view, kTiActions> kNames = {
     "compute", "sleep",   "send",      "ssend",  "isend",  "issend",  "bsend", "ibsend", "recv",      "irecv",    "sendRecv", "wait",
     "waitall", "test",    "probe",     "barrier", "bcast", "reduce",  "allreduce", "scan",     "exscan",   "gather",
-    "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "reducescatter"};
+    "scatter", "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "reducescatter",
+    "phase begin", "phase end"};
 
 // The first byte: the action, and what of the rare follows.
+static_assert(kTiActions <= 0x20);
 constexpr std::uint8_t kRare = 0x20;     // comm follows, then flags (ordered 1, whole 2) with nth above them
 constexpr std::uint8_t kFraction = 0x40; // the amount is eight raw bytes, not a whole number
 constexpr double kWhole = 9007199254740992.0;  // 2^53
@@ -27,6 +29,7 @@ constexpr int fixed_args(TiAction action) {
     case TiAction::recv: case TiAction::irecv: case TiAction::wait: case TiAction::test: return 3;
     case TiAction::send_recv: return 4;
     case TiAction::probe: return 2;
+    case TiAction::phase_begin: case TiAction::phase_end: return 1;
     case TiAction::bcast: case TiAction::reduce: return 3;
     case TiAction::allreduce: case TiAction::scan: case TiAction::exscan: return 2;
     case TiAction::gather: case TiAction::scatter: return 3;

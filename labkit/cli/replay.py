@@ -30,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--tolerance", default="0", metavar="T",
         help="a link's capacity may be off by this share where many messages share it "
         "(default 0: exact)")  # fmt: skip
+    add("--noise", metavar="TEXT",
+        help="seeded noise, as in jitter=50us,period=1ms,stragglers=1,slowdown=2")  # fmt: skip
+    add("--seed", type=int, default=0, help="draws the noise (default 0)")
+    add("--explain", action="store_true",
+        help="say what the time went into: the critical path, and the links that held it")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -45,11 +50,18 @@ def execute(arguments: argparse.Namespace) -> int:
         mapping=arguments.mapping,
         timeout_s=limit_of(arguments.timeout),
         tolerance=tolerance_of(arguments.tolerance),
+        trace=arguments.explain,
+        noise=arguments.noise,
+        seed=arguments.seed,
     )
+    explanation = result.explain() if arguments.explain else None
     if arguments.json:
         record = run_command.record(result)
-        del record["output"], record["phases"]
-        print(json.dumps(record | {"finish_s": result.machine["finish_s"]}))
-    else:
-        print(f"labkit replay: {result!r}")
+        del record["output"]
+        explained = {"explanation": explanation.record()} if explanation else {}
+        print(json.dumps(record | {"finish_s": result.machine["finish_s"]} | explained))
+        return 0
+    print(f"labkit replay: {result!r}")
+    if explanation:
+        print(f"labkit replay: {explanation!r}")
     return 0

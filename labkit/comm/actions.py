@@ -8,7 +8,7 @@ import numpy as np
 
 from labkit.comm.native import Bound, Call
 
-__all__ = ["action_of", "group_line"]
+__all__ = ["action_of", "group_line", "phase_line"]
 
 #: bytes of an element -> number of a datatype of that size (double, int, short, byte, complex)
 _DATATYPES = {8: 0, 4: 1, 2: 3, 1: 6, 16: 26, 32: 27}
@@ -110,3 +110,14 @@ def group_line(context: int, members: list[int]) -> str:
             parts.append(str(members[begin]))
             begin += 1
     return f"comm {context} {','.join(parts)}"
+
+
+def phase_line(rank: int, name: str, is_begin: bool) -> str:
+    """Write the line that tells where a rank enters or leaves a phase.
+
+    Examples
+    --------
+    >>> phase_line(3, "local sort", True)
+    '3 phase begin local sort'
+    """
+    return f"{rank} phase {'begin' if is_begin else 'end'} {' '.join(name.split()) or '?'}"

@@ -199,7 +199,7 @@ class _Graph:
                 yield from self.add(f"calc {round(nanoseconds)}", True)
             elif action in ("wait", "waitall"):
                 self.wait(args if action == "wait" else args[1:], comm)
-            elif action not in ("test", "probe"):
+            elif action not in ("test", "probe", "phase begin", "phase end"):
                 yield from self.message(action, args, comm)
 
     def message(self, action: str, args: list[int], comm: int) -> Iterator[str]:

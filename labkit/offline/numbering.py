@@ -14,6 +14,7 @@ __all__ = ["Numbering"]
 
 _FIRST = 4
 _NAMED = re.compile(rb"(?m)(?<=^#\+ comm )\d+|(?<= comm=)\d+")
+_PHASE = re.compile(rb"#\+ \d+ phase ")
 
 
 class Numbering:
@@ -34,7 +35,17 @@ class Numbering:
         """Return a rank's lines with the trace's numbers."""
         if b"comm" not in lines:
             return lines
-        return _NAMED.sub(lambda found: b"%d" % self._number(rank, int(found[0])), lines)
+
+        def numbered(found: re.Match[bytes]) -> bytes:
+            return b"%d" % self._number(rank, int(found[0]))
+
+        if b" phase " not in lines:
+            return _NAMED.sub(numbered, lines)
+        parts = (
+            line if _PHASE.match(line) else _NAMED.sub(numbered, line)  # a name may look like anything
+            for line in lines.splitlines(keepends=True)
+        )
+        return b"".join(parts)
 
     def _number(self, rank: int, number: int) -> int:
         if number < _FIRST:

@@ -12,16 +12,18 @@ from labkit.errors import DeadlockError, TimeLimitError
 from labkit.offline.goal import is_goal, read_goal
 from labkit.offline.reading import DEFAULT_LIMIT_BYTES, read_actions
 from labkit.run.front import check_limit, check_platform
-from labkit.run.result import Run
+from labkit.run.result import Run, phase_frame
 from labkit.run.tolerance import check_tolerance
 from labkit.sim.deadlock import Waiting, report
+from labkit.sim.noise import noise_of
 from labkit.sim.where import lines_of
+from labkit.trace.recording import Trace
 
 __all__ = ["chooser", "replay"]
 
 
 def replay(
-    trace: str | os.PathLike[str] | Any,
+    source: str | os.PathLike[str] | Any,
     on: Any = "star",
     *,
     model: Any = None,
@@ -30,6 +32,9 @@ def replay(
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    trace: bool = False,
+    noise: Any = None,
+    seed: int = 0,
 ) -> Run:
     """Replay a time-independent trace on a simulated machine.
 
@@ -38,7 +43,7 @@ def replay(
 
     Parameters
     ----------
-    trace : path, ActionTrace or GoalProgram
+    source : path, ActionTrace or GoalProgram
         A file in SimGrid's format (see `labkit.offline.read_actions`) or GOAL, or what has been read of one.
     on : str or Platform
         The machine, as in `labkit.run`.
@@ -54,11 +59,18 @@ def replay(
         As in `labkit.run`.
     limit_bytes : int
         What the actions may take in memory.
+    trace : bool
+        Record every message, so that `Run.explain` can say what the time went into.
+    noise : Noise or str, optional
+        What disturbs the machine, as in `labkit.run`.
+    seed : int
+        Draws the noise that has no seed of its own.
 
     Returns
     -------
     Run
-        Its `machine` also has the number of actions, and each rank's end as `finish_s`.
+        Its `machine` also has the number of actions, and each rank's end as `finish_s`; its phases are those
+        that labkit wrote down with the trace.
 
     Raises
     ------
@@ -78,15 +90,18 @@ def replay(
     check_limit(timeout_s)
     tolerance = check_tolerance(tolerance)
     began = time.perf_counter()
-    actions: Any = trace
+    actions: Any = source
     name = "trace"
-    if isinstance(trace, str | os.PathLike):
-        actions, name = _read(Path(trace), limit_bytes), Path(trace).name
+    if isinstance(source, str | os.PathLike):
+        actions, name = _read(Path(source), limit_bytes), Path(source).name
     read_s = time.perf_counter() - began
     ranks = int(actions.ranks)
     machine = check_platform(on, ranks, model, coll, mapping)
     network = _network(machine, model)
-    engine = _engine(machine.build(ranks), network.build(), actions, coll, tolerance)
+    troubled = noise_of(noise).seeded(seed)
+    built, worse_links = troubled.degrade(machine.build(ranks))
+    engine = _engine(built, network.build(), actions, coll, trace, tolerance)
+    slow_hosts = troubled.disturb(engine, built)
     limit = float("inf") if timeout_s is None else began + timeout_s
     if not engine.run(lambda: time.perf_counter() < limit):
         if time.perf_counter() < limit:
@@ -95,27 +110,44 @@ def replay(
             f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
             f"{_where(engine, ranks)}"
         )
-    run = Run(name, ranks, machine.name, network.name, results=[None] * ranks, output=[""] * ranks)
-    run.makespan_s, run.messages, run.bytes = float(engine.makespan), int(engine.messages), int(engine.bytes)
+    run = _as_run(engine, name, machine, network, trace)
+    run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
+    if not troubled.is_quiet:
+        run.machine["noise"] = troubled.record(slow_hosts, worse_links)
+        run.notes.append(f"noise: {troubled}")
     run.host_seconds = time.perf_counter() - began
-    run.machine = {
-        "platform": machine.spec,
-        "model": network.name,
-        "events": int(engine.events),
-        "actions": int(actions.actions),
-        "read_seconds": read_s,
-        "finish_s": list(engine.finish_s),
-    }
-    run.notes = _notes(engine)
     return run
 
 
-def _engine(built: Any, model: Any, actions: Any, coll: Mapping[str, str] | None, tolerance: float) -> Any:
+def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool) -> Run:
+    """Return what the engine did as the run of a program that returns and prints nothing."""
+    finish_s = list(engine.finish_s)
+    ranks = len(finish_s)
+    rows = sorted(engine.phases(), key=lambda row: (row[2], row[0]))
+    recorded = None
+    if is_traced:
+        columns = (engine.message_columns(), engine.wait_columns(), engine.computation_columns())
+        recorded = Trace.from_columns(*columns, finish_s, (machine, network))
+    return Run(
+        name, ranks, machine.name, network.name, results=[None] * ranks, makespan_s=float(engine.makespan),
+        phases=phase_frame(rows), output=[""] * ranks, messages=int(engine.messages), bytes=int(engine.bytes),
+        trace=recorded,
+        machine={
+            "platform": machine.spec, "model": network.name, "events": int(engine.events),
+            "finish_s": finish_s,
+        },
+        notes=_notes(engine),
+    )  # fmt: skip
+
+
+def _engine(
+    built: Any, model: Any, actions: Any, coll: Mapping[str, str] | None, is_traced: bool, tolerance: float
+) -> Any:
     from labkit import _kernels
 
     if isinstance(actions, _kernels.GoalProgram):
-        return _kernels.GoalRun(built, model, actions, tolerance)
-    return _kernels.Replay(built, model, actions, chooser(dict(coll or {})), False, tolerance)
+        return _kernels.GoalRun(built, model, actions, is_traced, tolerance)
+    return _kernels.Replay(built, model, actions, chooser(dict(coll or {})), is_traced, tolerance)
 
 
 def _read(path: Path, limit_bytes: int) -> Any:

@@ -200,6 +200,7 @@ class _Child:
         staged = Staged(settings, self.directory, self.rank, self.header["ranks"])
         staged.install(self.mpi, dumps if self.header["kind"] == "function" else None)
         machine.charge, machine.is_measured = staged.compute, staged.is_measured
+        machine.mark = staged.mark
         self.recording = staged
 
     def load(self, repetition: int) -> Callable[[], Any]:

@@ -20,14 +20,20 @@ class RankContext:
         self.charge: Callable[[float | None, float | None], None] | None = None
         #: whether kernels charge nothing, as their work is measured
         self.is_measured = False
+        #: notes the borders of phases, in a recorded run
+        self.mark: Callable[[str, bool], None] | None = None
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
         self._open.append((name, time.monotonic()))
+        if self.mark is not None:
+            self.mark(name, True)
 
     def end_phase(self, name: str) -> None:
         """Note the exit from the innermost open phase of that name."""
         now = time.monotonic()
+        if self.mark is not None:
+            self.mark(name, False)
         for index in range(len(self._open) - 1, -1, -1):
             if self._open[index][0] == name:
                 self.phases.append((name, self._open.pop(index)[1], now))

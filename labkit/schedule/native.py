@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from labkit.schedule.operators import as_reduction
 from labkit.schedule.quotient import fold, machine_of_two
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.sizes import Counts, sizes_of
+
+if TYPE_CHECKING:
+    from labkit.sim.noise import Noise
 
 __all__ = ["Simulated", "perform", "program", "program_of", "simulate"]
 
@@ -92,6 +95,8 @@ def simulate(
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
     combine_s_per_byte: float = 0.0,
     symmetry: bool = True,
+    noise: Any = None,
+    seed: int = 0,
 ) -> Simulated:
     """Simulate one collective on an otherwise idle machine; sizes only, no data.
 
@@ -114,7 +119,11 @@ def simulate(
         What a combined byte costs its rank.
     symmetry : bool
         Where all ranks do the same at the same time, simulate two of them (`labkit.schedule.quotient`): the
-        same times to rounding, in a thousandth of the host time.
+        same times to rounding, in a thousandth of the host time. Not with noise.
+    noise : Noise or str, optional
+        What disturbs the machine, as in `labkit.run`.
+    seed : int
+        Draws the noise that has no seed of its own.
 
     Returns
     -------
@@ -138,17 +147,18 @@ def simulate(
         raise ScheduleError(
             f"n_bytes must be 0 or a multiple of element_bytes={element_bytes}, got {n_bytes}"
         )
+    troubled = _noise(noise, seed)
     if schedule.problem.layout == "table":
         rows = [_table_row(schedule, rank, n_bytes, counts) for rank in range(schedule.size)]
         buffers = tuple(rows)
     else:
         size = (None, element_bytes, int(n_bytes) // element_bytes, None, None)
         buffers = ((size,) * len(schedule.problem.shapes),)
-        if symmetry:
+        if symmetry and troubled.is_quiet:
             folded = _run_folded(schedule, on, model, buffers, start_s, combine_s_per_byte)
             if folded is not None:
                 return folded
-    return _run(schedule, on, model, buffers, start_s, False, None, combine_s_per_byte)
+    return _run(schedule, on, model, buffers, start_s, False, None, combine_s_per_byte, troubled)
 
 
 def perform(
@@ -160,6 +170,8 @@ def perform(
     op: Any = None,
     counts: Sequence[Counts] | None = None,
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
+    noise: Any = None,
+    seed: int = 0,
 ) -> Simulated:
     """Carry out a collective on real data, in simulation.
 
@@ -168,7 +180,7 @@ def perform(
     schedule : Schedule
     buffers : sequence of dict
         For each rank its buffers by name (``send``, ``recv`` or ``data``); results are left in them.
-    on, model, start_s
+    on, model, start_s, noise, seed
         As in `simulate`.
     op : str or callable or MPI operator, optional
         For reductions.
@@ -194,7 +206,14 @@ def perform(
         if op is None:
             raise ScheduleError(f"{schedule!r} combines: give op=")
         reduction = as_reduction(op, buffers[0]["send"].dtype)
-    return _run(schedule, on, model, tuple(rows), start_s, True, reduction, 0.0)
+    return _run(schedule, on, model, tuple(rows), start_s, True, reduction, 0.0, _noise(noise, seed))
+
+
+def _noise(noise: Any, seed: int) -> Noise:
+    """Read the option `noise`."""
+    from labkit.sim.noise import noise_of
+
+    return noise_of(noise).seeded(seed)
 
 
 def _run(
@@ -206,6 +225,7 @@ def _run(
     has_data: bool,
     reduction: Any,
     combine_s_per_byte: float,
+    noise: Noise,
 ) -> Simulated:
     from labkit import _kernels
     from labkit.sim import models
@@ -216,8 +236,9 @@ def _run(
     starts = [] if start_s is None else [float(s) for s in start_s]
     if starts and (len(starts) != schedule.size or min(starts) < 0):
         raise ScheduleError(f"start_s needs {schedule.size} times of 0 or more")
+    built, _ = noise.degrade(machine.build(schedule.size))
     end_s, messages, n_bytes, events = _kernels.simulate_schedule(
-        machine.build(schedule.size),
+        built,
         network.build(),
         program_of(schedule, max_kept_entries=0),
         buffers,
@@ -225,6 +246,7 @@ def _run(
         has_data,
         reduction,
         combine_s_per_byte,
+        None if noise.is_quiet else noise.settings(built)[1],
     )
     ends = np.asarray(end_s)
     return Simulated(float(ends.max()), ends, messages, n_bytes, events, schedule.size)

@@ -24,7 +24,7 @@ def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) ->
 
     path = check_target(target)
     simulation.hub.keep_calls()
-    simulation.calls.keeps_calls = True
+    simulation.calls.keeps_calls = simulation.context.keeps_calls = True
     return path
 
 

@@ -142,13 +142,18 @@ class Noise:
         """Return the hosts that are slow."""
         return self._draw("stragglers", self.stragglers, int(built.host_count))
 
-    def disturb(self, hub: Any, built: Any) -> list[int]:
-        """Give the engine's ranks their noise; return the slow hosts."""
+    def disturb(self, engine: Any, built: Any) -> list[int]:
+        """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts."""
+        slow, settings = self.settings(built)
+        engine.set_noise(*settings)
+        return slow
+
+    def settings(self, built: Any) -> tuple[list[int], tuple[int, float, float, list[float]]]:
+        """Return the slow hosts, and what the engine is told: seed, period, mean detour, slowdowns."""
         slow = self.slow_hosts(built)
         hosts = np.asarray(built.rank_hosts)
         slowdown = np.where(np.isin(hosts, slow), float(self.slowdown), 1.0).tolist() if slow else []
-        hub.set_noise(self._seed(), self.period_s, float(self.jitter_s), slowdown)
-        return slow
+        return slow, (self._seed(), self.period_s, float(self.jitter_s), slowdown)
 
     def record(self, slow: list[int], links: list[str]) -> dict[str, Any]:
         """Return what a Run keeps of it: the numbers, and which hosts and links were drawn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from labkit.comm.actions import phase_line
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 
@@ -20,6 +21,8 @@ class RankContext:
         self._hub = simulation.hub
         self._measured = measured
         self._is_sampling = False
+        #: whether the run is written down as a time-independent trace
+        self.keeps_calls = False
         #: what sampled work took, by name and rank (-1: all ranks together)
         self.notes: list[str] = []
         self.samples: dict[tuple[str, int], Sample] = {}
@@ -41,6 +44,8 @@ class RankContext:
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""
         self._open.setdefault(self._hub.rank, []).append((name, self._hub.now()))
+        if self.keeps_calls:
+            self._hub.declare_group(phase_line(self._hub.rank, name, True))
 
     def end_phase(self, name: str) -> None:
         """Note that the running rank leaves it."""
@@ -48,6 +53,8 @@ class RankContext:
         if self._open.get(rank):
             opened, begin = self._open[rank].pop()
             self.phases.append((rank, opened, begin, self._hub.now()))
+            if self.keeps_calls:
+                self._hub.declare_group(phase_line(rank, opened, False))
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank."""

@@ -120,7 +120,8 @@ def _collectives(comm):
 
 def _communicators(comm):
     rank, p = comm.rank, comm.size
-    half = comm.Split(rank % 2, -rank)
+    with lk.phase("halves of comm=8"):
+        half = comm.Split(rank % 2, -rank)
     half.Allgather(np.ones(20), np.empty(20 * half.size))
     half.bcast({"rank": rank})
     half.allreduce(rank)

@@ -51,6 +51,15 @@ class Replay {
   };
   /// Where a rank is (after run has returned false).
   [[nodiscard]] Where where(Rank rank) const;
+  /// One entry of a rank into a phase that it has left. Times in seconds.
+  struct Phase {
+    Rank rank;
+    std::int64_t name;  ///< index in the trace's phases
+    Time begin_s;
+    Time end_s;
+  };
+  /// In the order of their ends.
+  [[nodiscard]] const std::vector<Phase>& phases() const { return phases_; }
   /// Waits for which no request was open.
   [[nodiscard]] std::uint64_t idle_waits() const { return idle_waits_; }
 
@@ -74,6 +83,7 @@ class Replay {
     std::vector<Open> open;          ///< requests in the order of their posts; the first `head` are taken
     std::vector<RequestId> waited;   ///< those of the action under way
     std::unordered_map<std::uint32_t, std::uint32_t> calls;  ///< collectives begun, by communicator but the world
+    std::vector<std::pair<std::int64_t, Time>> entered;  ///< open phases: name, begin
     OpenCall* call = nullptr;
     double flops = 0.0;              ///< to compute when the collective is over
     std::size_t head = 0;
@@ -105,6 +115,7 @@ class Replay {
   bool test(Rank rank, RankState& state);
   bool probe(Rank rank, RankState& state);
   bool end(Rank rank, RankState& state);
+  void leave_phase(Rank rank, RankState& state);
   void add(RankState& state, const Key& key, RequestId id);
   /// Index in state.open of the open request of the key with nth older ones, or state.open's size.
   [[nodiscard]] std::size_t find(const RankState& state, const Key& key, std::uint32_t nth) const;
@@ -129,6 +140,7 @@ class Replay {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<OpenCall>> calls_;
   std::map<CollectiveAsked, std::shared_ptr<Program>> programs_;
   std::map<std::uint32_t, std::unordered_map<Rank, std::int32_t>> local_ranks_;
+  std::vector<Phase> phases_;
   std::uint64_t steps_ = 0;
   std::uint64_t idle_waits_ = 0;
   const std::function<bool()>* look_ = nullptr;

@@ -57,6 +57,7 @@ class TiReader {
  private:
   void line(std::string_view text);
   void comment(std::string_view text);
+  void phase(std::string_view text);
   void action_line();
   void split(std::string_view text);
   void options();
@@ -109,6 +110,7 @@ class TiReader {
   std::int64_t element_ = 0;              ///< what element= said on this line; 0: nothing
   std::vector<std::uint8_t> default_element_;  ///< per rank, what `init` said
   std::map<std::uint32_t, std::vector<Rank>> sorted_groups_;
+  std::map<std::string, std::int64_t> phases_;  ///< name -> index in the trace's
 };
 
 }  // namespace labkit

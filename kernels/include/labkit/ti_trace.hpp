@@ -54,12 +54,14 @@ enum class TiAction : std::uint8_t {
   allgatherv,    ///< bytes sent, bytes of each rank's block
   alltoallv,     ///< number of ranks, bytes to each rank, bytes from each rank
   reduce_scatter,  ///< bytes of each rank's block; amount: flops
+  phase_begin,   ///< index of its name
+  phase_end,     ///< index of its name
 };
-inline constexpr std::size_t kTiActions = 30;
+inline constexpr std::size_t kTiActions = 32;
 
 /// The action's name in the text.
 [[nodiscard]] std::string_view name_of(TiAction action);
-[[nodiscard]] constexpr bool is_collective(TiAction action) { return action >= TiAction::barrier; }
+[[nodiscard]] constexpr bool is_collective(TiAction action) { return action >= TiAction::barrier && action <= TiAction::reduce_scatter; }
 [[nodiscard]] constexpr bool has_amount(TiAction action) {
   return action <= TiAction::sleep || (action >= TiAction::reduce && action <= TiAction::exscan) ||
          action == TiAction::reduce_scatter;
@@ -116,6 +118,7 @@ struct TiTrace {
   std::vector<std::string> files;
   std::vector<TiRank> ranks;
   std::map<std::uint32_t, std::vector<Rank>> groups;  ///< communicators other than the world
+  std::vector<std::string> phases;                    ///< names of the steps of the program
   [[nodiscard]] std::uint64_t actions() const;
   [[nodiscard]] std::uint64_t bytes() const;
   /// `file, line 12` of an action.

@@ -195,6 +195,12 @@ class Ledger:
         first, second = Bound(None, 1, 0, list(sent)), Bound(None, 1, 0, list(received))
         self.collective(known, Call(problem, problem, root, {}, 0, buffers=(first, second)))
 
+    def mark(self, line: str) -> None:
+        """Note something that is no call, and what was computed before it."""
+        self.log.enter()
+        self.log.declare(line)
+        self.log.leave()
+
     def missing(self, call: str, reason: str) -> Undetermined:
         """Return the error for a call that cannot be recorded."""
         return Undetermined(f"MPI.{call} cannot be recorded: {reason}; leave trace_ti out to run it")

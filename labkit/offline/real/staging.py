@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from labkit.comm.actions import phase_line
 from labkit.offline.real.recorder import Recorder
 
 __all__ = ["SALVAGE", "Staged"]
@@ -66,6 +67,11 @@ class Staged:
         """Note computation that the program charges."""
         if self._recorder is not None:
             self._recorder.compute(seconds, flops)
+
+    def mark(self, name: str, is_begin: bool) -> None:
+        """Note where a phase begins or ends."""
+        if self._recorder is not None:
+            self._recorder.ledger.mark(phase_line(self._rank, name, is_begin))
 
     def finish(self) -> None:
         """Write everything: the program has ended well."""

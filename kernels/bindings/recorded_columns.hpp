@@ -1,0 +1,50 @@
+// What an engine recorded, as one array per column.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "columns.hpp"
+#include "labkit/engine.hpp"
+
+namespace labkit::bindings {
+
+inline nanobind::dict message_columns(Engine& engine) {
+  const auto& rows = engine.recorder().rows();
+  using Row = const MessageRecord&;
+  nanobind::dict columns;
+  columns["source"] = column(rows, [](Row row) { return row.source; });
+  columns["destination"] = column(rows, [](Row row) { return row.destination; });
+  columns["tag"] = column(rows, [](Row row) { return row.tag; });
+  columns["context"] = column(rows, [](Row row) { return row.context; });
+  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
+  columns["send_posted_s"] = column(rows, [](Row row) { return row.send_posted_s; });
+  columns["recv_posted_s"] = column(rows, [](Row row) { return row.recv_posted_s; });
+  columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
+  columns["arrived_s"] = column(rows, [](Row row) { return row.arrived_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  if (engine.platform().router().chooses()) columns["way"] = column(rows, [](Row row) { return row.way; });
+  return columns;
+}
+
+inline nanobind::dict wait_columns(Engine& engine) {
+  const auto& rows = engine.recorder().waits();
+  using Row = const WaitRecord&;
+  nanobind::dict columns;
+  columns["rank"] = column(rows, [](Row row) { return row.rank; });
+  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  columns["message"] = column(rows, [](Row row) { return row.message; });
+  return columns;
+}
+
+inline nanobind::dict computation_columns(Engine& engine) {
+  const auto& rows = engine.recorder().computations();
+  using Row = const ComputationRecord&;
+  nanobind::dict columns;
+  columns["rank"] = column(rows, [](Row row) { return row.rank; });
+  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  return columns;
+}
+
+}  // namespace labkit::bindings
