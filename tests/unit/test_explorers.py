@@ -118,3 +118,96 @@ def test_a_burst_of_changes_is_answered_once() -> None:
 
     asyncio.run(burst())
     assert seen == [39]
+
+
+def test_the_collective_player_steps_through_rounds() -> None:
+    player = explorers.collective("allreduce", "ring", ranks=4)
+    assert (player.step.value, player.step.max, player.play.max) == (0, 6, 6)
+    player.step.value = 6
+    assert "round 6 of 6: 4 messages of up to 1 block; 16 of 16 results are complete" in player.figure.reading
+    assert player.prepared.verdict.startswith("proved")
+    assert "2(p-1)*alpha" in player.prepared.html()
+    player.set(ranks=13, step=20)
+    assert player.step.value == 20, "the rounds of 13 ranks"
+
+
+@pytest.mark.parametrize("problem", ["bcast", "barrier", "scan", "gatherv"])
+def test_every_algorithm_of_a_collective_can_be_played(problem: str) -> None:
+    player = explorers.collective("allgather", "ring", ranks=5)
+    player.problem_name.value = problem
+    for name in player.algorithm.options:
+        player.set(algorithm=name, ranks=4, step=99)
+        assert player.problem == ""
+        done, total = player.figure.reading.split("; ")[1].split(" results")[0].split(" of ")
+        assert done == total, "the last round completes it"
+
+
+def test_what_a_player_cannot_play_is_said() -> None:
+    player = explorers.collective("bcast", "binomial", ranks=8)
+    player.set(root=7, step=1)
+    assert player.problem == ""
+    player.set(ranks=4)
+    assert "root 7 is not one of the ranks 0 to 3" in player.problem
+    player.set(root=0, machine="sun")
+    assert "'sun' is neither" in player.problem
+    player.set(machine="star:2")
+    assert "4 ranks do not fit" in player.problem
+
+
+def test_a_moved_point_moves_model_and_verdict() -> None:
+    one = explorers.model([16, 32, 64, 128, 256], [1e-5 * p for p in (16, 32, 64, 128, 256)], "p")
+    assert one.fitted.verdict.match == "exact"
+    assert "in proportion to p; from 256 to 512, 2 times as much" in one.fitted.html()
+    for i, p in enumerate((16, 32, 64, 128, 256)):
+        one.move(i, 1e-6 * p**2)
+    assert one.fitted.verdict.match == "none"
+    assert str(one.fitted.model.term) == "p^2"
+    np.testing.assert_allclose(one._line.data["y"], one.fitted.model.predict(one._line.data["x"]))
+    one.set(expectation="p^2")
+    assert one.fitted.verdict.match == "exact"
+    one.reset.click()
+    assert str(one.fitted.model.term) == "p"
+
+
+def test_a_dragged_point_stays_above_its_rank_and_is_never_lost() -> None:
+    one = explorers.model()
+    x, y = (values.tolist() for values in one.points)
+    one.source.data = {"x": [x[0] * 1.5, *x[1:]], "y": [2 * y[0], *y[1:]]}
+    assert one.points[0].tolist() == x
+    assert one.points[1].tolist() == [2 * y[0], *y[1:]]
+    one.source.data = {"x": x[1:], "y": y[1:]}
+    assert one.points[1].tolist() == y
+
+
+def test_the_keyboard_moves_points_too() -> None:
+    one = explorers.model()
+    y = one.points[1].tolist()
+    one.point.value = 2
+    one.factor.value = 1.5
+    assert one.points[1][2] == pytest.approx(1.5 * y[2])
+    one.point.value = 3
+    assert one.factor.value == 1.0
+    assert one.points[1][2] == pytest.approx(1.5 * y[2])
+
+
+def test_what_a_model_cannot_be_made_of_is_said() -> None:
+    one = explorers.model()
+    one.set(expectation="p +")
+    assert one.problem
+    assert "\n" not in one.problem
+    one.set(expectation="p log p")
+    one.move(0, -1.0)
+    assert "needs a value above 0" in one.problem
+    one.reset.click()
+    for name in one.example.options:
+        one.example.value = name
+        assert one.problem == ""
+        assert one.fitted.html()
+    with pytest.raises(DataError, match="as many values as numbers of ranks"):
+        explorers.model([1, 2, 3], [1.0])
+
+
+def test_a_study_can_be_explored() -> None:
+    study = lk.sweep(lambda comm: comm.barrier(), ranks=[2, 4, 8, 16, 32], on="star", progress=False)
+    one = explorers.model(study, expectation="log p")
+    assert one.points[1].tolist() == study.curve().samples.aggregate("quartile").tolist()

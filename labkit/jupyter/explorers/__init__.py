@@ -4,6 +4,8 @@ In a notebook ``lk.explore.topology()``, or ``from labkit.jupyter import explore
 with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too.
 """
 
-from labkit.jupyter.explorers.topology import TopologyExplorer, topology
+from labkit.jupyter.explorers.collective_player import CollectivePlayer, collective
+from labkit.jupyter.explorers.model_explorer import ModelExplorer, model
+from labkit.jupyter.explorers.topology_explorer import TopologyExplorer, topology
 
-__all__ = ["TopologyExplorer", "topology"]
+__all__ = ["CollectivePlayer", "ModelExplorer", "TopologyExplorer", "collective", "model", "topology"]

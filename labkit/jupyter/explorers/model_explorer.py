@@ -1,0 +1,239 @@
+"""The model explorer: move a point, and see fit and verdict move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as w
+import numpy as np
+from bokeh.models import ColumnDataSource, PointDrawTool, Range1d
+from bokeh.plotting import figure
+
+from labkit.errors import DataError
+from labkit.jupyter.explorers.base import Explorer, choice, text
+from labkit.jupyter.explorers.model_view import EXAMPLES, Fitted, fitted
+from labkit.plot.figure import Figure
+from labkit.plot.style import COLORS, heading, rank_axis, style_axes, value_axis
+from labkit.plot.tools import TOOLS
+from labkit.study import Study
+
+__all__ = ["ModelExplorer", "model"]
+
+_OWN = "my data"
+_ROOM = 8.0
+
+
+class ModelExplorer(Explorer):
+    """Points to be moved; see `model`.
+
+    Attributes
+    ----------
+    example, expectation, point, factor : widgets
+        The controls; `factor` multiplies the value of the point that `point` chooses.
+    source : bokeh ColumnDataSource
+        The points, which the mouse moves; `move` does it from Python.
+    fitted : Fitted
+        What they come to.
+    """
+
+    fitted: Fitted
+
+    def __init__(self, x: Any, y: Any, expectation: str, unit: str) -> None:
+        super().__init__("Model")
+        self._unit = unit
+        self._own = None if x is None else (np.asarray(x, np.float64), np.asarray(y, np.float64), expectation)
+        names = [_OWN, *EXAMPLES] if self._own is not None else list(EXAMPLES)
+        self.example = choice("points", names, names[0])
+        self.expectation = text("expected", self._data()[2], "p log p", "in big-O notation")
+        self.point = choice("point", [("", 0)], 0, "the point that the keyboard moves; the mouse moves any")
+        self.factor = w.FloatLogSlider(
+            description="times", value=1.0, base=10, min=-1, max=1, step=0.02, readout_format=".2f",
+            continuous_update=True, tooltip="its value, times so much; arrow keys move it",
+            style={"description_width": "7.5em"}, layout=w.Layout(width="20em"),
+        )  # fmt: skip
+        self.reset = w.Button(description="reset", tooltip="the points as they were", icon="undo")
+        self.reset.on_click(lambda _: self._begin())
+        self._says_fit = w.HTML(layout=w.Layout(max_width="34em"))
+        self._is_moving = False
+        self.example.observe(self._chosen, "value")
+        self.point.observe(self._picked, "value")
+        self.factor.observe(self._nudged, "value")
+        self._load()
+        place = w.VBox()
+        self.start([self.example, self.expectation, self.point, self.factor, self.reset], place)
+        place.children = [*self.pictures(), self._says_fit]
+
+    @property
+    def points(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The points as they are now: x and y."""
+        data = self.source.data
+        return np.asarray(data["x"], np.float64), np.asarray(data["y"], np.float64)
+
+    def move(self, point: int, value: float) -> None:
+        """Move a point up or down, as the mouse does."""
+        y = [*self.points[1].tolist()]
+        y[point] = float(value)
+        self.source.data = {**self.source.data, "y": y}
+
+    def compute(self) -> None:
+        """Fit and judge the points, and move the lines."""
+        x, y = self.points
+        self.fitted = fitted(x, y, self.expectation.value, self._unit)
+        curves = self.fitted.curves
+        at = curves.at.tolist()
+        self._line.data = _columns(at, y=curves.model if self.fitted.model is not None else None)
+        self._expected.data = _columns(at, y=curves.expectation)
+        self._band.data = _columns(at, low=curves.low, high=curves.high)
+        self._says_fit.value = self.fitted.html()
+        reading = self.fitted.reading()
+        alt = f"Points with their model, expectation and limits, both axes logarithmic. {reading}"
+        if "model" not in self._pictures:
+            self.picture("model", Figure(self._fig, reading, alt))
+        else:
+            self._pictures["model"].reading, self._pictures["model"].alt = reading, alt
+
+    def _data(self) -> tuple[Any, Any, str]:
+        if self.example.value == _OWN and self._own is not None:
+            return self._own
+        return EXAMPLES[self.example.value]
+
+    def _load(self) -> None:
+        """Build the figure anew: axes that fit the points."""
+        x, y, _ = self._data()
+        self._given = [float(v) for v in y]
+        low, high = float(np.min(y)) / _ROOM, float(np.max(y)) * _ROOM
+        fig = figure(
+            width=620, height=420, x_axis_type="log", y_axis_type="log", tools=TOOLS, active_drag=None,
+            x_range=Range1d(float(x[0]) / 1.3, float(x[-1]) * 2.2), y_range=Range1d(low, high),
+        )  # fmt: skip
+        self.source = ColumnDataSource({"x": [float(v) for v in x], "y": list(self._given)})
+        self._line, self._expected = (
+            ColumnDataSource({"x": [], "y": []}),
+            ColumnDataSource({"x": [], "y": []}),
+        )
+        self._band = ColumnDataSource({"x": [], "low": [], "high": []})
+        fig.varea("x", "low", "high", source=self._band, color=COLORS[5], alpha=0.22, legend_label="limits")
+        fig.line("x", "y", source=self._line, color=COLORS[0], line_width=4, legend_label="model")
+        fig.line(
+            "x", "y", source=self._expected, color=COLORS[1], line_width=2, line_dash=[7, 7],
+            legend_label="expected",
+        )  # fmt: skip
+        fig.scatter(x, y, size=9, fill_color=None, line_color="#777777", legend_label="as it was")
+        moved = fig.scatter("x", "y", source=self.source, size=13, color="#111111", line_color="white")
+        tool = PointDrawTool(renderers=[moved], add=False, drag=True, description="Drag points up and down")
+        fig.add_tools(tool)
+        fig.toolbar.active_multi = tool
+        fig.xaxis.axis_label = "ranks p"
+        fig.legend.location = "top_left" if y[-1] >= y[0] else "top_right"
+        fig.legend.background_fill_alpha = 0.8
+        fig.add_layout(heading("drag a point up or down", 13, "#555555"), "above")
+        rank_axis(fig.xaxis[0], x)
+        value_axis(fig.yaxis, self._unit, low, high)
+        style_axes([fig])
+        fig.toolbar.autohide = False
+        self.source.on_change("data", self._dragged)
+        self._fig = fig
+        with self.quiet():
+            self.point.options = [(f"p = {v:g}", i) for i, v in enumerate(x)]
+            self.point.value, self.factor.value = len(x) // 2, 1.0
+        self._base = self._given[self.point.value]
+
+    def _dragged(self, _: str, __: Any, new: Any) -> None:
+        """A point was moved: only up and down, and never away."""
+        if self._is_moving:
+            return
+        x = [float(v) for v in self._data()[0]]
+        y = [float(v) for v in new["y"]]
+        is_whole = len(y) == len(x)
+        if not is_whole or [float(v) for v in new["x"]] != x:
+            self._is_moving = True
+            self.source.data = {"x": x, "y": y if is_whole else list(self._given)}
+            self._is_moving = False
+        self.refresh()
+
+    def _nudged(self, change: Any) -> None:
+        if not self._is_setting:
+            chosen = self.point.value
+            self.move(chosen, self._base * change["new"])
+
+    def _picked(self, _: Any) -> None:
+        """Another point: times 1 is where it is now."""
+        self._base = float(self.points[1][self.point.value])
+        with self.quiet():
+            self.factor.value = 1.0
+
+    def _chosen(self, _: Any) -> None:
+        with self.quiet():
+            self.expectation.value = self._data()[2]
+        self._begin()
+
+    def _begin(self) -> None:
+        """The points as they were, in a figure of their own."""
+        self._load()
+        known = self._pictures.get("model")
+        self.refresh()
+        if known is not None:
+            known.show(Figure(self._fig, known.reading, known.alt))
+
+
+def _columns(x: list[float], **lines: Any) -> dict[str, list[float]]:
+    """Columns of a source as plain lists; empty ones where there is no line."""
+    if any(line is None for line in lines.values()):
+        return {"x": [], **{name: [] for name in lines}}
+    return {"x": x, **{name: line.tolist() for name, line in lines.items()}}
+
+
+def model(
+    data: Study | Sequence[float] | None = None,
+    values: Sequence[float] | None = None,
+    expectation: str = "p log p",
+    *,
+    unit: str = "s",
+    metric: str | None = None,
+    phase: str | None = None,
+) -> ModelExplorer:
+    """Move measurements about and see which model is fitted, and what becomes of the verdict.
+
+    Parameters
+    ----------
+    data : Study or sequence of float, optional
+        A study, or the numbers of ranks; without it, examples.
+    values : sequence of float, optional
+        With numbers of ranks: what was measured there.
+    expectation : str
+        In big-O notation.
+    unit : str
+        Of the values.
+    metric, phase : str, optional
+        Of a study: what to take; by default the makespan.
+
+    Returns
+    -------
+    ModelExplorer
+        A widget: the last line of a cell shows it.
+
+    Raises
+    ------
+    DataError
+        Ranks without values, or fewer than two of them.
+
+    Examples
+    --------
+    >>> from labkit.jupyter import explorers
+    >>> explorer = explorers.model()
+    >>> str(explorer.fitted.model.term), explorer.fitted.verdict.match
+    ('p log p', 'exact')
+    >>> explorer.move(6, 0.2)
+    >>> explorer.fitted.verdict.match
+    'undecided'
+    """
+    if isinstance(data, Study):
+        curve = data.curve(metric, phase)
+        x, y, unit = curve.samples.x, curve.samples.aggregate("quartile"), curve.unit
+        return ModelExplorer(x, y, expectation, unit)
+    if data is None:
+        return ModelExplorer(None, None, expectation, unit)
+    if values is None or len(values) != len(data) or len(data) < 2:
+        raise DataError("give as many values as numbers of ranks, at least two: model([4, 8, 16], [1, 2, 4])")
+    return ModelExplorer(data, values, expectation, unit)
