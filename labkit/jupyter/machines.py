@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from labkit.errors import LabkitError, MachineError
 from labkit.run.cluster_target import is_cluster
 from labkit.run.units import format_seconds
 
@@ -18,6 +19,16 @@ _FEWEST_ENGINES = 4
 def is_real_machine(on: Any) -> bool:
     """Whether the ranks are processes of their own."""
     return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "slurm", "cluster"))
+
+
+def _is_platform(word: str) -> bool:
+    from labkit.sim import platform
+
+    try:
+        platform(word)
+    except LabkitError:
+        return False
+    return True
 
 
 class Machines:
@@ -34,15 +45,21 @@ class Machines:
         self._cluster: Any = None
 
     def named(self, word: str, names: Mapping[str, Any]) -> Any:
-        """Return the cluster or platform that has this name in the notebook, else the word itself."""
+        """Return the cluster or platform that has this name in the notebook, else the word itself.
+
+        Raises
+        ------
+        MachineError
+            It is the name of a text, and of no machine.
+        """
         value = names.get(word.strip()) if word.strip().isidentifier() else None
-        if value is None:
-            return word
-        if is_cluster(value):
+        if value is not None and is_cluster(value):
             return value
-        kind = type(value)
-        is_platform = kind.__module__.startswith("labkit.sim") and hasattr(value, "hosts")
-        return value if is_platform else word
+        if type(value).__module__.startswith("labkit.sim") and hasattr(value, "hosts"):
+            return value
+        if isinstance(value, str) and not is_real_machine(word) and not _is_platform(word):
+            raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")
+        return word
 
     def ready(self, on: Any, ranks: int) -> Any:
         """Return the machine itself: for ``cluster`` engines enough for these ranks, started if need be."""
@@ -77,10 +94,3 @@ class Machines:
         running, self._cluster = self._cluster, None
         if running is not None:
             running.stop()
-
-    def hint(self, word: str, names: Mapping[str, Any]) -> str:
-        """Say what a word may have meant that is no machine."""
-        value = names.get(word) if word.isidentifier() else None
-        if isinstance(value, str):
-            return f"; for what the variable {word} holds, write --on {{{word}}}"
-        return ""

@@ -8,7 +8,15 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.errors import (
+    DeadlockError,
+    LabkitError,
+    MachineError,
+    MismatchError,
+    ProgramError,
+    RankError,
+    TimeLimitError,
+)
 from labkit.jupyter import options
 from labkit.jupyter.cell import Cell, read_cell
 from labkit.jupyter.failure import failure_lines, first_sentence
@@ -41,41 +49,51 @@ class Spmd:
         from IPython.core.error import UsageError
 
         try:
+            if {"-h", "--help"} & set(line.split()):
+                print(documentation())
+                return
             if cell is None:
                 self.set_session(line)
                 return
             given = options.cell_options(line)
-            chosen = self.choose(given)
+            chosen = self.check(given, self.session)
             program = self.read(line, cell)
-        except LabkitError as error:
+        except ProgramError as error:
             raise UsageError(str(error)) from None
+        except LabkitError as error:
+            raise UsageError(first_sentence(error)) from None
         self.run(program, chosen)
 
     # --- the session --------------------------------------------------------------------------------
 
     def set_session(self, line: str) -> None:
         """Set the session's options, or show them."""
+        from labkit.run.front import check_limit, check_platform, check_ranks
+
         given = options.session_options(line)
-        if given.pop("reset", False):
-            self.session.clear()
-        merged = {**self.session, **given}
+        kept = {} if given.pop("reset", False) else self.session
+        merged = {**kept, **given}
         if given:
-            self.check({"ranks": 1, **merged}, {})
+            chosen = self.check({"ranks": 1, **merged}, {})
+            check_ranks(chosen.ranks)
+            check_limit(chosen.keywords["timeout_s"])
+            if not is_real_machine(chosen.on):
+                how = chosen.keywords
+                check_platform(chosen.on, chosen.ranks, how["model"], how["coll"], how["mapping"])
         self.session = merged
         print(options.describe(merged))
 
-    def choose(self, given: dict[str, Any]) -> Namespace:
-        """Return the options of a cell, and look at them before anything runs."""
-        return self.check(given, self.session)
-
     def check(self, given: dict[str, Any], session: dict[str, Any]) -> Namespace:
-        """Refuse options that make no sense together."""
+        """Refuse options that make no sense together, before anything runs."""
         word = given.get("on", session.get("on", "star"))
         machine = self.machines.named(word, self.shell.user_ns)
-        chosen = options.effective(given, session, is_real_machine(machine))
+        is_real = is_real_machine(machine)
+        chosen = options.effective(given, session, is_real)
+        chosen.on = machine
+        if chosen.explain and is_real:
+            raise MachineError("--explain needs a simulated machine; give --on a platform such as star:64")
         check_options(chosen)
         chosen.keywords = run_keywords(chosen)
-        chosen.machine = machine
         return chosen
 
     # --- a cell -------------------------------------------------------------------------------------
@@ -102,9 +120,9 @@ class Spmd:
         import labkit
 
         try:
-            on = self.machines.ready(chosen.machine, chosen.ranks)
+            on = self.machines.ready(chosen.on, chosen.ranks)
             self.machines.tell_of_restart(on)
-            with rank_main(), self.stand_ins():
+            with rank_main(), self.own_names():
                 run = labkit.run(cell.program, chosen.ranks, on, **chosen.keywords)
         except _OF_RANKS as error:
             self.show_output(error, chosen)
@@ -112,8 +130,7 @@ class Spmd:
             raise _shown(error, lines) from None
         except LabkitError as error:
             self.show_output(error, chosen)
-            hint = self.machines.hint(chosen.on, self.shell.user_ns)
-            raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}{hint}"]) from None
+            raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}"]) from None
         except KeyboardInterrupt as error:
             lines = [f"KeyboardInterrupt: the cell was interrupted, and its {chosen.ranks} ranks were ended"]
             raise _shown(error, lines) from None
@@ -125,11 +142,14 @@ class Spmd:
             display(made.explain())
 
     @contextlib.contextmanager
-    def stand_ins(self) -> Iterator[None]:
-        """Take the notebook's own meaning of the names that each rank sets first: it need not travel."""
-        names = self.shell.user_ns
-        before = {name: names[name] for name in SCOPE if name in names}
-        names.update(dict.fromkeys(before))
+    def own_names(self) -> Iterator[None]:
+        """Leave only the user's own names in the notebook while ranks take copies of them.
+
+        IPython's (its shell, its history) cannot travel, and each rank sets those of `SCOPE` first.
+        """
+        names, hidden = self.shell.user_ns, getattr(self.shell, "user_ns_hidden", {})
+        theirs = [name for name, value in hidden.items() if names.get(name, self) is value]
+        before = {name: names.pop(name) for name in {*theirs, *SCOPE} if name in names}
         try:
             yield
         finally:

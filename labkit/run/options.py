@@ -98,11 +98,15 @@ def add_run_options(
 
 def check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that the chosen machine does not have."""
-    is_mpi = arguments.on.strip().lower() == "mpi"
+    is_mpi = _is_mpi(arguments.on)
     if arguments.mpi and not is_mpi:
         raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
     if arguments.explain and is_mpi:
         raise MachineError("--explain needs a simulated machine; give --on a platform such as star:64")
+
+
+def _is_mpi(on: Any) -> bool:
+    return isinstance(on, str) and on.strip().lower() == "mpi"
 
 
 def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -156,7 +160,7 @@ def model_of(arguments: argparse.Namespace) -> Any:
     """Return the model to use: its name, or the changed model without cross-traffic."""
     if not arguments.no_crosstraffic:
         return arguments.model
-    if arguments.on.strip().lower() == "mpi":
+    if _is_mpi(arguments.on):
         raise MachineError("--no-crosstraffic belongs to simulated machines, not to --on mpi")
     from labkit.sim import models, platform
 
