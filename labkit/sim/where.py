@@ -6,6 +6,8 @@ import os
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -44,6 +46,9 @@ def is_framework(filename: str) -> bool:
     return filename.startswith(_FRAMEWORK)
 
 
+_place = lru_cache(256)(Place)  # a million ranks wait at a few lines
+
+
 def place_of(frame: FrameType | None) -> Place | None:
     """Find the innermost line of the program in a stack, and what it called of the interface.
 
@@ -56,7 +61,7 @@ def place_of(frame: FrameType | None) -> Place | None:
     while frame is not None:
         code = frame.f_code
         if not is_framework(code.co_filename):
-            return Place(code.co_filename, frame.f_lineno, code.co_name, method)
+            return _place(code.co_filename, frame.f_lineno, code.co_name, method)
         method = code.co_name
         frame = frame.f_back
     return None
@@ -82,10 +87,10 @@ def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
     groups: dict[str, list[int]] = {}
     for rank, text in places:
         groups.setdefault(text, []).append(rank)
-    lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in groups.items()]
-    if len(lines) > most:
-        hidden = sum(len(ranks) for ranks in list(groups.values())[most:])
-        lines[most:] = [f"  ... and {hidden} more ranks"]
+    lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in islice(groups.items(), most)]
+    if len(groups) > most:
+        hidden = sum(len(ranks) for ranks in islice(groups.values(), most, None))
+        lines.append(f"  ... and {hidden} more ranks")
     return lines
 
 
