@@ -9,8 +9,8 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks clean help \
-        image image-test image-clean lock
+.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test site \
+        clean help image image-test image-clean lock
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -28,11 +28,16 @@ test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: sanitize             ## the long suites, and the C++ tests under the sanitizers
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+test-long: sanitize             ## the long suites, the browser's too, and the C++ tests under the sanitizers
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not browser"
+	$(MAKE) --no-print-directory browser-test
+
+browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student sees it; screenshots in build/screenshots
+	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
 notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
-	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default notebooks
+	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
+	  -n 2 --dist loadfile notebooks
 
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py

@@ -1,4 +1,4 @@
-"""``labkit lab``: JupyterLab on the first notebook of the course."""
+"""``labkit lab``: JupyterLab on the start page of the course."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from pathlib import Path
 from labkit.errors import LabkitError, MachineError
 
 __all__ = ["configure", "execute", "find_notebooks"]
+
+#: switches off what would ask for JupyterLab's news and updates over the network
+_CONFIG = Path(__file__).with_name("jupyter_config")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +42,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     # Figures must not depend on a network: BokehJS comes from the package.
     environment = {"BOKEH_RESOURCES": "inline", **os.environ}
+    more = [os.environ["JUPYTER_CONFIG_PATH"]] if os.environ.get("JUPYTER_CONFIG_PATH") else []
+    environment["JUPYTER_CONFIG_PATH"] = os.pathsep.join([*more, str(_CONFIG)])
     try:
         os.chdir(root)
         sys.stdout.flush()

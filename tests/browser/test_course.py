@@ -1,0 +1,80 @@
+"""What a student sees: the start page, the way into the course, every notebook run, sliders moved."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+NOTEBOOKS = sorted(
+    path.name
+    for path in __import__("pathlib").Path(__file__).parents[2].joinpath("notebooks").glob("*.ipynb")
+)
+
+
+def test_two_clicks_lead_from_the_start_page_into_the_course(visitor):
+    visitor.arrive()
+    page = visitor.page
+    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".jp-toast-message, .Toastify__toast").count() == 0
+    visitor.shot("start_page")
+    page.locator(".jp-RenderedMarkdown a", has_text="1. One program, two machines").first.click()
+    visitor.wait_for_notebook("01_one_program_two_machines.ipynb")
+    assert page.locator(".jp-NotebookPanel:visible h1").first.inner_text().startswith("1. One program")
+    visitor.shot("course_opened")
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_notebook_runs_and_draws(visitor, name):
+    """From the start page by its link, all cells by the menu; every figure has something on its canvas."""
+    visitor.arrive()
+    if name != "00_start_here.ipynb":
+        visitor.page.locator(f'.jp-RenderedMarkdown a[href*="{name}"]').first.click()
+        visitor.wait_for_notebook(name)
+    began = time.monotonic()
+    visitor.run_all()
+    print(f"{name}: all cells in {time.monotonic() - began:.1f} s")
+    cells = visitor.figure_cells()
+    assert cells, "no figure in this notebook"
+    for index in cells:
+        drawn = visitor.wait_for_canvas(index)
+        visitor.shot(f"{name.removesuffix('.ipynb')}_cell_{index:02d}")
+        print(f"{name}, cell {index}: {drawn} canvases drawn")
+
+
+def test_a_slider_draws_anew(visitor):
+    visitor.arrive()
+    visitor.run_all()
+    index = visitor.figure_cells()[-1]
+    visitor.wait_for_canvas(index)
+    before = visitor.pictures(index)
+    area = visitor.cell(index)
+    shown = area.locator(".widget-readout").first
+    text = shown.inner_text()
+    handle = area.locator(".widget-slider .noUi-handle").first
+    handle.focus()
+    for _ in range(5):
+        handle.press("PageUp")
+    visitor.wait_until(lambda: shown.inner_text() != text, "the slider's number to change")
+    visitor.wait_until(lambda: visitor.pictures(index) not in ([], before), "another picture")
+    visitor.shot("slider_moved")
+
+
+def test_nothing_of_a_server_is_left(chromium, tmp_path, make_server, make_visitor):
+    """Ended as a user ends it, by a signal, neither the server nor a kernel stays."""
+    server = make_server(tmp_path)
+    try:
+        server.start()
+        context = chromium.new_context()
+        one = make_visitor(context, server)
+        one.arrive()
+        assert len(server.alive()) >= 2  # the server and a kernel
+        context.close()
+        server.process.terminate()
+        server.process.wait(30)
+        deadline = time.monotonic() + 30
+        while server.alive() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert server.alive() == []
+    finally:
+        server.end()
