@@ -10,7 +10,7 @@ export BOKEH_RESOURCES := inline
 FUZZ_SECONDS ?= 60
 
 .PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test site \
-        clean help image image-test image-clean lock
+        clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -76,6 +76,12 @@ image:           ## the Docker image, by Docker, by podman, or as root on Debian
 
 image-test: image    ## JupyterLab in the image: 2 GB, no network, the first notebook, real MPI
 	$(PYTHON) docker/image_test.py --no-build
+
+cluster-test: image $(VENV)/.set-up-dev    ## docker/compose.yml as containers on a network of their own: MPI over them
+	$(BIN)/python docker/cluster_test.py
+
+binder-test:     ## a Binder session rehearsed: 2 GB, 1 core, no network; prints the seconds
+	$(PYTHON) docker/binder_test.py
 
 image-clean:     ## remove what the way without an engine keeps (images, base, cache)
 	$(PYTHON) docker/image.py clean

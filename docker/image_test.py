@@ -34,7 +34,7 @@ def main() -> int:
         try_image(engine, arguments.tag, found)
         token = secrets.token_hex(16)
         options = [*LIMITS, f"--env=JUPYTER_TOKEN={token}"]
-        with container(engine, arguments.tag, ["lab"], options) as lab:
+        with container(engine, arguments.tag, ["labkit-container", "lab"], options) as lab:
             seconds = lab.wait_healthy(120)
             found.check(True, "healthy by its own check", f"{seconds:.1f} s after its start")
             try_user(lab, found)

@@ -80,17 +80,25 @@ class Container:
         found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
         return found
 
-    def wait_healthy(self, timeout_s: float) -> float:
-        """Wait until the image's own health check passes; return the seconds."""
+    def wait_healthy(self, timeout_s: float, *check: str) -> float:
+        """Wait until the image's own health check (or another command) passes; return the seconds."""
         begin = time.monotonic()
         while time.monotonic() - begin < timeout_s:
             with contextlib.suppress(EngineError):
-                self.ask("labkit-container", "health", timeout_s=20)
+                self.ask(*(check or ("labkit-container", "health")), timeout_s=20)
                 return time.monotonic() - begin
             if self.state() != "running":
                 break
             time.sleep(0.3)
         raise EngineError(f"{self.name} is not healthy after {timeout_s:.0f} s:\n{self.logs()}")
+
+    def notebook(self, path: str, source: str, token: str) -> dict[str, Any]:
+        """Write a notebook of one cell, and run it in a kernel of the server; see ``inside/notebook.py``."""
+        cell = {"cell_type": "code", "id": "one", "metadata": {}, "source": source, "outputs": [],
+                "execution_count": None}  # fmt: skip
+        whole = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        self.ask("sh", "-c", f"cat > {path}", stdin=json.dumps(whole))
+        return self.python("notebook.py", path, token)
 
     def state(self) -> str:
         """Return running, exited, ..."""
@@ -110,14 +118,24 @@ class Container:
         text = self.ask("sh", "-c", f"cat {files} 2>/dev/null || cat {now} || echo 0", check=False)
         return int((text.split() or ["0"])[0]) / 2**20
 
+    def cpu_s(self) -> float:
+        """Return the CPU time that it used so far, in seconds."""
+        v2, v1 = "/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage"
+        text = self.ask("sh", "-c", f"cat {v2} 2>/dev/null || echo usage_nsec $(cat {v1})", check=False)
+        unit, amount = [*text.split(), "", "0"][:2]
+        return int(amount) / (1e6 if unit == "usage_usec" else 1e9)
+
 
 @contextlib.contextmanager
 def container(
     engine: Engine, tag: str, command: Sequence[str], options: Sequence[str], name: str = ""
 ) -> Iterator[Container]:
-    """Start a container in the background; it is removed at the end, also after an error or a signal."""
+    """Start a container in the background; it is removed at the end, also after an error or a signal.
+
+    It ends by itself after half an hour, should this process be killed.
+    """
     name = name or f"labkit-trial-{os.getpid()}-{secrets.token_hex(3)}"
-    words = ["timeout", str(LIFETIME_S), "labkit-container", *command]
+    words = ["timeout", str(LIFETIME_S), *command]
     line = engine.run_command(tag, words, ["--detach", "--name", name, *options])
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)

@@ -46,6 +46,9 @@ _PUBLIC = {
     "Platform": "labkit.sim",
     "Zone": "labkit.sim",
     "graph": "labkit.sim",
+    "save_work": "labkit.jupyter.saving",
+    "save_button": "labkit.jupyter.saving",
+    "restore_work": "labkit.jupyter.saving",
 }
 
 #: what ``%load_ext labkit`` and ``%unload_ext labkit`` call

@@ -24,10 +24,7 @@ import json
 import linecache
 import os
 import pickle
-import shutil
-import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -36,16 +33,12 @@ from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
 from labkit.run.cores import available_cores
+from labkit.run.lifeline import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.run.mpi_context import RankContext
 from labkit.run.whereabouts import whereabouts
 
-__all__ = ["STACK_SIGNAL", "main"]
+__all__ = ["main"]
 
-#: the signal on which a rank writes its stacks
-STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
-
-#: how often a rank on another host looks whether its stacks are asked for
-LISTEN_S = 0.25
 
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
 
@@ -96,17 +89,22 @@ class _Child:
         if self.rank < 0:  # no launcher says which rank this is: only MPI knows
             self.start_mpi()
         self.redirect()
-        with open(os.path.join(self.directory, "job"), "rb") as file:
-            self.header = pickle.load(file)
-            self.payload = file.read()
-        lifeline = (self.directory, self.path("shm"), self.header["is_spread"])
-        threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
-        if self.header["is_spread"]:
-            threading.Thread(target=_listen, args=(self.directory,), daemon=True).start()
+        tie_rank(self.directory, self.path("shm"))
+        self.read_job()
         for name, text in self.header["sources"].items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         if self.header["early_mpi"]:
             self.start_mpi()
+
+    def read_job(self) -> None:
+        """Read what is to be done."""
+        try:
+            with open(os.path.join(self.directory, "job"), "rb") as file:
+                self.header = pickle.load(file)
+                self.payload = file.read()
+        except FileNotFoundError:
+            leave_abandoned(self.directory)
+            raise
 
     def redirect(self) -> None:
         """Send descriptors 1 and 2 into this rank's file, so that output of C code is caught as well."""
@@ -308,42 +306,6 @@ def _script(path: str, argv: list[str]) -> Callable[[], Any]:
         runpy.run_path(path, run_name="__main__")
 
     return call
-
-
-def _listen(directory: str) -> None:
-    """Write this rank's stacks when the process that started it asks for them and cannot signal this one."""
-    request = os.path.join(directory, "stacks")
-    while not os.path.exists(request):
-        time.sleep(LISTEN_S)
-    with contextlib.suppress(OSError), open(request, encoding="utf-8") as file:
-        if file.read() != whereabouts()["table"] and STACK_SIGNAL is not None:
-            os.kill(os.getpid(), STACK_SIGNAL)
-
-
-def _die_with_parent(directory: str, shared_files: str, is_spread: bool) -> None:
-    """End this rank when the process that started it is gone, however it went.
-
-    The other end of the pipe is held by that process alone: reading returns when it dies, and costs nothing
-    before. On that process's host, opening must not wait for its end: if it died before this rank was up,
-    nobody would ever come. On another host there is no other end, and its absence says nothing: there the
-    launcher ends the ranks.
-    """
-    try:
-        waits = 0 if is_spread else os.O_NONBLOCK
-        lifeline = os.open(os.path.join(directory, "lifeline"), os.O_RDONLY | waits)
-        os.set_blocking(lifeline, True)
-        os.read(lifeline, 1)
-    except OSError:
-        return  # the directory is gone already: the job is being cleaned up
-    with contextlib.suppress(Exception), open(shared_files, encoding="utf-8") as file:
-        for path in file.read().split("\n"):  # on another host nobody else can remove them
-            with contextlib.suppress(OSError):
-                os.remove(path)
-    with contextlib.suppress(Exception), open(os.path.join(directory, "folders"), encoding="utf-8") as file:
-        folders = file.read().split("\0")
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
-    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _expected_rank() -> int | None:

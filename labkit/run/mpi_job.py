@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from labkit.errors import MachineError
-from labkit.run.mpi_child import STACK_SIGNAL
+from labkit.run.lifeline import STACK_SIGNAL
 from labkit.run.mpi_env import host_options, launch_command, rank_environment
 from labkit.run.mpi_find import Launcher
 from labkit.run.mpi_hosts import HostFile
@@ -77,7 +77,7 @@ class Job:
         self.process: subprocess.Popen[bytes] | None = None
         self.hosts = hosts
         self._host_options: list[str] = []
-        self._header, self._payload = header | {"is_spread": hosts is not None}, payload
+        self._header, self._payload = header, payload
         self._folders: list[str] = []
         self._lifeline: int | None = None
         self._environment: dict[str, str] = {}
@@ -148,6 +148,8 @@ class Job:
             paths = [path or os.getcwd() for path in sys.path]
             self._write("path", "\0".join(paths))
             self._write("folders", "\0".join(self._folders))
+            if self.hosts is not None:
+                self._write("owner", whereabouts()["boot"])
             os.mkfifo(os.path.join(self.directory, "lifeline"), 0o600)
             self._lifeline = os.open(os.path.join(self.directory, "lifeline"), os.O_RDWR | os.O_NONBLOCK)
             self._environment = rank_environment(
@@ -267,10 +269,11 @@ class Job:
 
     def clean(self) -> None:
         """Remove what the launch has left in files."""
+        shared_files = self._shared_files()  # before ranks elsewhere see the lifeline break and clean up
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
-        for path in self._shared_files():
+        for path in shared_files:
             with contextlib.suppress(OSError):
                 os.remove(path)
         for folder in self._folders:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -45,11 +41,3 @@ def test_a_record_is_written_though_there_is_no_result_to_remove(monkeypatch, tm
     text = json.loads((tmp_path / "rank-3.error").read_text())["text"]
     assert "the reason" in text
     assert "No space left" in text
-
-
-def test_a_rank_that_comes_up_after_its_parent_died_ends(tmp_path):
-    """Nobody holds the other end of the pipe any more: the rank must not wait for somebody to come."""
-    os.mkfifo(tmp_path / "lifeline")
-    code = "import sys; from labkit.run.mpi_child import _die_with_parent as die; die(*sys.argv[1:], False)"
-    command = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "rank-0.shm")]
-    assert subprocess.run(command, timeout=60, check=False).returncode == -signal.SIGKILL
