@@ -15,8 +15,8 @@ __all__ = ["STACK_SIGNAL", "leave_abandoned", "tie_rank"]
 
 #: the signal on which a rank writes its stacks
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
-#: how long a rank waits for another one that removes the files of a job whose owner is gone
-CLEANING_S = 1.0
+#: how long the removal of a job's files by a rank may take whose program never waits, on a busy host
+CLEANING_S = 5.0
 #: how often a rank on another host looks whether its stacks are asked for
 LISTEN_S = 0.25
 
@@ -43,7 +43,7 @@ def tie_rank(directory: str, shared_files: str) -> None:
 
 
 def leave_abandoned(directory: str) -> None:
-    """Leave a job that another rank is removing: not at once, for the launcher would end that one as well."""
+    """Wait until another rank has removed the job: the first one to leave takes all others along."""
     until = time.monotonic() + CLEANING_S
     while os.path.exists(directory) and time.monotonic() < until:
         time.sleep(0.05)
@@ -57,7 +57,7 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
         with open(os.path.join(directory, "folders"), encoding="utf-8") as file:
             folders = file.read().split("\0")
     if folders is None:
-        time.sleep(CLEANING_S)  # another rank removes the files: the first one to die takes the others along
+        leave_abandoned(directory)
         folders = [directory]
     with contextlib.suppress(Exception), open(shared_files, encoding="utf-8") as file:
         for path in file.read().split("\n"):  # in another container nobody else can remove them
