@@ -16,6 +16,7 @@ pytest.importorskip("jupyter_bokeh")
 from labkit.errors import DataError
 from labkit.jupyter import explorers
 from labkit.jupyter.explorers.patterns import PATTERNS, loads, pairs
+from labkit.jupyter.explorers.sorting_view import INPUTS, inputs, play, sorts
 
 
 def test_they_have_a_short_name() -> None:
@@ -211,3 +212,47 @@ def test_a_study_can_be_explored() -> None:
     study = lk.sweep(lambda comm: comm.barrier(), ranks=[2, 4, 8, 16, 32], on="star", progress=False)
     one = explorers.model(study, expectation="log p")
     assert one.points[1].tolist() == study.curve().samples.aggregate("quartile").tolist()
+
+
+@pytest.mark.parametrize("name", sorts())
+@pytest.mark.parametrize(("ranks", "per_rank"), [(1, 3), (5, 7)])
+def test_no_key_is_lost_and_the_last_step_is_sorted(name: str, ranks: int, per_rank: int) -> None:
+    for kind in ("random", "reversed"):
+        played = play(name, kind, ranks, per_rank, seed=1)
+        n = len(played.steps[0].owner)
+        for number, one in enumerate(played.steps):
+            assert sorted(np.concatenate(one.keys)) == list(range(n))
+            table = played.moved(number)
+            assert table.sum() == n
+            assert table.sum(axis=0).tolist() == [len(keys) for keys in one.keys]
+            assert str(n) in played.reading(number)
+        assert np.concatenate(played.steps[-1].keys).tolist() == list(range(n))
+        ends = [one.end_s for one in played.steps]
+        assert ends[0] == 0
+        assert ends[-1] == max(ends)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_an_input_is_a_permutation(kind: str) -> None:
+    given = inputs(kind, 4, 6, 3)
+    assert [len(keys) for keys in given] == [6] * 4
+    assert sorted(np.concatenate(given)) == list(range(24))
+
+
+def test_the_sorting_player_steps_through_phases() -> None:
+    player = explorers.sorting("sample_sort", ranks=4, per_rank=8, seed=2)
+    assert [one.phase for one in player.played.steps][1:] == [
+        "agree", "local sort", "splitters", "exchange", "merge"]  # fmt: skip
+    player.step.value = 2
+    for keys in player.played.steps[2].keys:
+        assert (np.diff(keys) > 0).all()
+    assert "no key left its rank" in player.figure.reading
+    player.set(algorithm="mini_sort", ranks=9, step=3)
+    assert player.played.steps[-1].imbalance == 1
+    assert player.step.max == len(player.played.steps) - 1
+    player.set(machine="ring:4")
+    assert player.problem
+    player.set(machine="star", ranks=16, per_rank=48, algorithm="radix_sort", step=1)
+    assert player.problem == ""
+    with pytest.raises(DataError, match="1 to 16 ranks of 1 to 48 keys, got 17"):
+        play("radix_sort", ranks=17)

@@ -6,6 +6,16 @@ with its controls as attributes: ``explorer.set(name=value)`` moves them from Py
 
 from labkit.jupyter.explorers.collective_player import CollectivePlayer, collective
 from labkit.jupyter.explorers.model_explorer import ModelExplorer, model
+from labkit.jupyter.explorers.sorting_player import SortingPlayer, sorting
 from labkit.jupyter.explorers.topology_explorer import TopologyExplorer, topology
 
-__all__ = ["CollectivePlayer", "ModelExplorer", "TopologyExplorer", "collective", "model", "topology"]
+__all__ = [
+    "CollectivePlayer",
+    "ModelExplorer",
+    "SortingPlayer",
+    "TopologyExplorer",
+    "collective",
+    "model",
+    "sorting",
+    "topology",
+]
