@@ -216,7 +216,7 @@ def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: Any, n
             often[phase] = often.get(phase, 0) + 1
             found[phase, often[phase]] = keys
         counted.append(found)
-    order = list(max(counted, key=lambda found: len(found)))
+    order = list(counted[int(np.argmax([len(found) for found in counted]))])
     held = list(given)
     steps = []
     for which in order:
