@@ -42,7 +42,7 @@ class Tree:
             if self.me == low:
                 requests.append(self.comm.isend(data, dest=self.real(middle), tag=7))
             if self.me == middle:
-                request = self.comm.irecv(source=self.real(low), tag=7)
+                request = self.comm.irecv(bytearray(1 << 17), source=self.real(low), tag=7)
                 data = request.wait()
             low, high = (low, middle) if self.me < middle else (middle, high)
         MPI.Request.waitall(requests)
@@ -159,7 +159,7 @@ def parallel_sort(comm, keys):
                 ends.append(places[i])
     parts = np.split(keys, ends)
     requests = [comm.isend(parts[to], dest=to) for to in range(p) if to != me]
-    mine = [parts[me]] + [comm.recv(source=r) for r in range(p) if r != me]
+    mine = [parts[me]] + [comm.recv(source=(me - k) % p) for k in range(1, p)]
     for request in requests:
         request.wait()
     return np.sort(np.concatenate(mine))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submissions_good import BINOMIAL, HILLIS, SAMPLE
+from submissions_good import BINOMIAL, HILLIS, SAMPLE, TIES
 
 __all__ = ["WRONG"]
 
@@ -101,6 +101,11 @@ def parallel_sort(comm, keys):
     return np.array(sorted(found), keys.dtype)
 """
 
+#: every rank waits for rank 0 first, then for rank 1, ...: one sender serves all, the others wait
+HOT_SPOT = TIES.replace(
+    "source=(me - k) % p) for k in range(1, p)]", "source=r) for r in range(p) if r != me]"
+)
+
 CHAIN = """
 from labkit.schedule import whole
 
@@ -148,7 +153,8 @@ WRONG: dict[str, tuple[str, str, set[str]]] = {
     "endless": ("broadcast", ENDLESS, _BROADCAST),
     "collective": ("broadcast", COLLECTIVE, _BROADCAST),
     "gather": ("sort", GATHER, {"volume", "scaling"}),
-    "local": ("sort", LOCAL, _SORT - {"equal_keys"}),
+    "local": ("sort", LOCAL, _SORT),
+    "hot_spot": ("sort", HOT_SPOT, {"scaling"}),
     "constant": ("sort", CONSTANT, _SORT),
     "unique": ("sort", UNIQUE, {"duplicates", "adversaries", "extremes", "equal_keys"}),
     "breaks_on_empty": ("sort", BREAKS_ON_EMPTY, {"lengths", "equal_keys"}),

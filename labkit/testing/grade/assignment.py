@@ -15,6 +15,9 @@ from labkit.testing.sandbox import Limits, Sandbox
 
 __all__ = ["Assignment", "Check"]
 
+#: runs that do not end, before the remaining checks are left out: each costs seconds
+_MOST_ENDLESS = 4
+
 
 class Check(Protocol):
     """One property that a submission is judged by."""
@@ -145,11 +148,13 @@ class Assignment:
         began = time.monotonic()
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)
+        trial = Trial(bench, seed, self.only_messages)
         for check in chosen:
-            trial = Trial(bench, seed, self.only_messages)
             if check.needs_simulation and not bench.is_simulated:
                 continue
-            if time.monotonic() - began > self.budget_s:
+            if trial.endless >= _MOST_ENDLESS:
+                verdict = Verdict(0.0, f"not judged: {trial.endless} runs before it did not end")
+            elif time.monotonic() - began > self.budget_s:
                 verdict = Verdict(
                     0.0, f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
                 )

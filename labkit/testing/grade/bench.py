@@ -70,7 +70,7 @@ class SandboxBench:
         """Give later runs less time."""
         limits = self.sandbox.limits
         short_s, few = min(limits.cpu_s, _SHORT_CPU_S), min(limits.requests, _FEW_REQUESTS)
-        self.sandbox.limits = replace(limits, cpu_s=short_s, requests=few)
+        self.sandbox.limits = replace(limits, cpu_s=short_s, requests=few, vain_polls=500, idle_s=2)
 
 
 @dataclass

@@ -14,13 +14,22 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from labkit import __version__
 from labkit.errors import DataError, LabkitError
 from labkit.testing.grade.assignment import Assignment
 from labkit.testing.grade.result import CheckResult, Grade
 from labkit.testing.grade.seeds import student_seed
-from labkit.testing.grade.submission import read_submission
+from labkit.testing.grade.submission import read_submission, require_function
 
-__all__ = ["find_submissions", "grade_file", "grade_folder", "write_csv", "write_feedback"]
+__all__ = [
+    "find_submissions",
+    "grade_file",
+    "grade_folder",
+    "grade_source",
+    "kept_grade",
+    "write_csv",
+    "write_feedback",
+]
 
 #: beyond an assignment's own budget, before the process that grades it is ended
 _GRACE_S = 120.0
@@ -66,16 +75,28 @@ def grade_file(
 ) -> Grade:
     """Grade one file in the sandbox; one that cannot be read fails every check."""
     who = Path(path).stem if student is None else student
-    seed = student_seed(who, assignment.name, secret)
     try:
-        source = read_submission(path, assignment.function)
+        source = read_submission(path)
     except DataError as error:
-        results = [
-            CheckResult(c.name, c.title, 0.0, c.points, str(error), is_bonus=c.is_bonus)
-            for c in assignment.checks
-        ]
-        return Grade(who, assignment.name, results, seed=seed)
-    return assignment.grade(source, student=who, seed=seed, accepts_weak=accepts_weak)
+        return _unreadable(who, assignment, str(error), secret)
+    return grade_source(source, assignment, who, secret, accepts_weak)
+
+
+def grade_source(
+    source: str, assignment: Assignment, student: str, secret: str = "", accepts_weak: bool = False
+) -> Grade:
+    """Grade a source in the sandbox; one that does not define the function fails every check."""
+    try:
+        require_function(source, assignment.function)
+    except DataError as error:
+        return _unreadable(student, assignment, str(error), secret)
+    seed = student_seed(student, assignment.name, secret)
+    return assignment.grade(source, student=student, seed=seed, accepts_weak=accepts_weak)
+
+
+def _unreadable(student: str, assignment: Assignment, why: str, secret: str) -> Grade:
+    rows = [CheckResult(c.name, c.title, 0.0, c.points, why, is_bonus=c.is_bonus) for c in assignment.checks]
+    return Grade(student, assignment.name, rows, seed=student_seed(student, assignment.name, secret))
 
 
 @dataclass
@@ -128,7 +149,7 @@ def grade_folder(
 
     waiting = []
     for student, path in submissions.items():
-        earlier = None if kept is None else _kept(kept, student, path, assignment, secret)
+        earlier = None if kept is None else kept_grade(kept, student, _source(path), assignment, secret)
         if earlier is not None:
             finish(earlier, is_new=False)
         else:
@@ -209,24 +230,37 @@ def _ungraded(student: str, assignment: Assignment, message: str) -> Grade:
 # --- what is kept -------------------------------------------------------------------------------------------
 
 
-def _fingerprint(path: Path, assignment: Assignment, secret: str) -> str:
+def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
     checks = [(c.name, c.points) for c in assignment.checks]
-    text = f"{assignment.name}{checks}{hashlib.sha256(secret.encode()).hexdigest()}".encode()
-    return hashlib.sha256(text + path.read_bytes()).hexdigest()
+    known = f"{assignment.name}{checks}{hashlib.sha256(secret.encode()).hexdigest()}{__version__}"
+    return hashlib.sha256(f"{known}\0{source}".encode(errors="replace")).hexdigest()
 
 
 def _keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:
+    source = _source(path)
+    if source is None:
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    data = {"fingerprint": _fingerprint(path, assignment, secret), "grade": grade.to_dict()}
+    data = {"fingerprint": _fingerprint(source, assignment, secret), "grade": grade.to_dict()}
     partial = folder / f".{grade.student}.part"
     partial.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
     partial.rename(folder / f"{grade.student}.json")
 
 
-def _kept(folder: Path, student: str, path: Path, assignment: Assignment, secret: str) -> Grade | None:
+def _source(path: Path) -> str | None:
+    try:
+        return read_submission(path)
+    except DataError:
+        return None
+
+
+def kept_grade(
+    folder: Path, student: str, source: str | None, assignment: Assignment, secret: str = ""
+) -> Grade | None:
+    """Return the grade that was kept for just this source, None if there is none."""
     try:
         data = json.loads((folder / f"{student}.json").read_text(encoding="utf-8"))
-        if data["fingerprint"] != _fingerprint(path, assignment, secret):
+        if source is None or data["fingerprint"] != _fingerprint(source, assignment, secret):
             return None
         return Grade.from_dict(data["grade"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -10,9 +10,11 @@ from typing import Any
 
 from labkit.errors import DataError
 
-__all__ = ["notebook_source", "read_submission"]
+__all__ = ["notebook_source", "read_submission", "require_function", "source_of_cells"]
 
 MOST_BYTES = 4 << 20
+#: what a notebook imports to try things out and to show them: not there when it is graded
+_SHOWS = ("IPython", "ipywidgets", "matplotlib", "bokeh", "labkit.testing", "labkit.plot", "labkit.jupyter")
 
 
 def read_submission(path: str | os.PathLike[str], function: str | None = None) -> str:
@@ -40,10 +42,20 @@ def read_submission(path: str | os.PathLike[str], function: str | None = None) -
         raise DataError(f"{path.name} cannot be read: {error}") from error
     if path.suffix == ".ipynb":
         text = notebook_source(text)
-    tree = _parsed(text, path.name)
-    if function is not None and function not in _defined(tree):
-        raise DataError(f"{path.name} does not define {function}: the task asks for a function of that name")
+    if function is not None:
+        require_function(text, function, path.name)
     return text
+
+
+def require_function(source: str, function: str, name: str = "the submission") -> None:
+    """Refuse a source that is no Python or does not define a function.
+
+    Raises
+    ------
+    DataError
+    """
+    if function not in _defined(_parsed(source, name)):
+        raise DataError(f"{name} does not define {function}: the task asks for a function of that name")
 
 
 def notebook_source(text: str) -> str:
@@ -56,9 +68,30 @@ def notebook_source(text: str) -> str:
     """
     try:
         cells = json.loads(text)["cells"]
-        sources = [_joined(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        sources = [
+            _joined(cell["source"])
+            for cell in cells
+            if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {}))
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"not a notebook: {error}") from error
+    return source_of_cells(sources)
+
+
+def _is_test(metadata: dict[str, Any]) -> bool:
+    """Whether a cell is one of nbgrader's test cells."""
+    marks = metadata.get("nbgrader", {})
+    return bool(marks.get("grade")) and not marks.get("solution")
+
+
+def source_of_cells(sources: list[str]) -> str:
+    """Return the imports, definitions and constants of code cells.
+
+    Raises
+    ------
+    DataError
+        A cell is no Python.
+    """
     kept: list[str] = []
     for number, source in enumerate(sources, 1):
         if source.lstrip().startswith("%%"):
@@ -86,7 +119,7 @@ def _parsed(text: str, name: str) -> ast.Module:
 def _is_wanted(node: ast.stmt) -> bool:
     """Whether a statement defines something without calling anything."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return not any(name.startswith(("IPython", "matplotlib", "bokeh")) for name in _imported(node))
+        return not any(name.startswith(_SHOWS) for name in _imported(node))
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return True
     if isinstance(node, ast.Assign | ast.AnnAssign):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,18 +60,29 @@ class Trial:
     seed : int
     only_messages : bool
         Whether collectives are excluded.
+    endless : int
+        How many runs did not end by themselves so far.
     """
 
     bench: Bench
     seed: int = 0
     only_messages: bool = False
+    endless: int = 0
+    _known: dict[Any, Outcome] = field(default_factory=dict)
 
     def run(self, case: Case, **how: Any) -> Outcome:
-        """Run one case."""
+        """Run one case; checks that count different things on the same case share its run."""
+        key = (case.ranks, case.words, tuple(sorted(how.items())))
+        if key not in self._known:
+            self._known[key] = self._run(case, how)
+        return self._known[key]
+
+    def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
         outcome = self.bench.run(
             case.ranks, case.arguments, seed=self.seed % (1 << 31), only_messages=self.only_messages, **how
         )
         if outcome.kind in ("time", "budget"):
+            self.endless += 1
             self.bench.hurry()
         return outcome
 

@@ -9,9 +9,6 @@ from labkit.testing.sandbox.outcome import Limits
 
 __all__ = ["Budget", "SubmissionFailure", "Watch"]
 
-#: looks at a process, about a second apart, in which it neither worked nor was about to
-_IDLE_LOOKS = 4
-
 
 class SubmissionFailure(LabkitError):
     """A rank of a submission failed.
@@ -68,10 +65,12 @@ class Watch:
     Parameters
     ----------
     pid : int
+    idle_looks : int
+        How many looks, about a second apart, must find it asleep.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, idle_looks: int) -> None:
+        self.pid, self.idle_looks = pid, idle_looks
         self._worked, self._idle_looks = "", 0
 
     def is_busy(self) -> bool:
@@ -83,4 +82,4 @@ class Watch:
         worked = " ".join(fields[11:13])
         is_idle = fields[0] == "S" and worked == self._worked
         self._worked, self._idle_looks = worked, self._idle_looks + 1 if is_idle else 0
-        return self._idle_looks < _IDLE_LOOKS
+        return self._idle_looks < self.idle_looks

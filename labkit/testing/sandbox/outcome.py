@@ -21,8 +21,12 @@ class Limits:
     memory_bytes : int
         Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at least
         24 MiB.
+    idle_s : int
+        About so many seconds without work and without a call end a run.
     requests : int
         Calls of all ranks together.
+    vain_polls : int
+        Probes and tests of one rank, one after another, that find nothing.
     traffic_bytes : int
         Bytes of all messages together.
     """
@@ -30,12 +34,14 @@ class Limits:
     cpu_s: float = 3.0
     wall_s: float = 90.0
     memory_bytes: int = 1 << 30
+    idle_s: int = 4
     requests: int = 60_000
+    vain_polls: int = 3_000
     traffic_bytes: int = 1 << 30
 
     def of_rank(self, ranks: int) -> dict[str, Any]:
         """Return the limits of each of so many ranks."""
-        share = max(24 << 20, min(self.memory_bytes // ranks, 512 << 20))
+        share = max(24 << 20, min(self.memory_bytes // ranks, 256 << 20))
         return {"cpu_s": self.cpu_s, "memory_bytes": share}
 
 

@@ -6,7 +6,7 @@ the simulated communicator, and answers; so every message, byte and second is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -16,9 +16,19 @@ import numpy as np
 from labkit import context
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.errors import UnsupportedError
+from labkit.testing.sandbox.asked import argument, described, mpi, new_status, status_row, text, whole
 from labkit.testing.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.testing.sandbox.calls import COLLECTIVES
-from labkit.testing.sandbox.wire import Closed, Idle, TooLate, WireError, decode, read_frame, write_frame
+from labkit.testing.sandbox.wire import (
+    MOST_PAYLOAD_BYTES,
+    Closed,
+    Idle,
+    TooLate,
+    WireError,
+    decode,
+    read_frame,
+    write_frame,
+)
 
 __all__ = ["RankProxy"]
 
@@ -73,7 +83,7 @@ class RankProxy:
         self.output = ""
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
-        self._handles = 0
+        self._handles = self._vain_polls = 0
         self._call: Callable[[Any, Any], Any] = _caller_at(1, "submission")
         self._place = "submission.py"
 
@@ -84,19 +94,19 @@ class RankProxy:
         ------
         SubmissionFailure
         """
-        self._comms = {0: comm, -1: _mpi().COMM_SELF}
+        self._comms = {0: comm, -1: mpi().COMM_SELF}
         while True:
             header, parts = self._read()
             operation = header.get("op")
             if operation == "result":
                 return self._result(header, parts)
             if operation in _ENDS:
-                raise self._failure(str(operation), _text(header.get("text"), 6000))
+                raise self._failure(str(operation), text(header.get("text"), 6000))
             self._note_place(header.get("at"))
             try:
                 answer, out = self._serve(operation, header, parts)
             except _ANSWERED as error:
-                answer, out = {"error": _described(error)}, []
+                answer, out = {"error": described(error)}, []
             except UnsupportedError as error:
                 answer, out = {"error": ["", 0, str(error)]}, []
             self._write(answer, out)
@@ -108,7 +118,8 @@ class RankProxy:
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
-            header, parts = read_frame(self.descriptor, self.budget.deadline_s, Watch(self.pid).is_busy)
+            watch = Watch(self.pid, self.budget.limits.idle_s)
+            header, parts = read_frame(self.descriptor, self.budget.deadline_s, watch.is_busy)
         except TooLate:
             raise self._failure(
                 "time",
@@ -147,7 +158,7 @@ class RankProxy:
 
     def _note_place(self, at: Any) -> None:
         if isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 0 < at[0] < _TRACED_LINES:
-            name = _text(at[1], 60)
+            name = text(at[1], 60)
             function = name if name.isidentifier() or name in ("<module>", "<lambda>") else "submission"
             self._call = _caller_at(at[0], function)
             self._place = f"submission.py:{at[0]} in {function}"
@@ -161,7 +172,7 @@ class RankProxy:
         return serve(self, header, parts)
 
     def _comm(self, header: dict[str, Any]) -> Any:
-        found = self._comms.get(_whole(header.get("comm")))
+        found = self._comms.get(whole(header.get("comm")))
         if found is None:
             raise ValueError("this communicator does not exist (any more)")
         return found
@@ -177,51 +188,62 @@ class RankProxy:
         """Send, or post a send."""
         method = getattr(self._comm(header), header["op"])
         data = bytes(parts[0])
-        request = self._call(method, (data, _whole(header["dest"]), _whole(header["tag"])))
+        request = self._call(method, (data, whole(header["dest"]), whole(header["tag"])))
         return ({} if request is None else {"request": self._keep(self._requests, request)}), []
 
     def receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Receive."""
-        status = _status()
-        arguments = (None, _whole(header["source"]), _whole(header["tag"]), status)
+        status = new_status()
+        arguments = (None, whole(header["source"]), whole(header["tag"]), status)
         data = self._call(self._comm(header).recv, arguments)
-        return {"status": _row(status)}, [data or b""]
+        return {"status": status_row(status)}, [data or b""]
 
     def post_receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Post a receive."""
-        arguments = (None, _whole(header["source"]), _whole(header["tag"]))
+        room = header.get("room")
+        if room is not None and not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
+            raise ValueError(f"a receive of {room} bytes")
+        place = None if room is None else bytearray(room)
+        arguments = (place, whole(header["source"]), whole(header["tag"]))
         request = self._call(self._comm(header).irecv, arguments)
         return {"request": self._keep(self._requests, request)}, []
 
     def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Send and receive at once."""
-        status = _status()
-        sent = (bytes(parts[0]), _whole(header["dest"]), _whole(header["tag"]))
-        arguments = (*sent, None, _whole(header["source"]), _whole(header["recvtag"]), status)
+        status = new_status()
+        sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
+        arguments = (*sent, None, whole(header["source"]), whole(header["recvtag"]), status)
         data = self._call(self._comm(header).sendrecv, arguments)
-        return {"status": _row(status)}, [data or b""]
+        return {"status": status_row(status)}, [data or b""]
 
     def probe(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Look for a message."""
-        status = _status()
+        status = new_status()
         method = getattr(self._comm(header), header["op"])
-        flag = self._call(method, (_whole(header["source"]), _whole(header["tag"]), status))
-        return {"flag": bool(flag), "status": _row(status) if flag else None}, []
+        flag = self._call(method, (whole(header["source"]), whole(header["tag"]), status))
+        self._count_poll(bool(flag))
+        return {"flag": bool(flag), "status": status_row(status) if flag else None}, []
+
+    def _count_poll(self, has_found: bool) -> None:
+        self._vain_polls = 0 if has_found else self._vain_polls + 1
+        if self._vain_polls > self.budget.limits.vain_polls:
+            raise self._failure("budget", f"{self._vain_polls} polls in a row find nothing, at {self._place}")
 
     def requests(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Wait for requests, or test them."""
-        mode, numbers = header["mode"], [_whole(number) for number in header["numbers"]]
+        mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
         if mode not in _MODES:
             raise self._failure("protocol", "a way of waiting that does not exist")
         if len(set(numbers)) != len(numbers) or any(number not in self._requests for number in numbers):
             raise ValueError("a request that does not exist (any more), or one twice")
         over, data, statuses = _MODES[mode](
-            self, _mpi().Request, [self._requests[number] for number in numbers]
+            self, mpi().Request, [self._requests[number] for number in numbers]
         )
+        self._count_poll(over is not None)
         if over is not None:
             for position in over:
                 del self._requests[numbers[position]]
-        rows = [_row(status) for status in statuses]
+        rows = [status_row(status) for status in statuses]
         return {"over": over, "statuses": rows}, [item or b"" for item in data]
 
     def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -233,7 +255,7 @@ class RankProxy:
         kinds, values = COLLECTIVES[name], header["args"]
         arrays = iter([np.frombuffer(bytearray(part), np.uint8) for part in parts])
         written: list[Any] = []
-        arguments = [_argument(*pair, arrays, written) for pair in zip(kinds, values, strict=True)]
+        arguments = [argument(*pair, arrays, written) for pair in zip(kinds, values, strict=True)]
         self._call(getattr(self._comm(header), name), arguments)
         return {}, written
 
@@ -247,29 +269,29 @@ class RankProxy:
 
     def private(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Begin a reduction of objects."""
-        self._refuse_collective(_text(header["name"], 20))
+        self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
         if header["name"] not in ("reduce", "allreduce", "scan", "exscan"):
             raise self._failure("protocol", "a reduction that does not exist")
-        private, tag = self._call(comm._private, (header["name"], _whole(header["root"])))
+        private, tag = self._call(comm._private, (header["name"], whole(header["root"])))
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
     def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """End a reduction of objects."""
         from labkit.comm.native import leave
 
-        leave(_text(header["name"], 20))
+        leave(text(header["name"], 20))
         return {}, []
 
     def make(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Make or free a communicator."""
-        name, arguments = header["name"], [_whole(value) for value in header["args"]]
+        name, arguments = header["name"], [whole(value) for value in header["args"]]
         if name not in _MAKES:
             raise self._failure("protocol", "a communicator's method that does not exist")
         made = self._call(getattr(self._comm(header), name), arguments)
         if name == "Free":
-            self._comms.pop(_whole(header["comm"]), None)
-        if made is None or made == _mpi().COMM_NULL:
+            self._comms.pop(whole(header["comm"]), None)
+        if made is None or made == mpi().COMM_NULL:
             return {"comm": None}, []
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
 
@@ -278,9 +300,9 @@ class RankProxy:
         machine = context.current()
         assert machine is not None
         if header["op"] == "begin":
-            machine.begin_phase(_text(header["name"], 200) or "phase")
+            machine.begin_phase(text(header["name"], 200) or "phase")
         elif header["op"] == "end":
-            machine.end_phase(_text(header["name"], 200))
+            machine.end_phase(text(header["name"], 200))
         elif header["op"] == "wtime":
             return {"time": machine.wtime()}, []
         else:
@@ -293,25 +315,25 @@ class RankProxy:
 
 
 def _wait_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [_status() for _ in open_]
+    statuses: list[Any] = [new_status() for _ in open_]
     data = proxy._call(kind.waitall, (open_, statuses))
     return list(range(len(open_))), data, statuses
 
 
 def _test_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [_status() for _ in open_]
+    statuses: list[Any] = [new_status() for _ in open_]
     flag, data = proxy._call(kind.testall, (open_, statuses))
     return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
 
 
 def _wait_any(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    status = _status()
+    status = new_status()
     index, data = proxy._call(kind.waitany, (open_, status))
     return [index], [data], [status]
 
 
 def _wait_some(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [_status() for _ in open_]
+    statuses: list[Any] = [new_status() for _ in open_]
     over, data = proxy._call(kind.waitsome, (open_, statuses))
     return list(over), data, statuses[: len(over)]
 
@@ -331,59 +353,3 @@ _SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
     "make": RankProxy.make,
     **dict.fromkeys(("begin", "end", "wtime", "compute"), RankProxy.machine),
 }
-
-
-def _argument(kind: str, value: Any, arrays: Iterator[Any], written: list[Any]) -> Any:
-    if kind == "root":
-        return _whole(value)
-    if kind == "op":
-        found = vars(_mpi()).get(value) if isinstance(value, str) else None
-        if not isinstance(found, _mpi().Op):
-            raise TypeError("op: expected an _mpi().Op")
-        return found
-    if kind == "counts":
-        return None if value is None else [_whole(count) for count in value]
-    if value == "none":
-        return None
-    if value == "in place":
-        return _mpi().IN_PLACE
-    name, counts, displacements = value
-    datatype = vars(_mpi()).get(name) if isinstance(name, str) else None
-    if not isinstance(datatype, _mpi().Datatype):
-        raise TypeError("datatype: expected a Datatype")
-    array = next(arrays)
-    if kind == "write":
-        written.append(array)
-    if counts is None and displacements is None:
-        return [array, datatype]
-    if isinstance(counts, list) and len(counts) == 2 and isinstance(counts[0], list):
-        return [array, tuple(counts), datatype]
-    return [array, counts, displacements, datatype]
-
-
-def _described(error: BaseException) -> list[Any]:
-    if isinstance(error, MPIException):
-        return ["mpi", error.Get_error_code(), error._detail]
-    return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
-
-
-def _mpi() -> Any:
-    return context.mpi_module()
-
-
-def _status() -> Any:
-    return _mpi().Status()
-
-
-def _row(status: Any) -> list[int]:
-    return [int(status.source), int(status.tag), int(status._bytes)]
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or abs(value) >= 1 << 62:
-        raise TypeError("a whole number is needed")
-    return value
-
-
-def _text(value: Any, most: int) -> str:
-    return value[-most:] if isinstance(value, str) else ""

@@ -97,13 +97,14 @@ class _PointToPoint:
 
     def irecv(self, buf: Any = None, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive of an object."""
-        answer, _ = self._caller.ask(self._source("irecv", source, tag))
+        room = None if buf is None else buf if isinstance(buf, int) else memoryview(buf).nbytes
+        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": room})
         return RemoteRequest(self._caller, answer["request"], None, is_object=True)
 
     def Irecv(self, buf: Any, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive into a buffer."""
         target = array_of(parse_simple(buf, True))
-        answer, _ = self._caller.ask(self._source("irecv", source, tag))
+        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": target.nbytes})
         return RemoteRequest(self._caller, answer["request"], target)
 
     def _exchange(

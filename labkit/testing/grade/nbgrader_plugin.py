@@ -1,0 +1,124 @@
+"""nbgrader's execution step, replaced: no cell of a submission runs in a kernel, the sandbox judges it.
+
+nbgrader executes a submitted notebook in an ordinary kernel, with the teacher's files, network and
+powers, and takes the outputs of its test cells for points: whatever the student's cells changed in that
+kernel decides. Here a test cell is not run. Its text, which nbgrader restores from the teacher's
+notebook, says which check of which assignment it stands for (``points("sort", "easy",
+parallel_sort)``); the check is judged on the source of the student's cells by `labkit.testing.grade`,
+outside any kernel, and its points and words become the cell's output. Cells of students are shown, but
+have no outputs.
+
+In a course's ``nbgrader_config.py``::
+
+    from labkit.testing.grade.nbgrader_plugin import AUTOGRADE
+    c.Autograde.autograde_preprocessors = AUTOGRADE
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import nbformat.v4
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    IgnorePattern,
+    LimitOutput,
+    NbGraderPreprocessor,
+    SaveAutoGrades,
+)
+from nbgrader.utils import is_grade, is_solution
+from traitlets import Unicode
+
+from labkit.testing.grade.assignment import Assignment
+from labkit.testing.grade.finding import find_assignment
+from labkit.testing.grade.folder import grade_source, kept_grade
+from labkit.testing.grade.page import grade_html, number
+from labkit.testing.grade.result import Grade
+from labkit.testing.grade.submission import source_of_cells
+
+__all__ = ["AUTOGRADE", "SandboxExecute", "check_of"]
+
+
+def check_of(source: str) -> tuple[str, str] | None:
+    """Return assignment and check that a test cell stands for, None if it calls no ``points``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "points":
+            names = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant)]
+            if len(names) == 2 and all(isinstance(name, str) for name in names):
+                return str(names[0]), str(names[1])
+    return None
+
+
+class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
+    """Judges test cells in the sandbox instead of running the notebook."""
+
+    kept = Unicode("", help="Folder of grades that `labkit grade` has kept; they are taken from there.").tag(
+        config=True
+    )
+    secret_file = Unicode("", help="File with the course's secret: students' inputs follow from it.").tag(
+        config=True
+    )
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Give every test cell its points and words."""
+        student = resources["nbgrader"]["student"]
+        cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+        for cell in cells:
+            cell.outputs, cell.execution_count = [], None
+        tests = [(cell, check_of(cell.source)) for cell in cells if is_grade(cell) and not is_solution(cell)]
+        grades: dict[str, Grade] = {}
+        for count, (cell, found) in enumerate(tests, 1):
+            if found is None:
+                cell.outputs = [_error("this test cell calls no points(assignment, check, function)")]
+                continue
+            name, check = found
+            if name not in grades:
+                grades[name] = self._grade(find_assignment(name), student, cells)
+            cell.execution_count = count
+            cell.outputs = _outputs(grades[name], check, count, float(cell.metadata["nbgrader"]["points"]))
+        return nb, resources
+
+    def _grade(self, assignment: Assignment, student: str, cells: list[Any]) -> Grade:
+        own = [cell.source for cell in cells if is_solution(cell) or not is_grade(cell)]
+        secret = Path(self.secret_file).read_text(encoding="utf-8").strip() if self.secret_file else ""
+        source = source_of_cells(own)
+        earlier = (
+            kept_grade(Path(self.kept) / assignment.name, student, source, assignment, secret)
+            if self.kept
+            else None
+        )
+        return earlier or grade_source(source, assignment, student, secret)
+
+
+def _outputs(grade: Grade, check: str, count: int, most: float) -> list[Any]:
+    chosen = [result for result in grade.results if result.name == check]
+    if grade.status != "graded" or not chosen:
+        return [_error(f"not graded: {grade.message or f'there is no check {check}'}")]
+    part = Grade(grade.student, grade.assignment, chosen, containment=grade.containment)
+    share = chosen[0].points / chosen[0].max_points if chosen[0].max_points else 1.0
+    return [
+        _output("display_data", {"text/plain": part.text(), "text/html": grade_html(part)}),
+        _output("execute_result", {"text/plain": number(share * most)}, execution_count=count),
+    ]
+
+
+def _output(kind: str, data: dict[str, str] | None = None, **fields: Any) -> Any:
+    return nbformat.v4.new_output(kind, data, **fields)
+
+
+def _error(text: str) -> Any:
+    return _output("error", ename="NotGraded", evalue=text, traceback=[text])
+
+
+#: what nbgrader does with a submission once it is sanitized; its own Execute is not among it
+AUTOGRADE = [
+    SandboxExecute,
+    IgnorePattern,
+    LimitOutput,
+    SaveAutoGrades,
+    AssignLatePenalties,
+    CheckCellMetadata,
+]
