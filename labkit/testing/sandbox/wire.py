@@ -244,7 +244,7 @@ def decode(value: Any, parts: Sequence[Any], *, is_writable: bool = True) -> Any
         return _Decoder(parts, is_writable).decode(value, 0)
     except WireError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise WireError("a value that is not of the protocol") from error
 
 

@@ -1,4 +1,4 @@
-"""A course in nbgrader: ``python -m labkit.testing.grade.course release|grade FOLDER``.
+"""A course in nbgrader: ``python -m labkit.testing.grade.nbgrader_course release|grade FOLDER``.
 
 nbgrader grades one submission after another. Here the long part, running submissions, is done first, several
 at a time (`grade_folder`); nbgrader then finds the grades kept, and one process alone writes its database.
@@ -122,7 +122,7 @@ def _say(grade: Grade, done: int, every: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m labkit.testing.grade.course", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["release", "grade"])
     parser.add_argument("course", type=Path, nargs="?", default=Path("course"))
     parser.add_argument("--jobs", type=int, default=2)

@@ -1,0 +1,243 @@
+"""Checks tell right from wrong, with words that teach; seeds, sources and grades are what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import registry
+from labkit.errors import DataError
+from labkit.schedule import count
+from labkit.testing.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
+from labkit.testing.grade import Grade, Scaling, find_assignment, notebook_source, student_seed
+from labkit.testing.grade.counts import busiest_bytes, rounds_of
+from labkit.testing.grade.folder import write_csv
+from labkit.testing.grade.result import CheckResult
+from labkit.testing.grade.submission import read_submission
+from labkit.testing.sandbox.schedule_rows import rows_of, schedule_from
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from submissions import SUBMISSIONS
+
+COURSE = Path(__file__).parents[2] / "course"
+BY_NAME = {(s.kind, s.name): s for s in SUBMISSIONS}
+
+
+def function_of(kind: str, name: str) -> Any:
+    """The function of a submission that means no harm, in this process."""
+    submission = BY_NAME[kind, name]
+    scope: dict[str, Any] = {}
+    exec(submission.source, scope)
+    return scope[ASSIGNMENTS[submission.assignment].function]
+
+
+OPEN = [
+    (s.kind, s.name)
+    for s in SUBMISSIONS
+    if s.name in ("binomial", "flat", "deadlock", "collective", "hillis", "chain", "wrong_side", "no_mask")
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), OPEN)
+def test_a_trial_in_this_process_finds_what_the_sandbox_finds(kind: str, name: str) -> None:
+    submission = BY_NAME[kind, name]
+    grade = ASSIGNMENTS[submission.assignment].try_out(function_of(kind, name))
+    assert {r.name for r in grade.results if r.status != "passed"} == submission.missed, grade.text()
+
+
+def test_the_smallest_failing_case_is_told_with_what_arrived() -> None:
+    grade = SORT.try_out(lambda comm, keys: np.sort(keys), only=["easy", "duplicates"])
+    words = grade.results[0].feedback
+    assert words.startswith("Smallest failing case: 2 ranks")
+    assert "rank 0 returned [1, 3]" in words
+    assert "rank 0 gets [3, 1]" in words
+    assert grade.results[0].hint
+
+
+def test_results_that_are_no_arrays_are_told() -> None:
+    found = BROADCAST.try_out(lambda comm, data, root: 7, only=["powers"]).results[0].feedback
+    assert "rank 0 returned 7, not an array" in found
+
+
+@pytest.mark.mpi
+def test_the_same_checks_judge_results_on_real_mpi() -> None:
+    good = BROADCAST.try_out(function_of("good", "binomial"), on="mpi", only=["powers", "any_data"])
+    assert good.is_full, good.text()
+    assert BROADCAST.try_out(function_of("good", "binomial"), on="mpi", only=["rounds"]).results == []
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8, 16])
+@pytest.mark.parametrize("name", ["linear", "binomial"])
+def test_rounds_are_those_of_the_literature(name: str, ranks: int) -> None:
+    run = lk.run(
+        lambda comm: comm.Bcast(np.zeros(8)), ranks, on=f"star:{ranks}", trace=True, coll={"bcast": name}
+    )
+    wanted = {"linear": ranks - 1, "binomial": math.ceil(math.log2(ranks))}
+    assert rounds_of(run.trace, ranks) == wanted[name]
+    assert busiest_bytes(run.trace, ranks, "received") == 64
+    assert busiest_bytes(run.trace, ranks, "sent") == 64 * wanted[name]
+
+
+@pytest.mark.parametrize("problem", ["allgather", "alltoall", "scan", "allreduce"])
+def test_rounds_are_those_that_schedules_count(problem: str) -> None:
+    """The trace's rounds and the schedule's own count agree where ranks go in step."""
+    for name in registry.names(problem):
+        algorithm = registry.get(problem, name)
+        if name == "linear" or algorithm.requirements.unmet(8):
+            continue
+        rounds, _, _ = count(algorithm.build(8), 64.0)
+        method = {"allgather": "Allgather", "alltoall": "Alltoall", "scan": "Scan", "allreduce": "Allreduce"}
+        sizes = {"allgather": (8, 64), "alltoall": (64, 64)}.get(problem, (8, 8))
+
+        def program(comm: Any, call: str = method[problem], sizes: tuple[int, int] = sizes) -> None:
+            getattr(comm, call)(np.zeros(sizes[0]), np.zeros(sizes[1]))
+
+        run = lk.run(program, 8, on="star:8", trace=True, coll={problem: name})
+        assert rounds_of(run.trace, 8) == rounds, name
+
+
+def _scaling(expectation: str, ranks: tuple[int, ...]) -> Scaling:
+    return Scaling("s", "s", 1, lambda p, seed: None, lambda case, results: None, expectation, ranks=ranks)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("expectation", "time", "passes"),
+    [
+        ("log p", lambda p: 1e-5 * math.log2(p), True),
+        ("log p", lambda p: 1e-5 + 2e-5 * math.log2(p), True),
+        ("log p", lambda p: 1e-5, True),
+        ("log p", lambda p: 1e-5 * (p - 1), False),
+        ("log p", lambda p: 1e-5 * p * math.log2(p), False),
+        ("p", lambda p: 1e-5 * p * p, False),
+        ("1/p", lambda p: (p - 1) / p**2, True),
+        ("1/p", lambda p: 1.0, False),
+        ("1/p", lambda p: 1 + 1 / p, False),
+        ("1/p", lambda p: 1 + 0.1 * p, False),
+        ("log p", lambda p: 0.0, False),
+    ],
+)
+def test_the_promised_growth_and_a_faster_one_are_told_apart(
+    expectation: str, time: Any, passes: bool
+) -> None:
+    ranks = (4, 8, 16, 32, 64)
+    verdict = _scaling(expectation, ranks).verdict_of([time(p) for p in ranks])
+    assert (verdict.score == 1.0) is passes, verdict.feedback
+
+
+def test_seeds_are_the_students_own() -> None:
+    names = [f"student{i}" for i in range(200)]
+    seeds = {student_seed(name, "sort", "secret") for name in names}
+    assert len(seeds) == 200
+    assert student_seed("ada", "sort", "secret") == student_seed("ada", "sort", "secret")
+    assert student_seed("ada", "sort", "secret") != student_seed("ada", "sort", "another")
+    assert student_seed("ada", "sort") != student_seed("ada", "broadcast")
+    cases = [[next(iter(c.cases(seed))) for c in SORT.checks[:1]] for seed in (1, 2)]
+    assert str(cases[0][0]) == str(cases[1][0])
+    later = [list(SORT.checks[0].cases(seed))[2].arguments[0][0] for seed in (1, 1, 2)]  # type: ignore[attr-defined]
+    assert np.array_equal(later[0], later[1])
+    assert not np.array_equal(later[0], later[2])
+
+
+def test_a_notebook_gives_its_definitions_only() -> None:
+    source = notebook_source(BY_NAME["good", "notebook"].source)
+    assert "def parallel_sort" in source
+    assert "KEYS = 100" in source
+    for word in ("matplotlib", "lk.run", "SystemExit", "%%"):
+        assert word not in source
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.py", "def f(:\n", "line 1: not Python"),
+        ("a.py", "x = 1\n", "does not define parallel_sort"),
+        ("a.ipynb", "{", "not a notebook"),
+        ("a.ipynb", '{"cells": 7}', "not a notebook"),
+        ("a.py", "(" * 500, "not Python"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_submission(tmp_path / name, "parallel_sort")
+
+
+def _grade() -> Grade:
+    rows = [
+        CheckResult("a", "A", 2, 2, "fine"),
+        CheckResult("b", "B", 0.5, 2, "<script>alert(1)</script>\n\x1b[2J", "look <there>"),
+        CheckResult("c", "C", 1, 1, "extra", is_bonus=True),
+    ]
+    return Grade("=ada", "sort", rows, containment="walls", seed=5, seconds=1.5)
+
+
+def test_a_grade_adds_up_and_comes_back_from_json() -> None:
+    grade = _grade()
+    assert (grade.points, grade.max_points, grade.is_full) == (3.5, 4, False)
+    assert [r.status for r in grade.results] == ["passed", "partial", "passed"]
+    assert Grade.from_dict(json.loads(grade.to_json())) == grade
+
+
+def test_what_a_submission_says_cannot_act_on_the_page_or_the_terminal(tmp_path: Path) -> None:
+    grade = _grade()
+    assert "<script" not in grade.html()
+    assert "&lt;script&gt;" in grade.html()
+    assert "\x1b" not in grade.html() + grade.text()
+    write_csv([grade], tmp_path / "grades.csv")
+    assert (tmp_path / "grades.csv").read_text().splitlines()[1].startswith("'=ada,sort,graded,3.5,4")
+
+
+def test_assignments_are_found_by_name_and_by_file(tmp_path: Path) -> None:
+    assert find_assignment("sort") is SORT
+    file = tmp_path / "mine.py"
+    file.write_text("from labkit.testing.assignments import SORT as ASSIGNMENT\n")
+    assert find_assignment(file) is SORT
+    file.write_text("x = 1\n")
+    for bad, words in (
+        ("no_such", "no assignment is called"),
+        (file, "has no ASSIGNMENT"),
+        ("no.py", "not exist"),
+    ):
+        with pytest.raises(DataError, match=words):
+            find_assignment(bad)
+
+
+def test_a_schedule_comes_through_its_rows() -> None:
+    algorithm = registry.get("scan", "recursive_doubling")
+    names = [t if isinstance(t, str) else t.name for t in algorithm.temporaries]
+    for size in (1, 3, 8):
+        assert algorithm.schedule is not None
+        rows = rows_of(algorithm.schedule, ["scan", size, 0, True, 1, names, None])
+        again = schedule_from(rows, "scan", size, temporaries=tuple(names))
+        assert [again.program(r) for r in range(size)] == [
+            algorithm.build(size).program(r) for r in range(size)
+        ]
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda a: a.name)
+def test_the_courses_notebooks_have_the_assignments_checks_and_a_right_solution(assignment: Any) -> None:
+    path = COURSE / "source" / assignment.name / f"{assignment.name}.ipynb"
+    cells = json.loads(path.read_text())["cells"]
+    marks = [cell["metadata"].get("nbgrader", {}) for cell in cells]
+    tests = {m["grade_id"]: m["points"] for m in marks if m.get("grade")}
+    assert tests == {f"{assignment.name}_{c.name}": c.points for c in assignment.checks if not c.is_bonus}
+    ids = [m["grade_id"] for m in marks if m]
+    assert len(set(ids)) == len(ids)
+    assert {m["schema_version"] for m in marks if m} == {3}
+    scope: dict[str, Any] = {}
+    exec(read_submission(path, assignment.function), scope)
+    grade = assignment.try_out(scope[assignment.function])
+    assert grade.is_full, grade.text()
+
+
+def test_prefix_sum_gives_a_counterexample_in_words() -> None:
+    feedback = PREFIX_SUM.try_out(function_of("wrong", "wrong_side"), only=["order"]).results[0].feedback
+    assert feedback.startswith("Counterexample: refuted: scan/mine on 2 ranks: rank 1")
