@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from labkit.sim.where import lines_of, place_of, ranks_text
 
@@ -28,8 +27,7 @@ class Calls(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):  # not a dataclass: a report may make a million
     """A rank that waits.
 
     Attributes
@@ -49,15 +47,22 @@ def _peer(verb: str, peer: int, tag: int) -> str:
     return f"{verb} {name}, tag {'any' if tag == _ANY else tag}"
 
 
+def _request(row: Any) -> str:
+    kind, peer, tag, _context, size, _is_waited = row
+    text = _peer("to" if kind == "send" else "from", peer, tag)
+    return f"{text}, {size} B" if kind == "send" else text
+
+
 def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     """Describe the requests waited for, and whose they are."""
+    if len(rows) == 1:
+        return _request(rows[0]), () if rows[0][1] == _ANY else (rows[0][1],)
     parts = []
     peers: list[int] = []
-    for kind, peer, tag, _context, size, _is_waited in rows:
-        text = _peer("to" if kind == "send" else "from", peer, tag)
-        parts.append(f"{text}, {size} B" if kind == "send" else text)
-        if peer != _ANY:
-            peers.append(peer)
+    for row in rows:
+        parts.append(_request(row))
+        if row[1] != _ANY:
+            peers.append(row[1])
     shown = "; ".join(parts[:4]) + (f"; ... ({len(parts)} requests)" if len(parts) > 4 else "")
     is_open = any(row[1] == _ANY for row in rows)
     return shown, () if is_open else tuple(dict.fromkeys(peers))
