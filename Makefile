@@ -46,6 +46,9 @@ notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
 	  -n 2 --dist loadfile notebooks
 
+site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, in build/site
+	$(BIN)/python docs/site/build.py
+
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py
 
