@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from labkit.batch.options import is_slurm
 from labkit.errors import LabkitError, MachineError
 from labkit.run.cluster_target import is_cluster
 from labkit.run.units import format_seconds
@@ -18,7 +19,9 @@ _FEWEST_ENGINES = 4
 
 def is_real_machine(on: Any) -> bool:
     """Whether the ranks are processes of their own."""
-    return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "slurm", "cluster"))
+    return (
+        is_cluster(on) or is_slurm(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "cluster"))
+    )
 
 
 def _is_platform(word: str) -> bool:
@@ -53,7 +56,7 @@ class Machines:
             It is the name of a text, and of no machine.
         """
         value = names.get(word.strip()) if word.strip().isidentifier() else None
-        if value is not None and is_cluster(value):
+        if value is not None and not isinstance(value, str) and is_real_machine(value):
             return value
         if type(value).__module__.startswith("labkit.sim") and hasattr(value, "hosts"):
             return value

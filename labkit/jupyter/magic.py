@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
+from labkit.batch.options import is_slurm
 from labkit.errors import (
     DeadlockError,
     LabkitError,
@@ -132,8 +133,8 @@ class Spmd:
             self.show_output(error, chosen)
             raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}"]) from None
         except KeyboardInterrupt as error:
-            lines = [f"KeyboardInterrupt: the cell was interrupted, and its {chosen.ranks} ranks were ended"]
-            raise _shown(error, lines) from None
+            ended = "" if is_slurm(chosen.on) else f", and its {chosen.ranks} ranks were ended"
+            raise _shown(error, [f"KeyboardInterrupt: the cell was interrupted{ended}"]) from None
         made = cell_run(run, cell.names, cell.is_quiet)
         self.keep(made, chosen)
         if not chosen.quiet:
