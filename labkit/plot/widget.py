@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anywidget import AnyWidget
 from jupyter_bokeh.widgets import BokehModel
-from traitlets import Bool, Unicode
+from traitlets import Bool, Bytes, Unicode
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
@@ -26,19 +27,26 @@ def script(name: str) -> str:
 
 @cache
 def bokehjs() -> bytes:
-    """Return BokehJS of the installed Bokeh."""
+    """Return BokehJS of the installed Bokeh, compressed."""
     from bokeh.util.paths import bokehjs_path
 
-    return (Path(bokehjs_path()) / "js" / "bokeh.min.js").read_bytes()
+    return gzip.compress((Path(bokehjs_path()) / "js" / "bokeh.min.js").read_bytes(), mtime=0)
+
+
+class _Holder:
+    """Remembers the picture that holds BokehJS."""
+
+    picture: Any = None
 
 
 class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
     """A Bokeh layout in a notebook.
 
     The kernel's side is that of `jupyter_bokeh`: changes of the models travel both ways, callbacks run in
-    Python. The browser's side loads BokehJS from the kernel when the page has none, so that no
-    ``output_notebook()`` is needed, nothing is fetched, and no copy is saved in the notebook; it shows the
-    reading below the picture, has the alternative text, and saves the picture as PNG or SVG.
+    Python. The browser's side takes BokehJS from the kernel when the page has none: the first picture of a
+    kernel holds it (350 kB), so that it is there even while the kernel is busy. No ``output_notebook()`` is
+    needed, nothing is fetched, and no copy is saved in the notebook. The reading stands below the picture,
+    it has the alternative text, and buttons save it as PNG or SVG.
 
     Parameters
     ----------
@@ -56,10 +64,24 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
     alt = Unicode("").tag(sync=True)
     is_said = Bool(False).tag(sync=True)
     name = Unicode("labkit").tag(sync=True)
+    #: compressed BokehJS, and the model that has it
+    library = Bytes(b"").tag(sync=True)
+    holder = Unicode("").tag(sync=True)
 
     def __init__(self, model: Any, **traits: Any) -> None:
-        super().__init__(model, **traits)
+        first = _Holder.picture is None
+        library = bokehjs() if first else b""
+        held_by = "" if first else str(_Holder.picture.model_id)
+        super().__init__(model, library=library, holder=held_by, **traits)
+        if first:
+            _Holder.picture = self
         self.on_msg(self._answer)
+
+    def close(self) -> None:
+        """Take the picture away; the next new one brings BokehJS along again."""
+        if _Holder.picture is self:
+            _Holder.picture = None
+        super().close()
 
     def show(self, figure: Figure) -> None:
         """Show another figure in the same place."""

@@ -12,9 +12,28 @@ const STYLE = `
 
 function bokehjs(model) {
   if (window.Bokeh?.embed && window.Bokeh.require) return Promise.resolve(window.Bokeh)
-  window.labkitBokeh ??= new Promise((resolve, reject) => {
+  window.labkitBokeh ??= held(model).catch(() => asked(model)).then(async (packed) => {
+    const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))
+    const script = document.createElement("script")
+    script.textContent = await new Response(plain).text()
+    document.head.append(script)
+    return window.Bokeh
+  }).catch((error) => { window.labkitBokeh = undefined; throw error })
+  return window.labkitBokeh
+}
+
+// The first picture of a kernel holds BokehJS: no need to wait for a busy kernel.
+async function held(model) {
+  const id = model.get("holder")
+  const owner = id ? await model.widget_manager.get_model(id) : model
+  const packed = owner.get("library")
+  if (!packed?.byteLength) throw new Error("no library")
+  return packed
+}
+
+function asked(model) {
+  return new Promise((resolve, reject) => {
     const refused = setTimeout(() => {
-      window.labkitBokeh = undefined
       model.off("msg:custom", hear)
       reject(new Error("the kernel did not answer; run the cell again when it is free"))
     }, 300_000)
@@ -22,15 +41,11 @@ function bokehjs(model) {
       if (message?.kind != "bokehjs") return
       clearTimeout(refused)
       model.off("msg:custom", hear)
-      const script = document.createElement("script")
-      script.textContent = new TextDecoder().decode(buffers[0])
-      document.head.append(script)
-      resolve(window.Bokeh)
+      resolve(buffers[0])
     }
     model.on("msg:custom", hear)
     model.send({kind: "bokehjs"})
   })
-  return window.labkitBokeh
 }
 
 // Keep the document in the page and the one in the kernel alike.

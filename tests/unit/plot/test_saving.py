@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import re
 import stat
@@ -144,3 +145,23 @@ def test_the_description_of_a_png_survives_any_letter() -> None:
     figure = plot.Figure(None, "p² log p ≈ µs", "→ 中")
     with Image.open(io.BytesIO(export._described(out.getvalue(), figure))) as picture:
         assert picture.text == {"Title": figure.reading, "Description": figure.alt}
+
+
+def test_one_picture_of_a_kernel_brings_bokehjs_along(figure: plot.Figure) -> None:
+    pytest.importorskip("anywidget")
+    pytest.importorskip("jupyter_bokeh")
+    from labkit.plot import widget
+
+    if widget._Holder.picture is not None:
+        widget._Holder.picture.close()
+    first, second = figure.widget(), plot.topology("star:3").widget()
+    assert b"Bokeh Contributors" in gzip.decompress(first.library)
+    assert (first.holder, second.library, second.holder) == ("", b"", first.model_id)
+    sent: list[object] = []
+    second.send = lambda content, buffers=None: sent.append((content, buffers))
+    second._answer(second, {"kind": "bokehjs"}, [])
+    assert sent == [({"kind": "bokehjs"}, [first.library])]
+    first.close()
+    assert plot.topology("star:2").widget().library, "the next one has it"
+    second.show(figure)
+    assert (second.reading, second.alt, second.is_said) == (figure.reading, figure.alt, False)
