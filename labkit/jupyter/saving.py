@@ -14,7 +14,15 @@ from labkit.errors import DataError
 from labkit.jupyter.packing import ARCHIVE, Left, choose_files, read_archive, write_archive
 from labkit.run.place import find_place
 
-__all__ = ["START_VARIABLE", "Restored", "SavedWork", "restore_work", "save_button", "save_work"]
+__all__ = [
+    "START_VARIABLE",
+    "Restored",
+    "SavedWork",
+    "idle_sentence",
+    "restore_work",
+    "save_button",
+    "save_work",
+]
 
 #: environment variable with the start of the session, in seconds since the epoch (set by ``binder/start``)
 START_VARIABLE = "LABKIT_SESSION_START"
@@ -115,38 +123,21 @@ def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = Fals
 
     Returns
     -------
-    ipywidgets.VBox
-        The button, with room for the link below.
+    labkit.jupyter.save_button.SaveButton
+        A widget that packs in this kernel and downloads in the browser; it needs no network.
 
     Raises
     ------
     DataError
-        ipywidgets is missing.
+        anywidget is missing.
     """
     try:
-        import ipywidgets
+        from labkit.jupyter.save_button import SaveButton
     except ImportError as error:
         raise DataError(
-            "the button needs ipywidgets (python -m pip install 'labkit[lab]'); save_work() needs nothing"
+            f"the button needs {error.name} (python -m pip install 'labkit[lab]'); save_work() needs nothing"
         ) from error
-    button = ipywidgets.Button(
-        description="Download my work", icon="download", button_style="primary",
-        tooltip="Packs the notebooks and files that you changed into one archive",
-        layout=ipywidgets.Layout(width="14em"),
-    )  # fmt: skip
-    below = ipywidgets.HTML(_idle_html())
-
-    def click(_: Any) -> None:
-        button.disabled = True
-        try:
-            below.value = save_work(folder, everything=everything).html(clicks=True)
-        except DataError as error:
-            below.value = markup.card("Nothing was packed", markup.escape(str(error)))
-        finally:
-            button.disabled = False
-
-    button.on_click(click)
-    return ipywidgets.VBox([button, below])
+    return SaveButton(folder, everything)
 
 
 @dataclass(frozen=True)
@@ -200,20 +191,9 @@ class SavedWork:
         return "\n".join([*lines, *self.hints()])
 
     def _repr_html_(self) -> str:
-        return self.html()
-
-    def html(self, clicks: bool = False) -> str:
-        """Return the link, what is in the archive, and the hints.
-
-        Parameters
-        ----------
-        clicks : bool
-            The link follows itself once, where it is shown first: for a button that was just clicked.
-        """
         address = quote(Path(os.path.relpath(self.path)).as_posix())
         name = markup.escape(self.path.name)
-        once = ' data-labkit-click="once"' if clicks else ""
-        link = f'<a href="{address}" download="{name}"{once} style="font-weight:600">⬇ {name}</a>'
+        link = f'<a href="{address}" download="{name}" style="font-weight:600">⬇ {name}</a>'
         items = "".join(f"<li><code>{markup.escape(one)}</code></li>" for one in self.files[:_SHOWN])
         if len(self.files) > _SHOWN:
             items += f"<li>and {len(self.files) - _SHOWN} more</li>"
@@ -248,11 +228,6 @@ def idle_sentence() -> str | None:
         f"{place.name} ends a session after about {place.idle_minutes:.0f} minutes without activity, and its "
         "files are lost: download before you pause. Later, upload the archive and run restore_work on it."
     )
-
-
-def _idle_html() -> str:
-    sentence = idle_sentence()
-    return f'<div style="opacity:.8">{markup.escape(sentence)}</div>' if sentence else ""
 
 
 def _session_start() -> float | None:

@@ -170,21 +170,46 @@ def test_on_binder_it_says_how_long_there_is(work, monkeypatch):
 
 
 def test_the_button_packs_anew_at_every_click(work):
-    pytest.importorskip("ipywidgets")
+    pytest.importorskip("anywidget")
     put(work, "a.py")
-    box = lk.save_button()
-    button, below = box.children
-    button.click()
-    assert "1 file" in below.value
-    put(work, "b.py")
-    button.click()
-    assert "2 files" in below.value
-    assert not button.disabled
+    put(work, "b.bin", "".join(map(chr, range(32, 120))) * 4000)
+    button, sent = lk.save_button(), []
+    button.send = lambda content, buffers=(): sent.append((content, buffers))
+
+    def click():
+        """Play the browser's part: ask for the archive until all of it is there."""
+        sent.clear()
+        button._handle_custom_msg({"kind": "pack"}, [])
+        about, got = sent[-1][0], b""
+        while about["kind"] == "packed" and len(got) < about["size"]:
+            button._handle_custom_msg({"kind": "part", "offset": len(got)}, [])
+            assert sent[-1][0] == {"kind": "part", "name": about["name"]}
+            got += sent[-1][1][0]
+        return about, got
+
+    about, got = click()
+    assert "2 files" in about["text"]
+    assert (work / about["name"]).read_bytes() == got
+    put(work, "c.py")
+    assert "3 files" in click()[0]["text"]
     for path in work.iterdir():
         path.unlink()
-    button.click()
-    assert "save your notebook first" in below.value
-    assert not button.disabled
+    about, _ = click()
+    assert about["kind"] == "failed"
+    assert "save your notebook first" in about["text"]
+
+
+def test_large_archives_travel_in_parts_that_the_server_lets_pass(work):
+    module = pytest.importorskip("labkit.jupyter.save_button", reason="anywidget is missing")
+    (work / "noise.bin").write_bytes(os.urandom(3 * module.PART_BYTES))
+    button, sent = lk.save_button(), []
+    button.send = lambda content, buffers=(): sent.append((content, buffers))
+    button._handle_custom_msg({"kind": "pack"}, [])
+    size = sent[0][0]["size"]
+    for offset in range(0, size, module.PART_BYTES):
+        button._handle_custom_msg({"kind": "part", "offset": offset}, [])
+    assert max(len(buffers[0]) for _, buffers in sent[1:]) <= module.PART_BYTES
+    assert sum(len(buffers[0]) for _, buffers in sent[1:]) == size
 
 
 def test_restoring_brings_files_back_and_overwrites_nothing(work, tmp_path):

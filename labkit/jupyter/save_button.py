@@ -1,0 +1,63 @@
+"""The button that downloads one's work: the archive travels through the kernel and needs no address."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anywidget import AnyWidget
+from traitlets import Unicode
+
+from labkit.errors import LabkitError
+from labkit.jupyter.saving import idle_sentence, save_work
+
+__all__ = ["PART_BYTES", "SaveButton"]
+
+#: Jupyter's server drops what a kernel sends beyond 1 MB/s
+PART_BYTES = 250_000
+
+
+@cache
+def _script() -> str:
+    return Path(__file__).with_name("js").joinpath("save_button.js").read_text("utf-8")
+
+
+class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
+    """A button; see `labkit.save_button`.
+
+    Attributes
+    ----------
+    hint : str
+        What stands below it before it is clicked.
+    """
+
+    _esm = _script()
+    hint = Unicode("").tag(sync=True)
+
+    def __init__(self, folder: str | os.PathLike[str] = ".", everything: bool = False, **traits: Any) -> None:
+        super().__init__(hint=idle_sentence() or "", **traits)
+        self._folder, self._everything = folder, everything
+        self._name, self._archive = "", b""
+        self.on_msg(self._answer)
+
+    def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
+        if content.get("kind") == "pack":
+            self.send(self._pack())
+        elif content.get("kind") == "part":
+            begin = int(content["offset"])
+            part = self._archive[begin : begin + PART_BYTES]
+            self.send({"kind": "part", "name": self._name}, [part])
+
+    def _pack(self) -> dict[str, Any]:
+        """Pack anew, and say what came of it."""
+        try:
+            saved = save_work(self._folder, everything=self._everything)
+            self._archive = saved.path.read_bytes()
+        except (LabkitError, OSError) as error:
+            return {"kind": "failed", "text": str(error)}
+        self._name = saved.path.name
+        text = f"{self._name}: {saved.summary()}; it is also beside this notebook"
+        lines = [text, *(f"left out: {name} ({why})" for name, why in saved.left_out), *saved.hints()]
+        return {"kind": "packed", "name": self._name, "size": len(self._archive), "text": "\n".join(lines)}
