@@ -79,6 +79,8 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
 
     def close(self) -> None:
         """Take the picture away; the next new one brings BokehJS along again."""
+        if self.comm is None:  # it is closed once more when it is collected
+            return
         if _Holder.picture is self:
             _Holder.picture = None
         super().close()
