@@ -88,8 +88,14 @@ class EnginePool:
 
     def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
         """Give a point to whichever engine is free."""
-        with self._view.temp_flags(block=False, track=False):
-            reply = self._view.apply_async(run_point, __version__, self._setting, self._job, packed, is_once)
+        what = __version__, self._setting, self._job, packed, is_once
+        try:
+            with self._view.temp_flags(block=False, track=False):
+                reply = self._view.apply_async(run_point, *what)
+        except Exception as error:  # a client that is closed, a controller that is gone
+            raise MachineError(
+                f"the cluster takes no work ({type(error).__name__}: {error}); start it anew"
+            ) from error
         deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
         self._tasks.append(_Task(point, reply, deadline))
 

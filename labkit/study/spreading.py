@@ -96,40 +96,76 @@ def pool_of(jobs: Any, job: Job, points: int) -> Pool:
 def spread(job: Job, plan: list[Point], harvest: Harvest, bar: Bar, pool: Pool) -> None:
     """Run the points on the workers, and keep them in the order of the plan."""
     packed = pack_points(plan)  # what cannot travel is refused before anything runs
-    done: dict[int, Found] = {}
-    at = {point.number: index for index, point in enumerate(plan)}
-    given = kept = 0
-    probe: int | None = None  # the point that shall show whether the seeds matter
+    work = _Spread(job, plan, harvest, pool, packed)
     try:
-        while kept < len(plan):
-            while given < len(plan) and pool.has_room and not (probe is not None and kept <= probe):
-                point = plan[given]
-                if _may_show(job, point, harvest) and probe is None:
-                    probe = given
-                pool.submit(point, packed[given], bool(harvest.is_deterministic))
-                given += 1
-            point, found = pool.next()
-            done[at[point.number]] = found
+        while work.kept < len(plan):
+            try:
+                point, found = work.next()
+            except MachineError as error:  # the workers cannot go on: what is done is not lost
+                work.give_up(error)
+                return
             bar.set_postfix_str(point.text, refresh=False)
             bar.update()
-            while kept in done:
-                _keep(harvest, plan[kept], done.pop(kept))
-                kept += 1
-    except MachineError as error:  # the workers cannot go on: what is done is not lost
-        for index in range(kept, len(plan)):
-            _keep(harvest, plan[index], done.get(index) or Found(failure=error))
+            work.take(point, found)
     except KeyboardInterrupt:
-        missing = [point.text for index, point in enumerate(plan) if index >= kept and index not in done]
-        for index in sorted(done):
-            _keep(harvest, plan[index], done[index])
-        shown = "; ".join(missing[:_NAMED]) + ("; …" if len(missing) > _NAMED else "")
-        harvest.remarks.append(
-            f"interrupted by the user: {len(missing)} of {len(plan)} points are missing ({shown})"
-        )
+        work.interrupted()
         if not harvest.rows:
             raise
     finally:
         pool.close()
+
+
+class _Spread:
+    """Where a sweep stands: what has been given out, what is done, what is kept."""
+
+    def __init__(
+        self, job: Job, plan: list[Point], harvest: Harvest, pool: Pool, packed: list[bytes]
+    ) -> None:
+        self.job, self.plan, self.harvest, self.pool, self.packed = job, plan, harvest, pool, packed
+        self.at = {point.number: index for index, point in enumerate(plan)}
+        self.done: dict[int, Found] = {}
+        self.given = self.kept = 0
+        self.probe: int | None = None  # the point that shall show whether the seeds matter
+
+    def next(self) -> tuple[Point, Found]:
+        """Give out what can be given out, and wait for a point."""
+        while self.given < len(self.plan) and self.pool.has_room and not self._is_waiting_for_probe():
+            point = self.plan[self.given]
+            if self.probe is None and _may_show(self.job, point, self.harvest):
+                self.probe = self.given
+            self.pool.submit(point, self.packed[self.given], bool(self.harvest.is_deterministic))
+            self.given += 1
+        return self.pool.next()
+
+    def _is_waiting_for_probe(self) -> bool:
+        return self.probe is not None and self.kept <= self.probe
+
+    def take(self, point: Point, found: Found) -> None:
+        """Take in a point, and keep all whose turn has come."""
+        self.done[self.at[point.number]] = found
+        while self.kept in self.done:
+            found = self.done.pop(self.kept)
+            self.kept += 1
+            _keep(self.harvest, self.plan[self.kept - 1], found)
+
+    def give_up(self, error: MachineError) -> None:
+        """Note for every point that is not done that the workers could not go on."""
+        for index in range(self.kept, len(self.plan)):
+            _keep(self.harvest, self.plan[index], self.done.get(index) or Found(failure=error))
+
+    def interrupted(self) -> None:
+        """Keep what is done, and say what is missing."""
+        missing = [
+            point.text
+            for index, point in enumerate(self.plan)
+            if index >= self.kept and index not in self.done
+        ]
+        for index in sorted(self.done):
+            _keep(self.harvest, self.plan[index], self.done[index])
+        shown = "; ".join(missing[:_NAMED]) + ("; …" if len(missing) > _NAMED else "")
+        self.harvest.remarks.append(
+            f"interrupted by the user: {len(missing)} of {len(self.plan)} points are missing ({shown})"
+        )
 
 
 def _may_show(job: Job, point: Point, harvest: Harvest) -> bool:
