@@ -240,4 +240,23 @@ def test_the_courses_notebooks_have_the_assignments_checks_and_a_right_solution(
 
 def test_prefix_sum_gives_a_counterexample_in_words() -> None:
     feedback = PREFIX_SUM.try_out(function_of("wrong", "wrong_side"), only=["order"]).results[0].feedback
-    assert feedback.startswith("Counterexample: refuted: scan/mine on 2 ranks: rank 1")
+    assert feedback.startswith("Counterexample: scan/mine on 2 ranks: rank 1")
+
+
+def test_the_teachers_page_shows_an_assignment_that_works(tmp_path: Path) -> None:
+    page = (COURSE.parent / "docs" / "teaching.md").read_text()
+    file = tmp_path / "mine.py"
+    file.write_text(page.split("```python\n")[1].split("```")[0])
+    assignment = find_assignment(file)
+
+    def total(comm: Any, x: Any) -> Any:
+        got = x
+        for _ in range(comm.size - 1):
+            x = comm.sendrecv(x, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+            got = got + x
+        return got
+
+    grade = assignment.try_out(total)
+    assert {r.name: r.status for r in grade.results} == {
+        "right": "passed", "messages": "failed", "scaling": "failed",
+    }, grade.text()  # fmt: skip

@@ -137,7 +137,8 @@ class Balanced:
             case = _case(name, 16, 500, trial.seed)
             wrong, hint, outcome = trial.fault(case, _oracle)
             if wrong:
-                return Verdict(0.0, f"{case}: balance counts only for a right result: {wrong}", hint)
+                why = wrong.splitlines()[0]
+                return Verdict(0.0, f"{case}: balance counts only for a right result: {why}", hint)
             lengths = [len(block) for block in outcome.results]
             imbalance = max(lengths) * len(lengths) / max(sum(lengths), 1)
             if imbalance > self.factor:

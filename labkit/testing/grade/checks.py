@@ -52,7 +52,7 @@ class Correct:
                 return Verdict(
                     0.0,
                     f"Smallest failing case: {case}{passed}: {wrong}{case.shown()}",
-                    hint or self.hint,
+                    f"{hint} {self.hint}".strip(),
                 )
             count, most = count + 1, max(most, case.ranks)
         return Verdict(1.0, f"Right in all {count} cases, on up to {most} ranks.")
@@ -127,7 +127,7 @@ class Costs:
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {wrong}", hint)
+                return Verdict(0.0, f"{case}: {_WRONG}: {wrong.splitlines()[0]}", hint)
             for bound in self.bounds:
                 value, most = bound.value(outcome), bound.most(case)
                 if value > most:
@@ -185,7 +185,7 @@ class Scaling:
             case = self.case(ranks, trial.seed)
             wrong, hint, outcome = trial.fault(case, self.oracle, on=self.on(ranks))
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {wrong}", hint)
+                return Verdict(0.0, f"{case}: {_WRONG}: {wrong.splitlines()[0]}", hint)
             times.append(outcome.makespan_s)
         return self.verdict_of(times)
 

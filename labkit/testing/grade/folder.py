@@ -7,6 +7,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -187,6 +188,7 @@ def _work(
     pipe: Connection, student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool
 ) -> None:
     """Grade one submission and hand its grade back as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits for all
     try:
         answer = grade_file(path, assignment, student, secret, accepts_weak).to_dict()
     except LabkitError as error:

@@ -87,7 +87,11 @@ class Proved:
             result = check(found)
             if isinstance(result, Counterexample):
                 program = found.describe([result.rank]) if size <= 16 else ""
-                return Verdict(0.0, f"Counterexample: {result}\n{program}".rstrip(), _hint(result, self.hint))
+                return Verdict(
+                    0.0,
+                    f"Counterexample: {str(result).removeprefix('refuted: ')}\n{program}".rstrip(),
+                    _hint(result, self.hint),
+                )
             alone = self._alone(trial, found, size)
             if alone:
                 return Verdict(

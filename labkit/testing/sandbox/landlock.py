@@ -60,6 +60,7 @@ def readable_paths() -> list[str]:
     kept_back = {os.path.join(folder, part) for folder in own for part in _KEPT_BACK}
     roots = ["/dev/null", "/dev/urandom", "/etc/ld.so.cache", "/usr/share/zoneinfo"]
     roots += ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"]
+    roots += [os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix)]
     roots += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
     roots += [path for path in sys.path if path.endswith("-packages") and os.path.isdir(path)]
     roots += own

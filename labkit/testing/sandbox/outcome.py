@@ -37,7 +37,7 @@ class Limits:
     idle_s: int = 4
     requests: int = 60_000
     vain_polls: int = 3_000
-    traffic_bytes: int = 1 << 30
+    traffic_bytes: int = 1 << 28
 
     def of_rank(self, ranks: int) -> dict[str, Any]:
         """Return the limits of each of so many ranks."""

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import select
+import site
 import socket
 import subprocess
 import sys
@@ -76,10 +77,11 @@ class Sandbox:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment.update(
             {JOB_VARIABLE: self._token, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-             "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent"}
+             "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
+             "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
         )  # fmt: skip
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", "labkit.testing.sandbox.zygote", str(theirs.fileno()),
+            [sys.executable, "-P", "-m", "labkit.testing.sandbox.zygote", str(theirs.fileno()),
              str(os.getpid())],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(),), start_new_session=True, env=environment, cwd="/",
