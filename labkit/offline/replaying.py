@@ -15,6 +15,7 @@ from labkit.run.front import check_limit, check_platform
 from labkit.run.result import Run, phase_frame
 from labkit.run.tolerance import check_tolerance
 from labkit.sim.deadlock import Waiting, report
+from labkit.sim.mapping import crowding
 from labkit.sim.noise import noise_of
 from labkit.sim.where import lines_of
 from labkit.trace.recording import Trace
@@ -136,7 +137,7 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
             "platform": machine.spec, "model": network.name, "events": int(engine.events),
             "finish_s": finish_s,
         },
-        notes=_notes(engine),
+        notes=[*_notes(engine), *crowding(machine.rank_hosts(ranks), machine.description.cores)],
     )  # fmt: skip
 
 

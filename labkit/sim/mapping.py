@@ -21,6 +21,7 @@ __all__ = [
     "ListedMapping",
     "RandomMapping",
     "RankMapping",
+    "crowding",
     "mapping_of",
 ]
 
@@ -276,3 +277,18 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
     if host is None:
         raise PlatformError(f"{where}: no host is called {name[:60]!r}; write its number or its name")
     return host, int(count) if colon else 1
+
+
+def crowding(rank_hosts: NDArray[Any], cores: int) -> list[str]:
+    """Say where ranks share cores that the simulation does not share out; nothing where they do not.
+
+    SimGrid shares a host's cores evenly among what computes there: k computations on c cores go on at c / k
+    of a core's speed each.
+    """
+    most = int(np.bincount(rank_hosts).max())
+    if most <= cores:
+        return []
+    return [
+        f"a host with {cores} core{'s' if cores > 1 else ''} has {most} ranks: computation is charged as if "
+        f"each rank had a core of its own (SimGrid: up to {most / cores:.3g} times slower)"
+    ]

@@ -16,7 +16,7 @@ from labkit.run.tolerance import ToleranceUse
 from labkit.sim import models
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.isolation import Isolation
-from labkit.sim.mapping import ListedMapping
+from labkit.sim.mapping import ListedMapping, crowding
 from labkit.sim.measured import NOTE, measured_of
 from labkit.sim.noise import noise_of
 from labkit.sim.platform import Platform, platform
@@ -215,12 +215,8 @@ def _as_run(
 def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any]:
     """Describe where the ranks are; a list or a file is kept whole, because nothing else could repeat it."""
     placed = machine.rank_hosts(ranks)
-    most, cores = int(np.bincount(placed).max()), machine.description.cores
-    if most > cores:
-        notes.append(
-            f"a host with {cores} core{'s' if cores > 1 else ''} has {most} ranks: computation is charged as "
-            "if each rank had a core of its own"
-        )
+    most = int(np.bincount(placed).max())
+    notes.extend(crowding(placed, machine.description.cores))
     described: dict[str, Any] = {"mapping": str(machine.mapping), "most_ranks_on_a_host": most}
     if isinstance(machine.mapping, ListedMapping):
         described["rank_hosts"] = placed.tolist()

@@ -43,6 +43,19 @@ def test_a_replay_has_the_phases_the_messages_and_the_explanation_of_the_run(tmp
     assert second.reasons["seconds"].sum() == pytest.approx(again.makespan_s, rel=1e-9)
 
 
+def test_ranks_that_share_a_core_are_said_to(tmp_path):
+    """SimGrid 3.32 shares them: two computations of 1 s on one core take 2 s there."""
+    run = lk.run(
+        lambda comm: lk.compute(flops=1e9), 6, "star:2,cores=2", mapping="block", trace_ti=tmp_path / "t"
+    )
+    again = lk.replay(tmp_path / "t", "star:2,cores=2", mapping="block")
+    said = [note for note in again.notes if "core of its own (SimGrid: up to 1.5 times slower)" in note]
+    assert len(said) == 1
+    assert said[0] in run.notes
+    assert again.makespan_s == 1.0
+    assert lk.replay(tmp_path / "t", "star:3,cores=2").notes == []
+
+
 def test_the_command_explains(tmp_path, capsys):
     lk.run(_program, 8, "star:8", trace_ti=tmp_path / "t")
     assert main(["replay", str(tmp_path / "t"), "--on", "torus:4x2", "--explain"]) == 0
