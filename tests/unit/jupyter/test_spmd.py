@@ -71,6 +71,13 @@ def test_the_cell_knows_comm_rank_size_mpi_and_labkit(notebook):
     assert notebook.names["_spmd"].results == [(True, True, True, True, "__main__")] * 4
 
 
+def test_mpi4py_in_a_cell_is_the_machines_own(notebook):
+    notebook.run(
+        CELL + "from mpi4py import MPI as M\nworld = M.COMM_WORLD\n(world.Get_rank(), world.Get_size())"
+    )
+    assert notebook.names["_spmd"].results == [(rank, 4) for rank in range(4)]
+
+
 def test_display_and_exit_mean_the_ranks_own(notebook):
     text = notebook.run(CELL + "display([rank])\nif rank == 2: exit()\nrank")
     assert "rank 1 | [1]" in text
