@@ -109,10 +109,13 @@ class Lab:
     ----------
     folder : Path
         For the copy of the notebooks, the home and the log.
+    python : str
+        The interpreter whose labkit is served.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.folder = folder
+        self.python = python
         self.notebooks = folder / "course" / "notebooks"
         shutil.copytree(ROOT / "notebooks", self.notebooks, ignore=shutil.ignore_patterns(".*"))
         self.mark = uuid.uuid4().hex
@@ -135,7 +138,7 @@ class Lab:
             if name in os.environ
         }
         environment = {**kept, "HOME": str(home), "BROWSER": f"{opener} %s", MARK: self.mark}
-        command = [sys.executable, "-m", "labkit", "lab", "--notebooks", str(self.notebooks)]
+        command = [self.python, "-m", "labkit", "lab", "--notebooks", str(self.notebooks)]
         options = ["--", "--port=0", "--LabApp.expose_app_in_browser=True"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
