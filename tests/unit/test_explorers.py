@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("ipywidgets")
 pytest.importorskip("anywidget")
 pytest.importorskip("jupyter_bokeh")
 
-from labkit.errors import DataError
+from labkit.errors import DataError, LabkitError
 from labkit.jupyter import explorers
 from labkit.jupyter.explorers.patterns import PATTERNS, loads, pairs
 from labkit.jupyter.explorers.sorting_view import INPUTS, inputs, play, sorts
@@ -256,3 +257,28 @@ def test_the_sorting_player_steps_through_phases() -> None:
     assert player.problem == ""
     with pytest.raises(DataError, match="1 to 16 ranks of 1 to 48 keys, got 17"):
         play("radix_sort", ranks=17)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: explorers.topology("torus:4y4"), "'4y4' is not a count"),
+        (lambda: explorers.collective("allreduce", "quick"), "has no algorithm 'quick'"),
+        (lambda: explorers.collective("sum"), "no problem is called 'sum'"),
+        (lambda: explorers.collective(ranks=33), "1 to 32 ranks, got 33"),
+        (lambda: explorers.sorting("bogo_sort"), "has no algorithm 'bogo_sort'"),
+        (lambda: explorers.sorting(keys="mixed"), "one of random"),
+        (lambda: explorers.sorting(on="moon"), "'moon' is neither"),
+        (lambda: explorers.model([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], "p +"), "p +"),
+    ],
+)
+def test_what_a_caller_gives_wrongly_is_the_callers_error(call: object, said: str) -> None:
+    with pytest.raises(LabkitError, match=re.escape(said)):
+        call()
+
+
+def test_the_smallest_of_everything() -> None:
+    assert explorers.topology("star:1").view.facts[0] == ("hosts", "1")
+    one = explorers.collective("bcast", "binomial", ranks=1)
+    assert (one.step.max, one.problem) == (0, "")
+    assert explorers.sorting(ranks=1, per_rank=1).problem == ""

@@ -51,13 +51,18 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
             Each is watched.
         *rest : widgets
             Beside the controls, from left to right.
+
+        Raises
+        ------
+        LabkitError
+            What `compute` raises at the beginning.
         """
         for control in controls:
             if "value" in control.traits():
                 control.observe(self._changed, "value")
         heading = w.HTML(f"<b>{escape(self.title)}</b>")
         column = w.VBox([heading, *controls, self._says], layout=w.Layout(width="21.5em", flex="0 0 auto"))
-        self.refresh()
+        self.compute()  # what the caller gave, and does not fit, is the caller's error
         for one in rest:
             one.layout.overflow = "visible"
         self.children = [

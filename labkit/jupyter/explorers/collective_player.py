@@ -43,7 +43,7 @@ class CollectivePlayer(Explorer):
         super().__init__("Collective")
         sizes = sorted({*_SIZES, n_bytes})
         self.problem_name = choice("collective", collectives(), problem)
-        self.algorithm = choice("algorithm", algorithms(problem), algorithm or algorithms(problem)[0])
+        self.algorithm = choice("algorithm", algorithms(problem), algorithm)
         self.ranks = slider("ranks", ranks, 1, MOST_RANKS)
         self.root = number("root", 0, 0, MOST_RANKS - 1)
         self.size = choice("size", [(quantity(float(n), "B"), n) for n in sizes], n_bytes)
@@ -133,6 +133,13 @@ def collective(
     CollectivePlayer
         A widget: the last line of a cell shows it.
 
+    Raises
+    ------
+    ScheduleError
+        No such collective or algorithm, or not for so many ranks.
+    PlatformError
+        No such machine.
+
     Examples
     --------
     >>> from labkit.jupyter import explorers
@@ -141,4 +148,6 @@ def collective(
     >>> player.figure.reading
     'bcast, binomial, 8 ranks, round 2 of 3: 2 messages of up to 1 block; 4 of 8 results are complete.'
     """
-    return CollectivePlayer(problem, algorithm, ranks, on, n_bytes)
+    name = algorithm or next(iter(algorithms(problem)), "")
+    prepare(problem, name, ranks, 0, n_bytes, on)
+    return CollectivePlayer(problem, name, ranks, on, n_bytes)

@@ -121,6 +121,15 @@ def sorting(
     SortingPlayer
         A widget: the last line of a cell shows it.
 
+    Raises
+    ------
+    ScheduleError
+        No such sort.
+    DataError
+        No such keys, too many ranks or keys.
+    PlatformError
+        No such machine.
+
     Examples
     --------
     >>> from labkit.jupyter import explorers
@@ -131,4 +140,5 @@ def sorting(
     >>> player.figure.reading[:70]
     'sample_sort, 4 ranks, 32 keys, step 4 of 5, exchange: 32 of 32 keys we'
     """
+    play(algorithm, keys, ranks, per_rank, seed, on)
     return SortingPlayer(algorithm, keys, ranks, per_rank, seed, on)

@@ -44,7 +44,7 @@ class TopologyExplorer(Explorer):
         )
         self._hint = w.HTML()
         self.source = number("from host", 0, 0, 1 << 20, "or click a host, then another one")
-        self.target = number("to host", 1, 0, 1 << 20)
+        self.target = number("to host", min(1, _hosts(machine) - 1), 0, 1 << 20)
         self.pattern = choice("pattern", list(PATTERNS), "none", "messages that make links hot")
         self.shift = number("shift by", 1, -(1 << 20), 1 << 20)
         self.seed = number("seed", 0, 0, 2**31 - 1)
@@ -107,6 +107,11 @@ class TopologyExplorer(Explorer):
         self.seed.layout.display = "" if pattern == "random pairs" else "none"
 
 
+def _hosts(machine: str | Platform) -> int:
+    """Count the hosts; a machine that grows has some."""
+    return platform(machine).hosts or 2
+
+
 def _taken_apart(machine: str | Platform) -> tuple[str, str, str]:
     """Kind, shape and options of a specification."""
     spec = machine.spec if isinstance(machine, Platform) else str(machine)
@@ -127,6 +132,11 @@ def topology(machine: str | Platform = "torus:4x4") -> TopologyExplorer:
     -------
     TopologyExplorer
         A widget: the last line of a cell shows it.
+
+    Raises
+    ------
+    PlatformError
+        Not a machine.
 
     Examples
     --------
