@@ -9,7 +9,7 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab course-release course-grade test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test site \
+.PHONY: demo lab course-release course-grade test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test slurm-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -38,6 +38,16 @@ test-all: test test-long        ## make test and make test-long
 test-long: sanitize             ## the long suites, the browser's too, and the C++ tests under the sanitizers
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not browser"
 	$(MAKE) --no-print-directory browser-test
+
+slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
+	@command -v slurmctld munged >/dev/null || PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q \
+	       && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends slurm-wlm munge; } || true
+	$(BIN)/python -m pytest -n 0 -v --durations=5 tests/slurm
+
+# srun starts ranks of MPICH (its PMI-2); both wheels in one environment would overwrite each other's mpiexec.
+build/mpich/bin/mpiexec: $(VENV)/.tools
+	$(PIP) install --no-deps --ignore-installed --prefix build/mpich "mpich>=4.2"
 
 browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student sees it; screenshots in build/screenshots
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser

@@ -131,7 +131,7 @@ def make_point(
         raise MachineError("this process is itself a rank of a run, and cannot submit jobs")
     program = check_program(program, args, kwargs)
     header, payload = pack_job(program, args, kwargs, repeats)
-    header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats), "is_spread": False}
+    header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
     what: Any = program
     if isinstance(program, Path):
         what = digest = hashlib.sha256(program.read_bytes()).hexdigest()

@@ -36,7 +36,7 @@ command -v "$python" > /dev/null || refuse "there is no $python on the compute n
 python=, the path of an interpreter with labkit on a file system that the compute nodes share"
 said=$("$python" -P -c 'import labkit, mpi4py' 2>&1) || refuse "the Python of the compute node $(hostname), \
 $python, cannot import labkit and mpi4py: ${{said##*$'\\n'}}; install both there, or give python="
-exec "$python" -P -m labkit.batch.inside "$folder"
+exec "$python" -P -m {command}
 """
 
 
@@ -46,7 +46,14 @@ def job_name(token: str, program: str) -> str:
 
 
 def batch_script(
-    options: Slurm, folder: Path, *, name: str, ranks: int, seconds: int | None, work: str
+    options: Slurm,
+    folder: Path,
+    *,
+    name: str,
+    ranks: int,
+    seconds: int | None,
+    work: str,
+    command: str = 'labkit.batch.inside "$folder"',
 ) -> str:
     """Write the script of a job.
 
@@ -64,6 +71,8 @@ def batch_script(
         The time limit where the user gave none.
     work : str
         The folder in which the ranks run, where the compute nodes have it.
+    command : str
+        The module that the script becomes, and its arguments.
 
     Returns
     -------
@@ -80,7 +89,7 @@ def batch_script(
         for module in options.modules
     ]
     middle += options.setup
-    return "\n".join([head.rstrip("\n"), *middle, _TAIL.format(work=shlex.quote(work))])
+    return "\n".join([head.rstrip("\n"), *middle, _TAIL.format(work=shlex.quote(work), command=command)])
 
 
 def _asked(options: Slurm, folder: Path, name: str, ranks: int, seconds: int | None) -> list[str]:

@@ -19,7 +19,7 @@ from labkit.run.mpi_find import Launcher, find_launcher
 from labkit.run.mpi_job import Job
 from labkit.run.processes import JOB_VARIABLE
 
-__all__ = ["Step", "step_launcher"]
+__all__ = ["Step", "launch_words", "step_environment", "step_launcher"]
 
 #: how long the ranks' own reports on where they are may take to reach this node
 REPORT_S = 3.0
@@ -39,6 +39,21 @@ def step_launcher(options: Slurm) -> tuple[Launcher, list[str]]:
         return find_launcher(options.mpi if is_plain else word), words
     found = None if options.mpi is None else find_launcher(options.mpi)  # whose library the ranks load
     return Launcher(word, "srun", (), False, found.library if found else None), words
+
+
+def launch_words(launcher: Launcher, words: list[str], options: Slurm, ranks: int) -> list[str]:
+    """Build the launcher's part of a command line: `ranks` processes on the first nodes of the allocation."""
+    per_node = options.ranks_on_node(ranks)
+    command = [launcher.path]
+    if launcher.kind == "srun":
+        command += ["--kill-on-bad-exit=1", "--export=ALL", "--unbuffered"]
+        if per_node is not None:
+            command += [f"--nodes={options.node_count(ranks)}", f"--ntasks-per-node={per_node}"]
+    elif launcher.kind == "openmpi" and per_node is not None:
+        command += ["--map-by", f"ppr:{per_node}:node"]
+    elif launcher.kind == "mpich":
+        command += ["-print-all-exitcodes", *(["-ppn", str(per_node)] if per_node is not None else [])]
+    return [*command, *words, "-n", str(ranks)]
 
 
 class Step(Job):
@@ -88,18 +103,7 @@ class Step(Job):
 
     def command(self) -> list[str]:
         """Return the command line that starts the ranks on the first nodes of the allocation."""
-        kind, per_node = self.launcher.kind, self._options.ranks_on_node(self.ranks)
-        command = [self.launcher.path]
-        if kind == "srun":
-            command += ["--kill-on-bad-exit=1", "--export=ALL", "--unbuffered"]
-            if per_node is not None:
-                nodes = self._options.node_count(self.ranks)
-                command += [f"--nodes={nodes}", f"--ntasks-per-node={per_node}"]
-        elif kind == "openmpi" and per_node is not None:
-            command += ["--map-by", f"ppr:{per_node}:node"]
-        elif kind == "mpich":
-            command += ["-print-all-exitcodes", *(["-ppn", str(per_node)] if per_node is not None else [])]
-        command += [*self._words, "-n", str(self.ranks)]
+        command = launch_words(self.launcher, self._words, self._options, self.ranks)
         return [*command, sys.executable, "-m", "mpi4py", "-c", BOOTSTRAP, self.directory]
 
     def ask_for_stacks(self) -> None:

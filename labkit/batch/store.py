@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -72,6 +73,7 @@ class JobFolder:
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self.path = path
         self.about = about
+        self._id: str | None = None  # kept: somebody may remove the folder meanwhile
 
     @classmethod
     def create(
@@ -134,10 +136,9 @@ class JobFolder:
     def job_id(self) -> str | None:
         """Slurm's number for the job: as sbatch said, or as the job itself did."""
         for name in ("submitted.json", "started.json"):
-            found = self.read(name)
-            if found.get("id"):
-                return str(found["id"])
-        return None
+            if self._id is None and self.read(name).get("id"):
+                self._id = str(self.read(name)["id"])
+        return self._id
 
     def point(self, number: int) -> Path:
         """Return the folder of a point."""
@@ -167,7 +168,8 @@ class JobFolder:
     def mark_collected(self, number: int) -> None:
         """Note that somebody has a point's result now."""
         if not self.is_collected(number):
-            self.write(f"points/{number}/collected", now_text() + "\n")
+            with contextlib.suppress(OSError):  # the folder is gone, or the disk full: no reason to fail now
+                self.write(f"points/{number}/collected", now_text() + "\n")
 
     def refused(self) -> str:
         """Return the sentence on why the job could not begin; empty when it could."""

@@ -6,8 +6,10 @@ returns when the owner closes it or dies.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import subprocess
 import sys
 
 from labkit.run.processes import end_processes
@@ -20,8 +22,11 @@ def main() -> None:
     first = sys.stdin.readline()
     if not first:
         return
-    token, folders = json.loads(first)
+    token, folders, command = json.loads(first)
     sys.stdin.read()
+    if command:  # what runs on other hosts
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     end_processes(token)
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)

@@ -28,7 +28,7 @@ from labkit.run.mpi_find import find_launcher
 from labkit.run.place import check_place
 from labkit.run.processes import JOB_VARIABLE, end_processes
 
-__all__ = ["INSTALL_HINT", "LocalCluster", "cluster"]
+__all__ = ["INSTALL_HINT", "LocalCluster", "Parts", "cluster"]
 
 INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
 
@@ -37,9 +37,10 @@ START_S = 120.0
 
 
 def cluster(
-    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
-) -> LocalCluster:
-    """Start an ipyparallel cluster of MPI engines on this host.
+    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float | None = None,
+    launcher: Any = "mpi", host: str | None = None, **options: Any,
+) -> LocalCluster:  # fmt: skip
+    """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
 
     Parameters
     ----------
@@ -50,7 +51,17 @@ def cluster(
     restart : bool
         Whether a run that finds engines dead, or hanging in an earlier run, starts all of them anew first.
     timeout_s : float
-        How long the engines may take to come up, in seconds; some 7 s are usual.
+        How long the engines may take to come up, in seconds; some 7 s are usual on this host. Default: 120;
+        no limit for a batch job, which may wait in the queue.
+    launcher : str or Slurm
+        ``"mpi"`` for this host; ``"slurm"``, ``"slurm:PROFILE"`` or a `labkit.slurm` for a batch job of
+        engines; ``"ssh"`` for those of another host. Engines elsewhere connect to a controller on this host,
+        which then listens on all its interfaces; messages are signed with a key, not encrypted.
+    host : str, optional
+        With ssh: the other host, as ``user@host`` or ``user@host:port``, reached without a password, with
+        labkit in its Python (the option ``python``; default: this one's path).
+    **options
+        With Slurm or ssh: options of `labkit.slurm`.
 
     Returns
     -------
@@ -69,7 +80,16 @@ def cluster(
     ...     lk.run(lambda comm: comm.rank, ranks=4, on=machine).results
     [0, 1, 2, 3]
     """
-    return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s)
+    if isinstance(launcher, str) and launcher.strip().lower() == "mpi":
+        if options or host:
+            raise MachineError(
+                f"engines on this host have no option {', '.join(map(repr, sorted(options))) or repr('host')}"
+            )
+        return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s or START_S)
+    from labkit.run.cluster_remote import remote_cluster
+
+    chosen = options | ({} if mpi is None else {"mpi": mpi})
+    return remote_cluster(engines, launcher, host, chosen, restart=restart, timeout_s=timeout_s)
 
 
 class LocalCluster:
@@ -90,20 +110,27 @@ class LocalCluster:
         self, engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
     ) -> None:
         check_ranks(engines)
-        check_place(engines, "engines of real MPI")
-        most = max(32, 4 * available_cores())
-        if engines > most:
-            raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")
+        self._check_host(engines)
         if importlib.util.find_spec("ipyparallel") is None:
             raise MachineError(f"a cluster of engines needs ipyparallel, which is missing; {INSTALL_HINT}")
         if os.environ.get(JOB_VARIABLE):
             raise MachineError("this process is itself a rank of a run, and cannot start a cluster")
         self.engines = int(engines)
-        self._launcher = find_launcher(mpi)
+        self._mpi = mpi
         self._restarts = restart
         self._timeout_s = timeout_s
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
         self._start()
+
+    def _check_host(self, engines: int) -> None:
+        """Refuse more engines than this host could bear."""
+        check_place(engines, "engines of real MPI")
+        most = max(32, 4 * available_cores())
+        if engines > most:
+            raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")
+
+    def _new_parts(self) -> Parts:
+        return Parts(find_launcher(self._mpi), self.engines)
 
     @property
     def client(self) -> Any:
@@ -149,11 +176,11 @@ class LocalCluster:
         self.stop()
 
     def __repr__(self) -> str:
-        state = "stopped" if self._parts is None else self._launcher.describe()
+        state = "stopped" if self._parts is None else self._parts.describe()
         return f"<cluster of {self.engines} MPI engines, {state}>"
 
     def _start(self) -> None:
-        parts = _Parts(self._launcher, self.engines)
+        parts = self._new_parts()
         try:
             parts.start(self._timeout_s)
         except BaseException:
@@ -162,7 +189,7 @@ class LocalCluster:
         self._parts = parts
 
 
-class _Parts:
+class Parts:
     """The processes and folders of one start."""
 
     def __init__(self, launcher: Any, engines: int) -> None:
@@ -173,7 +200,12 @@ class _Parts:
         self.cluster: Any = None
         self.client: Any = None
 
-    def start(self, timeout_s: float) -> None:
+    def describe(self) -> str:
+        """Name what has started the engines."""
+        return str(self.launcher.describe())
+
+    def make_folders(self) -> None:
+        """Make the private folders."""
         try:
             self.folders.append(tempfile.mkdtemp(prefix="labkit-"))
             with contextlib.suppress(OSError):
@@ -182,14 +214,26 @@ class _Parts:
             raise MachineError(
                 f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written"
             ) from error
+
+    def end_command(self) -> list[str]:
+        """Return the command that ends what runs on other hosts; empty when nothing does."""
+        return []
+
+    def start(self, timeout_s: float) -> None:
+        """Start everything, and wait for the engines."""
+        self.make_folders()
         self._start_guard()
         _running.add(self)
-        self._start_processes()
+        self.start_processes()
+        self.wait_for_engines(timeout_s)
+
+    def wait_for_engines(self, timeout_s: float) -> None:
+        """Connect, and wait until all engines are there."""
         try:
             self.client = self.cluster.connect_client_sync()
             self.client.wait_for_engines(self.count, timeout=timeout_s, interactive=False)
         except Exception as error:
-            told = "; ".join(telling_line(text) for text in self._engine_output())
+            told = "; ".join(telling_line(text) for text in self.engine_output())
             raise MachineError(
                 f"the {self.count} MPI engines did not come up within {timeout_s:g} s "
                 f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor"
@@ -202,10 +246,11 @@ class _Parts:
             start_new_session=True,
         )  # fmt: skip
         assert self.guard.stdin is not None
-        self.guard.stdin.write(json.dumps([self.token, self.folders]).encode() + b"\n")
+        self.guard.stdin.write(json.dumps([self.token, self.folders, self.end_command()]).encode() + b"\n")
         self.guard.stdin.flush()
 
-    def _start_processes(self) -> None:
+    def start_processes(self) -> None:
+        """Start the controller and the engines."""
         import ipyparallel
         from traitlets.config import Config
 
@@ -234,7 +279,8 @@ class _Parts:
         )  # fmt: skip
         self.cluster.start_cluster_sync()
 
-    def _engine_output(self) -> list[str]:
+    def engine_output(self) -> list[str]:
+        """Return what the launchers of the engines have printed."""
         found = []
         for one in self.cluster.engines.values():
             with contextlib.suppress(OSError):
@@ -242,10 +288,14 @@ class _Parts:
         return found or [""]
 
     def stop(self) -> None:
+        """End everything, and remove the folders."""
         _running.discard(self)
         if self.client is not None:
             with contextlib.suppress(Exception):
                 self.client.close()
+        if command := self.end_command():
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, timeout=60, check=False)
         left = end_processes(self.token)
         if self.cluster is not None:
             with contextlib.suppress(Exception):  # bookkeeping only: the processes are gone
@@ -263,7 +313,7 @@ class _Parts:
             )
 
 
-_running: weakref.WeakSet[_Parts] = weakref.WeakSet()
+_running: weakref.WeakSet[Parts] = weakref.WeakSet()
 
 
 @atexit.register

@@ -21,6 +21,7 @@ _spec.loader.exec_module(machine_module)
 MPICH = Path(__file__).parents[2] / "build" / "mpich" / "bin" / "mpiexec"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """All of these take long, and all start real MPI processes."""
     here = str(Path(__file__).parent)
@@ -43,13 +44,19 @@ def slurm_machine():
 class Cluster:
     """What a test does with Slurm."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder = folder
+        # The daemons count their processes anew in every test session: launchers must not meet what the
+        # process with their number has left in /tmp.
+        self.setup = [
+            f"export TMPDIR=$(mktemp -d {scratch}/job.XXXXXX)",
+            "export OMPI_MCA_mpi_yield_when_idle=1",
+        ]
 
     def on(self, **options):
         """A machine for ``on=`` whose jobs' folders are the test's own."""
-        wanted = {"folder": str(self.folder), "setup": ["export OMPI_MCA_mpi_yield_when_idle=1"]}
-        return lk.slurm(**{**wanted, **options})
+        setup = [*self.setup, *([more] if isinstance(more := options.pop("setup", []), str) else more)]
+        return lk.slurm(folder=str(self.folder), setup=setup, **options)
 
     def spec(self, more: str = "") -> str:
         """The same as text, for a command line."""
@@ -61,8 +68,8 @@ class Cluster:
         return done.stdout.strip()
 
     def numbers(self) -> list[str]:
-        """All jobs that Slurm remembers."""
-        return self.ask("squeue", "-h", "--states=all", "-o", "%i").split()
+        """All jobs that Slurm remembers, the newest last."""
+        return sorted(self.ask("squeue", "-h", "--states=all", "-o", "%i").split(), key=int)
 
     def wait_for(self, condition, limit_s: float = 60.0):
         """Wait until a condition gives something true, and return it."""
@@ -79,7 +86,7 @@ class Cluster:
         head = (
             "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"import labkit as lk\ncluster = lk.slurm(folder={str(self.folder)!r}, "
-            "setup=['export OMPI_MCA_mpi_yield_when_idle=1'])\n"
+            f"setup={self.setup!r})\n"
         )
         return subprocess.Popen(
             [sys.executable, "-c", head + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -95,7 +102,7 @@ def slurm(slurm_machine, monkeypatch, tmp_path):
     for name in list(os.environ):
         if name.startswith("SLURM_") and name != "SLURM_CONF":
             monkeypatch.delenv(name)
-    cluster = Cluster(tmp_path / "jobs")
+    cluster = Cluster(tmp_path / "jobs", slurm_machine.folder)
     yield cluster
     subprocess.run(["scancel", "--full", "--user=root"], capture_output=True, timeout=60, check=False)
     cluster.wait_for(lambda: not cluster.ask("squeue", "-h"))

@@ -137,7 +137,7 @@ def test_a_job_needs_no_network(slurm, tmp_path):
     if probe.returncode:
         pytest.skip("no network namespaces here (unshare --net, ip)")
     # The nodes of this cluster are one machine: Open MPI would ask srun, over the network, for a neighbour.
-    local = ["export PRTE_MCA_ras=^slurm PRTE_MCA_plm=^slurm OMPI_MCA_mpi_yield_when_idle=1"]
+    local = "export PRTE_MCA_ras=^slurm PRTE_MCA_plm=^slurm"
     run = lk.run(interfaces, 2, on=slurm.on(nodes=1, python=str(wrapper), setup=local), timeout_s=60)
     assert run.results == [["lo"], ["lo"]]
 
