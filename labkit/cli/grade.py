@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     beside = (root if root.is_dir() else root.parent) / ".labkit-grades"
     kept = None if arguments.fresh else Path(arguments.kept or beside) / assignment.name
     try:
+        _require_room(kept, arguments)
         grades = grade_folder(
             submissions, assignment, jobs=arguments.jobs, secret=_secret(arguments.secret_file),
             accepts_weak=arguments.uncontained, kept=kept, progress=_say,
@@ -84,6 +86,27 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(grades)
     return code
+
+
+def _require_room(kept: Path | None, arguments: argparse.Namespace) -> None:
+    """Refuse what could not be written, before anything is graded.
+
+    Raises
+    ------
+    DataError, OSError
+    """
+    for folder, option in ((kept, "--kept FOLDER, or --fresh"), (arguments.feedback, "--feedback FOLDER")):
+        if folder:
+            try:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"cannot write in {str(folder)!r}: {error.strerror}; give {option}"
+                ) from error
+            if not os.access(folder, os.W_OK):
+                raise DataError(f"cannot write in {str(folder)!r}; give {option}")
+    if arguments.csv and not Path(arguments.csv).resolve().parent.is_dir():
+        raise DataError(f"the folder of {arguments.csv!r} does not exist; give --csv FILE in one that does")
 
 
 def _secret(path: str | None) -> str:

@@ -8,13 +8,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labkit.errors
 from labkit.errors import MachineError
 from labkit.testing.sandbox import Limits, Sandbox
 from labkit.testing.sandbox.wire import WireError, decode, encode, read_frame
+
+#: tests may not depend on how busy the machine is
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TRIES = {
     "socket": "import socket; socket.socket()",
@@ -181,12 +184,14 @@ VALUES = st.recursive(
 )
 
 
+@UNHURRIED
 @given(VALUES)
 def test_decoding_anything_gives_a_value_or_the_protocols_error(value: object) -> None:
     with contextlib.suppress(WireError):
         decode(value, [b"12345678"])
 
 
+@UNHURRIED
 @given(st.binary(max_size=64))
 def test_reading_any_bytes_gives_a_frame_or_the_protocols_error(data: bytes) -> None:
     reader, writer = os.pipe()
@@ -200,6 +205,7 @@ def test_reading_any_bytes_gives_a_frame_or_the_protocols_error(data: bytes) -> 
         os.close(reader)
 
 
+@UNHURRIED
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
                     lambda inner: st.lists(inner) | st.tuples(inner, inner), max_leaves=8))  # fmt: skip
 def test_values_come_back_as_they_were(value: object) -> None:

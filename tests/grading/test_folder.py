@@ -136,6 +136,8 @@ def test_the_command_grades_and_writes(folder: Path, tmp_path: Path, capsys: Any
         (["--assignment", "nothing"], "no assignment is called"),
         (["--assignment", "sort", "--jobs", "0"], "--jobs must be at least 1"),
         (["--assignment", "sort", "--secret-file", "/no/such/file"], "cannot be read"),
+        (["--assignment", "sort", "--csv", "/no/such/folder/g.csv"], "does not exist"),
+        (["--assignment", "sort", "--kept", "/dev/null/kept"], "cannot write"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(

@@ -116,7 +116,12 @@ def test_ranks_that_disagree_are_told_so(sandbox: Sandbox) -> None:
 
 
 def test_collectives_can_be_excluded(sandbox: Sandbox) -> None:
-    for call in ("comm.bcast(1)", "comm.allreduce(1)", "comm.Allgather(np.ones(1), np.ones(2))"):
+    for call in (
+        "comm.bcast(1)",
+        "comm.allreduce(1)",
+        "comm.Allgather(np.ones(1), np.ones(2))",
+        "comm.Split(0)",
+    ):
         source = f"import numpy as np\ndef f(comm):\n    comm.Barrier()\n    {call}\n"
         outcome = sandbox.run(source, "f", 2, [()] * 2, only_messages=True)
         assert outcome.kind == "forbidden", (call, outcome)

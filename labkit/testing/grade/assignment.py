@@ -73,7 +73,7 @@ class Assignment:
     checks: Sequence[Check]
     only_messages: bool = False
     limits: Limits = field(default_factory=Limits)
-    budget_s: float = 300.0
+    budget_s: float = 600.0
 
     @property
     def max_points(self) -> float:

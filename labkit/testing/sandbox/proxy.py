@@ -288,6 +288,8 @@ class RankProxy:
         name, arguments = header["name"], [whole(value) for value in header["args"]]
         if name not in _MAKES:
             raise self._failure("protocol", "a communicator's method that does not exist")
+        if name == "Split":  # its colors and keys carry data
+            self._refuse_collective(name)
         made = self._call(getattr(self._comm(header), name), arguments)
         if name == "Free":
             self._comms.pop(whole(header["comm"]), None)
