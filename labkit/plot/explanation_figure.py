@@ -20,12 +20,14 @@ from labkit.errors import DataError
 from labkit.markup import quantity
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, PERCENT, percent, style_axes, time_axis
+from labkit.plot.style import ACTIVITY, FONT, HATCHES, PERCENT, percent, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
 from labkit.sim.layout import lay_out, smaller
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from labkit.trace import Explanation
 
 __all__ = ["critical_path", "heat", "utilisation"]
@@ -160,22 +162,30 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
     path = explanation.path
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)
-    for i, (kind, label) in enumerate(
-        (("computation", "computation"), ("overhead", "start-ups and calls"), ("probe", "nobody had sent"))
-    ):
+    kinds = (("computation", "computing", 0), ("overhead", "start-ups and calls", 1),
+             ("probe", "nobody had sent", 3))  # fmt: skip
+    for kind, label, number in kinds:
         rows = path[path["kind"] == kind]
         if len(rows):
-            fig.hbar(
-                y=rows["rank"].to_numpy(), left=rows["begin_s"].to_numpy(), right=rows["end_s"].to_numpy(),
-                height=0.7, color=COLORS[i], legend_label=label,
+            drawn = fig.hbar(
+                y="rank", left="begin_s", right="end_s", source=_steps(rows), height=0.7,
+                fill_color=ACTIVITY[number], line_color=None, hatch_pattern=HATCHES[number],
+                hatch_color="white", hatch_alpha=0.55, hatch_scale=7, legend_label=label,
             )  # fmt: skip
+            tips = [("rank", "@rank"), (label, "@text"), ("phase", "@phase")]
+            fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     moved = path[path["kind"] == "transfer"]
     if len(moved):
         sent = messages.iloc[moved["message"].to_numpy()]
-        fig.segment(
-            x0=moved["begin_s"].to_numpy(), x1=moved["end_s"].to_numpy(), y0=sent["source"].to_numpy(),
-            y1=sent["destination"].to_numpy(), color=COLORS[3], line_width=1.6, legend_label="transfer",
+        source = _steps(moved)
+        for end in ("source", "destination"):
+            source.add(sent[end].to_numpy(), end)
+        lines = fig.segment(
+            x0="begin_s", x1="end_s", y0="source", y1="destination", source=source, color=ACTIVITY[2],
+            line_width=1.6, legend_label="message under way",
         )  # fmt: skip
+        tips = [("message", "@source to @destination"), ("under way", "@text"), ("phase", "@phase")]
+        fig.add_tools(HoverTool(renderers=[lines], tooltips=tips))
     ranks = len(explanation.trace.ends_s)
     fig.y_range.start, fig.y_range.end = -0.8, ranks - 0.2
     fig.yaxis.axis_label = "rank"
@@ -194,6 +204,15 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
         f"is {_spoken(largest)}."
     )
     return Figure(fig, reading, f"Time line of the critical path over the ranks. {reading}")
+
+
+def _steps(rows: pd.DataFrame) -> ColumnDataSource:
+    """Steps of the path, with their lengths as text."""
+    lengths = (rows["end_s"] - rows["begin_s"]).to_numpy()
+    return ColumnDataSource({
+        **{name: rows[name].to_numpy() for name in ("rank", "begin_s", "end_s", "phase")},
+        "text": [quantity(float(s), "s") for s in lengths],
+    })  # fmt: skip
 
 
 def _spoken(kind: str) -> str:
