@@ -54,6 +54,7 @@ browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student s
 
 notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
+	  -p tests.notebooks.patience --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
 	  -n 2 --dist loadfile notebooks
 
 site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, in build/site

@@ -60,6 +60,26 @@ def test_a_slider_draws_anew(visitor):
     visitor.shot("slider_moved")
 
 
+def test_a_bundle_finds_the_notebook_that_it_is_made_in(visitor):
+    visitor.arrive()
+    code = (
+        "import labkit as lk\n"
+        "def program(comm):\n    comm.barrier()\n"
+        "made = lk.sweep(program, [2, 4], 'star', progress=False).bundle('mine.zip')\n"
+        "assert 'notebook/00_start_here.ipynb' in made.files, made.files\n"
+        "assert lk.verify('mine.zip').outcome == 'same'\n"
+    )
+    ended = visitor.page.evaluate(
+        """async code => {
+          const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel
+          const reply = await kernel.requestExecute({code}).done
+          return reply.content.status + " " + (reply.content.evalue ?? "")
+        }""",
+        code,
+    )
+    assert ended == "ok ", ended
+
+
 def test_nothing_of_a_server_is_left(chromium, tmp_path, make_server, make_visitor):
     """Ended as a user ends it, by a signal, neither the server nor a kernel stays."""
     server = make_server(tmp_path)
