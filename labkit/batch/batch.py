@@ -80,7 +80,12 @@ class Batch:
         left = self._find(points)
         self.found = len(points) - len(left)
         for group in divide(left, self.cluster):
-            self._submit_job(group)
+            try:
+                self._submit_job(group)
+            except MachineError as error:
+                if self._places:
+                    error.add_note(self.farewell())
+                raise
         self._watch = Watch(self.jobs, self.tell, self.cluster.wait_s)
 
     def result(self, point: Point) -> Run:

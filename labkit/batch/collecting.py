@@ -63,7 +63,7 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
     facts = {
         "program": job.about["program"], "on": job.about["label"],
         "host_seconds": float(status.get("host_seconds", 0.0)), "machine": machine,
-        "notes": [*status.get("notes", []), *notes], "is_valid": is_valid,
+        "notes": [*status.get("notes", []), *notes, *_sharing(started)], "is_valid": is_valid,
     }  # fmt: skip
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))
     if point["trace"]:
@@ -160,6 +160,13 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
                 f"{abouts[ranks[0]]['host']}: the times measure their taking turns"
             )
     return notes, is_valid
+
+
+def _sharing(started: dict[str, Any]) -> list[str]:
+    """Say when other jobs may have been on the nodes."""
+    if not started.get("is_shared"):
+        return []
+    return ["the job had a part of its nodes, beside whoever had the rest; exclusive=True reserves them"]
 
 
 def _machine(job: JobFolder, number: int, about: dict[str, Any], started: dict[str, Any]) -> dict[str, Any]:

@@ -195,15 +195,15 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def slurm_version() -> str | None:
-    """Return Slurm's version as its commands tell it; None where there is none."""
+    """Return name and, where it is configured, version as sbatch tells them; None without sbatch."""
     path = shutil.which("sbatch")
     if path is None:
         return None
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return "unknown version"
-    return done.stdout.strip() or "unknown version"
+        return "Slurm"
+    return done.stdout.strip() or "Slurm"
 
 
 def _queue(words: list[str]) -> subprocess.CompletedProcess[str]:

@@ -27,6 +27,7 @@ from labkit.batch.store import JobFolder, now_text
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.run.mpi import ending_notes
 from labkit.run.mpi_find import Launcher
+from labkit.run.mpi_job import Outcome
 from labkit.run.mpi_report import failure
 
 __all__ = ["main"]
@@ -86,6 +87,7 @@ def _prepare(job: JobFolder) -> tuple[Launcher, list[str]]:
             "nodes": int(environment("SLURM_JOB_NUM_NODES", "1")),
             "node_list": environment("SLURM_JOB_NODELIST", ""),
             "host": platform.node(),
+            "is_shared": 0 < int(environment("SLURM_CPUS_ON_NODE", "0")) < (os.cpu_count() or 1),
             "python": sys.executable,
             "mpi": launcher[0].describe(),
             "mpiexec": launcher[0].path,
@@ -106,25 +108,13 @@ def _run_point(
         return {"state": "skipped", "error": _record(TimeLimitError(_no_time(job)))}
     is_cut = left_s is not None and (limit_s is None or left_s < limit_s)
     seconds = left_s if is_cut else limit_s
-    began, printed_bytes = now_text(), len(job.printed_bytes())
+    began, outcome, error = now_text(), None, None
     try:
-        _forget_leftovers(folder)
-        _check_script(folder)
-        options = Slurm(**job.about["options"])
-        with Step(
-            launcher, options, folder, point["ranks"], point["output_limit_bytes"], _paths(job)
-        ) as step:
-            step.promise_reports(seconds)
-            outcome = step.run(seconds)
-            error = failure(step, outcome, seconds)
-            told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
-        if error is not None and _MEMORY.search(told):
-            error = _no_memory(job, error)
-        _pack(folder)
+        outcome, error = _launch(job, number, launcher, seconds)
     except LabkitError as refused:
-        error, outcome = refused, None
+        error = refused
     except OSError as trouble:
-        error, outcome = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}"), None
+        error = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}")
     if isinstance(error, TimeLimitError) and is_cut:
         error = TimeLimitError(f"{_no_time(job)} {error}")
     restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
@@ -134,6 +124,26 @@ def _run_point(
     if error is not None:
         return {"state": "failed", "error": _record(error), **facts}
     return {"state": "done", **facts}
+
+
+def _launch(
+    job: JobFolder, number: int, launcher: tuple[Launcher, list[str]], seconds: float | None
+) -> tuple[Outcome, LabkitError | None]:
+    """Start the ranks of a point, wait for their end, and pack what they left."""
+    point, folder, printed_bytes = job.points[number], job.point(number), len(job.printed_bytes())
+    _forget_leftovers(folder)
+    _check_script(folder)
+    options = Slurm(**job.about["options"])
+    limit_bytes = point["output_limit_bytes"]
+    with Step(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:
+        step.promise_reports(seconds)
+        outcome = step.run(seconds)
+        error = failure(step, outcome, seconds)
+        told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
+    if error is not None and _MEMORY.search(told):
+        error = _no_memory(job, error)
+    _pack(folder)
+    return outcome, error
 
 
 def _no_memory(job: JobFolder, error: LabkitError) -> MachineError:

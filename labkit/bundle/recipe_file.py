@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from labkit.batch.options import is_slurm
 from labkit.bundle.carrying import Carrier
 from labkit.bundle.plain import encode
 from labkit.run.cluster_target import is_cluster
@@ -93,7 +94,9 @@ class RecipeWriter:
             "rows": spans(rows),
             "rows_of_the_sweep": len(point.rows),
         }
-        if is_cluster(point.on) or (isinstance(point.on, str) and point.on.strip().lower() in _REAL):
+        if is_slurm(point.on):
+            return {**entry, "real": "slurm"}
+        if is_cluster(point.on) or (isinstance(point.on, str) and point.on.strip().lower() == "mpi"):
             return {**entry, "real": str(point.on) if isinstance(point.on, str) else "cluster"}
         from labkit.sim import models, platform
 
@@ -141,10 +144,6 @@ def spans(numbers: Iterable[int]) -> list[list[int]]:
 def numbers(written: Iterable[Any]) -> list[int]:
     """Return the numbers of `spans`."""
     return [number for first, stop in written for number in range(first, stop)]
-
-
-#: what is no simulated machine
-_REAL = ("mpi", "slurm")
 
 
 def _is_file(value: Any) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import getpass
 import json
 import logging
 import os
@@ -135,7 +134,7 @@ class _SlurmParts(_RemoteParts):
 
     def end_command(self) -> list[str]:
         path = shutil.which("scancel")
-        return [path, "--name", self.job_name, "--user", getpass.getuser()] if path else []
+        return [path, "--name", self.job_name, "--user", str(os.geteuid())] if path else []
 
     def start_processes(self) -> None:
         from traitlets.config import Config
