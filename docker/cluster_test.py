@@ -139,14 +139,15 @@ def try_failures(head: Container, workers: list[Container], found: Findings) -> 
     """Let ranks on the last worker fail, and look for what is left of them."""
     head.ask("sh", "-c", "cat > /tmp/failures.py", stdin=(HERE / "inside/failures.py").read_text())
     report = json.loads(head.ask("python", "/tmp/failures.py", "6", timeout_s=200).splitlines()[-1])
-    for name, words in {
-        "raises": ("RankError", "rank 5", "unhappy"),
-        "loops": ("TimeLimitError", "rank 5", "Iprobe"),
-        "dies": ("RankError", "rank 5", "SIGKILL"),
-    }.items():
+    for name, what, words in (
+        ("raises", "a rank elsewhere that raises", ("RankError", "rank 5", "unhappy")),
+        ("loops", "a rank elsewhere that loops", ("TimeLimitError", "rank 5", "Iprobe")),
+        ("dies", "a rank elsewhere that dies", ("RankError", "rank 5", "SIGKILL")),
+        ("unreachable", "a host that nobody answers for", ("MachineError",)),
+    ):
         text = f"{report[name]['error']}: {report[name]['text']}"
-        found.check(all(word in text for word in words), f"a rank elsewhere that {name} is reported",
-                    f"{report[name]['seconds']} s; {text.splitlines()[0][:110]}")  # fmt: skip
+        detail = f"{report[name]['seconds']} s; {' '.join(text.split())[:160]}"
+        found.check(all(word in text for word in words), f"{what} is reported", detail)
     for one in workers:
         wait_until(lambda one=one: not ranks_in(one), 10)
     left = {one.name: ranks_in(one) for one in workers if ranks_in(one)}

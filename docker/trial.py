@@ -16,9 +16,11 @@ from typing import Any
 
 from engine import Engine, EngineError
 
-__all__ = ["Container", "Findings", "container", "ends_on_signals", "foreign_words"]
+__all__ = ["FIRST", "Container", "Findings", "container", "ends_on_signals", "foreign_words"]
 
 HERE = Path(__file__).resolve().parent
+#: the start page of the course and its first notebook
+FIRST = ("notebooks/00_start_here.ipynb", "notebooks/01_one_program_two_machines.ipynb")
 #: a container of a trial ends itself after so long, whatever became of the trial
 LIFETIME_S = 1800
 

@@ -38,14 +38,21 @@ def dies(comm):
     comm.barrier()
 
 
+def unreachable(comm):
+    """Do nothing, where nobody is."""
+
+
 def main() -> None:
     """Run each."""
     ranks = int(sys.argv[1])
     found = {}
-    for program in (raises, loops, dies):
+    with open("/cluster/nobody", "w") as file:
+        file.write("10.89.77.250 slots=2\n")  # an address of the network where nobody is
+    for program in (raises, loops, dies, unreachable):
         begin = time.monotonic()
+        hosts = {"hostfile": "/cluster/nobody"} if program is unreachable else {}
         try:
-            lk.run(program, ranks, "mpi", timeout_s=10)
+            lk.run(program, ranks, "mpi", timeout_s=20 if hosts else 10, **hosts)
             found[program.__name__] = {"error": "", "text": "no error"}
         except lk.errors.LabkitError as error:
             found[program.__name__] = {"error": type(error).__name__, "text": str(error)}

@@ -28,7 +28,9 @@ HOSTFILE_VARIABLE = "LABKIT_MPI_HOSTFILE"
 #: environment variable with a folder that all its hosts share; without it: where the host file lies
 FOLDER_VARIABLE = "LABKIT_MPI_FOLDER"
 
-_LINE = re.compile(r"(?P<host>[A-Za-z0-9._-]+)(?:\s+slots\s*=\s*(?P<slots>\d+)|:(?P<count>\d+))?\s*")
+_LINE = re.compile(
+    r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\s+slots\s*=\s*(?P<slots>\d+)|:(?P<count>\d+))?\s*"
+)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ def test_the_variable_names_the_file_and_the_folder(tmp_path, monkeypatch):
         ("ok\na slots=many\n", "line 2"),
         ("a; rm -rf x\n", "line 1"),
         ("-oProxyCommand=x\n", "line 1"),
+        ("-x\n", "line 1"),
         ("a b\n", "line 1"),
     ],
 )
