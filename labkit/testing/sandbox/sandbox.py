@@ -22,8 +22,7 @@ from labkit.testing.sandbox.budget import Budget, SubmissionFailure
 from labkit.testing.sandbox.containment import Containment
 from labkit.testing.sandbox.outcome import Limits, Outcome
 from labkit.testing.sandbox.proxy import RankProxy
-from labkit.testing.sandbox.wire import Closed, TooLate, encode, write_frame
-from labkit.testing.sandbox.zygote import MOST_AT_ONCE
+from labkit.testing.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
 
 __all__ = ["Sandbox"]
 

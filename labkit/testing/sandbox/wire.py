@@ -33,6 +33,8 @@ __all__ = [
 Frame = tuple[dict[str, Any], list[memoryview]]
 
 _HEAD = struct.Struct(">II")
+#: descriptors that one message over a socket can carry
+MOST_AT_ONCE = 200
 MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16

@@ -19,12 +19,9 @@ import sys
 from typing import Any
 
 from labkit.testing.sandbox import containment
+from labkit.testing.sandbox.wire import MOST_AT_ONCE
 
 __all__ = ["main"]
-
-#: descriptors that one message over a socket can carry
-MOST_AT_ONCE = 200
-
 
 def main(descriptor: int) -> None:
     """Prepare, say what walls stand, and serve until the grader hangs up."""
