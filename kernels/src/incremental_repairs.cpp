@@ -11,6 +11,26 @@ constexpr double kAboveTie = 1.0 + 1e-12;
 
 }  // namespace
 
+/// What add_load does for each flow of a link, but for the link itself: how full that is, its repair knows
+/// in the end. It is where all these flows meet, so that each addition would wait for the one before.
+void Incremental::move_together(std::uint32_t id, double level_change, double level) {
+  Load* const loads = loads_.data();
+  const FlowTable::Use* const all_uses = &table_.use(0);
+  for (const Entry& entry : links_[id].flows) {
+    const Placed& placed = placed_[entry.flow];
+    const double change = level_change * placed.inverse_weight;
+    const FlowTable::Use* const last = all_uses + placed.first_use + placed.uses;
+    for (const FlowTable::Use* use = all_uses + placed.first_use; use != last; ++use) {
+      const std::uint32_t link = use->link;
+      if (link == id) continue;
+      Load& load = loads[link];
+      load.load += table_.coefficient(*use) * change;
+      if (level > load.highest) load.highest = level;
+      if (load.load > load.high || load.load < load.low) mark(link);
+    }
+  }
+}
+
 /// All flows of the link rise together; those that meet a lower level elsewhere move there.
 void Incremental::raise(std::uint32_t id, Time now) {
   LinkState& state = links_[id];
@@ -41,7 +61,7 @@ void Incremental::raise(std::uint32_t id, Time now) {
   load.high = kNever;
   load.low = -kNever;
   if (has_leavers) move_away(id, level, old_level, now);
-  for (const Entry& entry : state.flows) add_load(placed_[entry.flow], level - old_level, level);
+  move_together(id, level - old_level, level);
   levels_[id] = state.flows.empty() ? kNever : level;
   load.load = state.capacity;
   load.highest = highest;
@@ -119,7 +139,7 @@ void Incremental::lower(std::uint32_t id, Time now) {
   load.high = kNever;
   load.low = -kNever;
   levels_[id] = level;
-  for (const Entry& entry : state.flows) add_load(placed_[entry.flow], level - old_level, 0.0);
+  move_together(id, level - old_level, 0.0);
   for (const Mover& mover : movers_) {
     const std::uint32_t from = bottlenecks_[mover.flow];
     const double left = leave(mover.flow, now);

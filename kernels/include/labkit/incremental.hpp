@@ -154,6 +154,7 @@ class Incremental {
   void lower(std::uint32_t link, Time now);
   double take_higher(std::uint32_t link, double floor, double usage);
   void add_load(const Placed& placed, double level_change, double level);
+  void move_together(std::uint32_t link, double level_change, double level);
   void come_to(FlowId flow, std::uint32_t link, double level_change, double level);
 
   const FlowTable& table_;
