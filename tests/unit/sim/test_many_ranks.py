@@ -72,3 +72,20 @@ def test_garbage_is_looked_for_as_before_once_a_run_has_ended() -> None:
     inside = lk.run(lambda comm: gc.get_threshold()[0], RANKS).results[0]
     assert inside >= RANKS
     assert gc.get_threshold() == before
+
+
+def test_calls_may_nest_deeper_than_a_small_chunk_of_frames() -> None:
+    """From 1024 ranks on frames begin in 2 KiB; a rank that waits finds its frames as it left them."""
+
+    def nested(comm, depth):
+        local = [comm.rank, depth]
+        if depth and depth % 7 == 0:
+            comm.Barrier()
+        below = nested(comm, depth - 1) if depth else 0
+        assert local == [comm.rank, depth]
+        return below + local[0]
+
+    run = lk.run(lambda comm: nested(comm, 60), 1100)
+    assert run.results == [61 * rank for rank in range(1100)]
+    gc.collect()
+    assert _kernels.frame_pool_use()[0] < 100
