@@ -149,7 +149,11 @@ class Spmd:
         IPython's (its shell, its history) cannot travel, and each rank sets those of `SCOPE` first.
         """
         names, hidden = self.shell.user_ns, getattr(self.shell, "user_ns_hidden", {})
-        theirs = [name for name, value in hidden.items() if names.get(name, self) is value]
+        theirs = [
+            name
+            for name, value in hidden.items()
+            if names.get(name, self) is value and not (name.startswith("__") and name.strip("_"))
+        ]  # what every module has, such as __name__, stays
         before = {name: names.pop(name) for name in {*theirs, *SCOPE} if name in names}
         try:
             yield
