@@ -23,6 +23,7 @@ from labkit.testing.sandbox.wire import MOST_AT_ONCE
 
 __all__ = ["main"]
 
+
 def main(descriptor: int) -> None:
     """Prepare, say what walls stand, and serve until the grader hangs up."""
     containment.die_with_parent(int(sys.argv[2]))
