@@ -241,6 +241,18 @@ print(world.allreduce(1))
 """
 
 
+def test_a_script_that_starts_mpi_itself(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\n"
+        "MPI.Init()\nMPI.COMM_WORLD.Barrier()\nMPI.Finalize()\n"
+    )
+    lk.run(script, 2, "mpi", trace_ti=tmp_path / "real.txt", compute="none")
+    assert _lines(tmp_path / "real.txt") == [
+        *(f"{rank} {word}" for rank in (0, 1) for word in ("init", "barrier", "finalize")), ""
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("early", ["", "mpi4py.rc.threads = False"])
 def test_an_unmodified_script(tmp_path, early):
     script = tmp_path / "script.py"

@@ -54,9 +54,22 @@ class Staged:
         if mpi is None:
             sys.meta_path.insert(0, _WhenImported(lambda module: self.install(module, dumps)))
             return
+        if not mpi.Is_initialized():  # the script will do it; before that no rank has a number
+            for name in ("Init", "Init_thread"):
+                setattr(mpi, name, self._initialising(mpi, getattr(mpi, name), dumps))
+            return
         self._recorder = Recorder(mpi, **self._settings)
         self._recorder.install(dumps, None if dumps is None else pickle.loads)
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def _initialising(self, mpi: Any, original: Callable[..., Any], dumps: Any) -> Callable[..., Any]:
+        def initialise(*arguments: Any) -> Any:
+            result = original(*arguments)
+            if self._recorder is None:
+                self.install(mpi, dumps)
+            return result
+
+        return initialise
 
     def start(self) -> None:
         """The program begins now: what came before is not its computation."""
