@@ -68,7 +68,7 @@ def check_jobs(jobs: Any, plan: list[Point], options: Any) -> Any:
             "jobs spreads simulations: runs on real machines beside each other would disturb each other's "
             "times; leave out jobs, or the real machine"
         )
-    if str(options.get("compute", "charged")) != "charged":
+    if str(options.get("compute") or "charged") != "charged":
         raise MachineError(
             'jobs and compute="measured" do not go together: workers beside each other would disturb the CPU '
             "times that are measured; leave one of them out"
