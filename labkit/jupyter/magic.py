@@ -23,7 +23,7 @@ from labkit.jupyter.cell import Cell, read_cell
 from labkit.jupyter.failure import failure_lines, first_sentence
 from labkit.jupyter.machines import Machines, is_real_machine
 from labkit.jupyter.ranks import SCOPE, rank_main
-from labkit.jupyter.result import CellRun, Printed, cell_run
+from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
 from labkit.run.options import check_options, run_keywords
 
 __all__ = ["Spmd"]
@@ -170,7 +170,8 @@ class Spmd:
         """Show what the ranks of a failed run had printed."""
         from IPython.display import display
 
-        printed = Printed(error.output)
+        printed = Printed(error.output, where="sys.last_value")
+        error.output = [unmarked(text) for text in error.output]
         if printed and not chosen.quiet:
             display(printed)
 
@@ -221,6 +222,7 @@ Switch the machine by one word, with the very same cell:
 
     %%spmd -n 4 --on mpi           real MPI processes on this host
     %%spmd -n 4 --on cluster       engines that labkit starts once and keeps
+    %%spmd -n 4 --on slurm         a batch job of this cluster's Slurm
     %%spmd -n 4 --on engines       a cluster of this notebook: engines = labkit.cluster(4)
     %%spmd -n 4 --on {machine}     what the variable machine holds
 
@@ -237,7 +239,7 @@ What comes back: the run, as _spmd (and under the name behind -o).
     _spmd.makespan_s, .messages, .phases, .trace, .output ...   as of every run of labkit.run
 
 A rank that raises ends the cell with its rank and line; a deadlock with who waits for whom; a cell that does
-not end with where each rank was when its time was over.
+not end with where each rank was when its time was over. _spmd is then what it was before.
 
 Options:"""
 

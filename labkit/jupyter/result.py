@@ -42,9 +42,12 @@ class Printed:
         Of each rank, with the marks of standard error.
     results : sequence of str
         The texts of the ranks' results, empty where there is none to show.
+    where : str
+        What holds all of it, for what is left out.
     """
 
-    def __init__(self, output: Sequence[str], results: Sequence[str] = ()) -> None:
+    def __init__(self, output: Sequence[str], results: Sequence[str] = (), where: str = "_spmd") -> None:
+        self.where = where
         self.output = blocks_of(map(pieces_of, output))
         self.results = blocks_of(([(False, text)] if text else [] for text in results), is_result=True)
 
@@ -52,11 +55,13 @@ class Printed:
         return bool(self.output or self.results)
 
     def __repr__(self) -> str:
-        shown = printed_text(self.output, "_spmd.output"), printed_text(self.results, "_spmd.results")
+        output, results = f"{self.where}.output", f"{self.where}.results"
+        shown = printed_text(self.output, output), printed_text(self.results, results)
         return "\n".join(part for part in shown if part)
 
     def _repr_html_(self) -> str:
-        shown = printed_html(self.output, "_spmd.output") + printed_html(self.results, "_spmd.results")
+        output, results = f"{self.where}.output", f"{self.where}.results"
+        shown = printed_html(self.output, output) + printed_html(self.results, results)
         return f"<div class='labkit-ranks'>{shown}</div>"
 
 

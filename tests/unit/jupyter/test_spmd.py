@@ -96,6 +96,14 @@ def test_a_failing_rank_is_named_with_the_cells_line(notebook):
     assert notebook.run(CELL + "rank").count("=") == 4, "the next cell runs"
 
 
+def test_what_a_failed_cell_had_printed_stays_at_hand(notebook):
+    text = notebook.run(
+        CELL + "import sys\nprint('err', file=sys.stderr)\nfor i in range(100): print(i)\n1 / (rank - 1)"
+    )
+    assert "more lines in sys.last_value.output[0]" in text
+    assert notebook.run("import sys; print(sys.last_value.output[1][:6])") == "err\n0\n\n"
+
+
 def test_a_deadlock_is_reported_with_the_cells_lines(notebook):
     text = notebook.run(CELL + "if rank == 1:\n    comm.recv(source=0)\nelse:\n    comm.Barrier()")
     assert isinstance(notebook.error, DeadlockError)
