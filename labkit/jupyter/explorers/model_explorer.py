@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as w
 import numpy as np
-from bokeh.models import ColumnDataSource, PointDrawTool, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, PointDrawTool, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
@@ -21,6 +21,15 @@ from labkit.study import Study
 __all__ = ["ModelExplorer", "model"]
 
 _OWN = "my data"
+#: while a point is dragged: it stays above its rank, and the kernel is told a few times a second
+_MOVE = """
+const column = source.get_array("x")
+x.forEach((value, i) => { column[i] = value })
+const now = Date.now()
+if (now - (globalThis.labkitTold ?? 0) < 200) { source.change.emit(); return }
+globalThis.labkitTold = now
+source.setv({data: source.data}, {check_eq: false})
+"""
 _ROOM = 8.0
 
 
@@ -124,6 +133,9 @@ class ModelExplorer(Explorer):
         tool = PointDrawTool(renderers=[moved], add=False, drag=True, description="Drag points up and down")
         fig.add_tools(tool)
         fig.toolbar.active_multi = tool
+        fig.js_on_event(
+            "pan", CustomJS(args={"source": self.source, "x": list(self.source.data["x"])}, code=_MOVE)
+        )
         fig.xaxis.axis_label = "ranks p"
         fig.legend.location = "top_left" if y[-1] >= y[0] else "top_right"
         fig.legend.background_fill_alpha = 0.8
