@@ -69,10 +69,11 @@ int main(int argc, char** argv) {
   const std::vector<std::string> seeds = {
       "#+ comm 3 0-1:1\n0 init\n0 compute 1e6\n0 isend 1 0 1024 6 mode=sync\n0 waitall 2 0 1 0\n0 sendRecv 10 1 10 1\n"
       "0 allreduce 10 5e3 0 comm=3 element=2\n0 alltoallv 4 2 2 4 2 2 6 6\n0 gatherv 3 3 3 0 6 6\n0 wait 0 1 0 nth=2\n"
-      "1 recv -333 -444 -1\n1 reducescatter 4 4 10 0\n1 scatterv 1 1 1 0\n1 bcast 3 1 2\n1 test 0 1 0\n1 sleep .5\n",
+      "1 recv -333 -444 -1\n1 reducescatter 4 4 10 0\n1 scatterv 1 1 1 0\n1 bcast 3 1 2\n1 test 0 1 0\n1 sleep .5\n"
+      "#+ 0 phase begin local sort comm=3\n#+ 1 probe -1 4\n#+ 0 phase end local sort comm=3\n",
       "num_ranks 2\nrank 0 {\nl1: calc 100\nl2: send 10b to 1 tag 4 // x\nl2 requires l1\n}\nrank 1 { /* y */\n"
       "a: recv 10b from any tag any cpu 0\nb: calc 4\nb irequires a }\n"};
-  const std::array<std::string_view, 14> words = {"-1", "99999999999999999999", "1e308", "nan", "comm=3", "\n", " ", "{", "}",
+  const std::array<std::string_view, 16> words = {"phase", "#+ incomplete why\n", "-1", "99999999999999999999", "1e308", "nan", "comm=3", "\n", " ", "{", "}",
                                                   ":", "requires", "/*", "1048576", "0-9:0"};
   const double seconds = argc > 1 ? std::atof(argv[1]) : 20.0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
