@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.comm.buffers import parse_vector
@@ -25,6 +25,7 @@ def first_refusal(sizes: list[int], places: list[int], elements: int) -> str | N
     return None
 
 
+@settings(deadline=None)  # on a busy machine an example may take long
 @given(st.lists(st.tuples(small | huge, small | huge), min_size=1, max_size=6), st.integers(1, 8))
 def test_the_first_block_without_a_place_is_refused(blocks: list[tuple[int, int]], elements: int) -> None:
     sizes, places = [b[0] for b in blocks], [b[1] for b in blocks]
