@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import struct
 import sys
 import time
 import urllib.error
@@ -60,6 +61,15 @@ def refused_without_token(server: Server) -> bool:
     return False
 
 
+def parsed(frame: str | bytes) -> dict:
+    """Read a message; one with binary buffers begins with their number and the offsets of all its parts."""
+    if isinstance(frame, str):
+        return json.loads(frame)
+    (count,) = struct.unpack_from("!I", frame)
+    offsets = [*struct.unpack_from(f"!{count}I", frame, 4), len(frame)]
+    return json.loads(frame[offsets[0] : offsets[1]])
+
+
 def execute(link: websocket.WebSocket, code: str, report: dict) -> None:
     """Run one cell and wait until its kernel is idle again."""
     identity = uuid.uuid4().hex
@@ -70,7 +80,7 @@ def execute(link: websocket.WebSocket, code: str, report: dict) -> None:
     link.send(json.dumps({"header": header, "parent_header": {}, "metadata": {}, "content": content,
                           "channel": "shell"}))  # fmt: skip
     while True:
-        message = json.loads(link.recv())
+        message = parsed(link.recv())
         if message["parent_header"].get("msg_id") != identity:
             continue
         kind, content = message["msg_type"], message["content"]
