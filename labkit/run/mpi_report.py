@@ -15,6 +15,8 @@ __all__ = ["failure", "read_output"]
 
 #: bytes that a launch with a few ranks needs at the least for the launcher's session and the ranks' files
 _ROOM = 256 * 1024
+#: what Open MPI says when a rank on another host is no more
+_BROKEN = "Socket closed"
 
 
 def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
@@ -134,6 +136,11 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
     missing = [rank for rank, is_done in enumerate(done) if not is_done]
     if ending is None and len(missing) == 1:
         ending = Ending(missing[0], status=outcome.returncode)
+    if ending is None and _BROKEN in text + printed:  # the others saw it before the launcher did
+        return MachineError(
+            f"the connection to a rank broke, and {ranks_text(missing)} ended without a result: a rank was "
+            "killed, or its host was lost; where nobody did that, a machine ran out of memory"
+        )
     if ending is None:
         return MachineError(
             f"{ranks_text(missing)} ended without a result (exit code of mpiexec: {outcome.returncode}): "
