@@ -13,8 +13,8 @@ import pandas as pd
 from labkit.batch.options import is_slurm
 from labkit.bundle.carrying import Carrier
 from labkit.bundle.plain import encode
-from labkit.run.cluster_target import is_cluster
 from labkit.run.front import program_name
+from labkit.study.points import is_real
 from labkit.study.recipe import Recipe, RecipePoint
 
 __all__ = ["RecipeWriter", "numbers", "spans"]
@@ -96,7 +96,7 @@ class RecipeWriter:
         }
         if is_slurm(point.on):
             return {**entry, "real": "slurm"}
-        if is_cluster(point.on) or (isinstance(point.on, str) and point.on.strip().lower() == "mpi"):
+        if is_real(point.on):
             return {**entry, "real": str(point.on) if isinstance(point.on, str) else "cluster"}
         from labkit.sim import models, platform
 
@@ -141,9 +141,20 @@ def spans(numbers: Iterable[int]) -> list[list[int]]:
     return found
 
 
-def numbers(written: Iterable[Any]) -> list[int]:
-    """Return the numbers of `spans`."""
-    return [number for first, stop in written for number in range(first, stop)]
+def numbers(written: Iterable[Any], below: int) -> list[int]:
+    """Return the numbers of `spans`.
+
+    Raises
+    ------
+    ValueError
+        A span that is none, or that reaches `below`: a few bytes can ask for any number of rows.
+    """
+    found: list[int] = []
+    for first, stop in written:
+        if not 0 <= first < stop <= below:
+            raise ValueError(f"there are no rows {first} to {stop} in a table of {below}")
+        found += range(first, stop)
+    return found
 
 
 def _is_file(value: Any) -> bool:

@@ -187,16 +187,16 @@ def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
         plan: Plan = {}
         seen: set[int] = set()
         for index, point in enumerate(recipe["points"]):
-            rows = numbers(point["rows"])
-            if any(not 0 <= row < len(data) or row in seen for row in rows):
-                raise DataError(f"{bundle.name!r}: its recipe names rows that its table does not have")
+            rows = numbers(point["rows"], len(data))
+            if not seen.isdisjoint(rows):
+                raise ValueError("a row belongs to two points")
             seen |= set(rows)
             for row in rows:
                 if "real" in point or not point["deterministic"] or data["metric"].iloc[row] in host:
                     found.only_present += 1
                 else:
                     plan.setdefault(index, {}).setdefault(int(data["repetition"].iloc[row]), []).append(row)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
             f"{bundle.name!r}: its recipe.json is not what study.bundle writes ({error})"
         ) from error
@@ -235,13 +235,19 @@ def _study(bundle: Opened) -> pd.DataFrame:
     with tempfile.TemporaryDirectory(prefix="labkit-verify-") as folder:
         place = Path(folder) / "study.zip"
         write_zip(place, {name: bundle.files[name] for name in ("study.json", "data.csv")}, "a copy")
-        return read_study(place)[0]
+        try:
+            return read_study(place)[0]
+        except DataError as error:
+            raise DataError(str(error).replace(str(place), bundle.name)) from None
 
 
 def _unrunnable(bundle: Opened) -> str | None:
     """Say why this Python cannot run the program, if it cannot."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
+    try:
+        needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
+    except RecursionError:
+        raise DataError(f"{bundle.name!r}: its recipe.json is nested too deeply") from None
     if needed:
         return (
             f"part of the program travels as a pickle of Python {needed[0]}, and this is {here}: run "

@@ -148,14 +148,18 @@ def _usable_recipe(study: Study) -> tuple[Any, str]:
 
 def _rows_again(document: Mapping[str, Any], study: Study, host: set[str]) -> tuple[int, list[str]]:
     """Count the rows that can be computed again, and say why others cannot."""
-    remarks, again = [], 0
-    real = sum(len(numbers(point["rows"])) for point in document["points"] if "real" in point)
-    chance = sum(len(numbers(p["rows"])) for p in document["points"] if not p.get("deterministic", True))
+    remarks: list[str] = []
+    again = real = chance = lost = 0
     is_host = study.data["metric"].isin(host).to_numpy()
     for point in document["points"]:
-        if point.get("deterministic", False):
-            again += sum(not is_host[row] for row in numbers(point["rows"]))
-    lost = sum(point["rows_of_the_sweep"] - len(numbers(point["rows"])) for point in document["points"])
+        rows = numbers(point["rows"], len(study))
+        lost += point["rows_of_the_sweep"] - len(rows)
+        if "real" in point:
+            real += len(rows)
+        elif point["deterministic"]:
+            again += sum(not is_host[row] for row in rows)
+        else:
+            chance += len(rows)
     if real:
         remarks.append(f"{real} rows were measured on a real machine: they can only be checked for presence")
     if chance:

@@ -299,3 +299,40 @@ def test_what_has_no_source_travels_as_a_pickle(tmp_path):
     found = verify(rewritten(written.path, tmp_path / "y.zip", other_python))
     assert (found.outcome, "run labkit verify with Python 2." in found.undecided) == ("undecided", True)
     assert main(["verify", str(tmp_path / "y.zip"), "--run"]) == 2
+
+
+def with_recipe(bundle, target, old, new):
+    """Write a bundle with another recipe: the first `old` in its text, with single blanks, replaced."""
+
+    def change(files):
+        text = " ".join(files["recipe.json"].decode().split())
+        assert old in text
+        files["recipe.json"] = text.replace(old, new, 1).encode()
+
+    return rewritten(bundle, target, change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"rows": [ [ 0, ', '"rows": [ [ 0, 9999999999999], [ 0, ', "no rows 0 to"),
+        ('"points": [', '"points": [ 7, ', "not what study.bundle writes"),
+        ('"args": []', '"args": ' + "[" * 50_000 + "]" * 50_000, "is no JSON|too deeply"),
+    ],
+)
+def test_a_recipe_that_is_none_is_refused(bundle, tmp_path, old, new, said):
+    with pytest.raises(DataError, match=said):
+        verify(with_recipe(bundle, tmp_path / "x.zip", old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"args": []', '"args": [ { "$object": "os:environ", "state": {} } ]'),
+        ('"file": "program/program.py"', '"file": "../../etc/passwd"'),
+    ],
+)
+def test_a_recipe_that_cannot_be_run_is_never_taken_for_verified(bundle, tmp_path, old, new):
+    found = verify(with_recipe(bundle, tmp_path / "x.zip", old, new))
+    assert found.outcome in ("undecided", "differs")
+    assert not found
