@@ -130,16 +130,15 @@ def job_states(numbers: Sequence[str]) -> dict[str, State]:
     found: dict[str, State] = {}
     if not numbers:
         return found
-    done = _queue(["--jobs", ",".join(numbers)])
-    if done.returncode and "Invalid job id" in done.stderr and len(numbers) > 1:
-        for number in numbers:  # one that was forgotten spoils the question
-            found |= job_states([number])
-        return found
+    # Of several by number, one that Slurm has forgotten would spoil the question.
+    one = len(numbers) == 1
+    done = _queue(["--jobs", numbers[0]] if one else ["--user", str(os.geteuid())])
     if done.returncode and "Invalid job id" not in done.stderr:
         raise SilentError(_first_line(done.stderr))
     for line in done.stdout.splitlines():
         number, word, reason, start, *_ = [*line.split("|"), "", "", "", ""]
-        found[number] = State(word, reason, "" if start == "N/A" else start)
+        if number in numbers:
+            found[number] = State(word, reason, "" if start == "N/A" else start)
     return found
 
 

@@ -141,7 +141,9 @@ def test_answers_of_squeue(sbatch):
     with pytest.raises(commands.SilentError, match="Unable to contact"):
         commands.job_states(["1"])
     sbatch("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1\n")
-    assert commands.job_states(["1", "2"]) == {}
+    assert commands.job_states(["1"]) == {}
+    sbatch("squeue", "echo '3|RUNNING|None|N/A'; echo '9|RUNNING|None|N/A'\n")
+    assert list(commands.job_states(["1", "3"])) == ["3"], "one is forgotten, one is somebody else's"
 
 
 @pytest.mark.parametrize(
