@@ -46,7 +46,7 @@ CASES = [
     Case("torus allreduce", 32768, "torus:32x32x32", 4, 600),
     Case("torus ep", 65536, "torus:32x32x64", 20, 1200),
     Case("start", MILLION, "star:{p}", 25, 8192),
-    Case("barrier", MILLION, "star:{p}", INFINITY, 12288),  # all ranks alive at once
+    Case("barrier", MILLION, "star:{p}", INFINITY, 8192),  # all ranks alive at once
     Case("schedule whole", MILLION, "star:{p}", INFINITY, 4096),
     Case("schedule", MILLION, "star:{p}", 15, 4096),
 ]
