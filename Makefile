@@ -117,7 +117,8 @@ clean:           ## remove what was built, and the virtual environment
 $(VENV)/.tools:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"labkit needs Python 3.11 or newer, this is {v}: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install "pip>=24" "scikit-build-core>=0.11" "nanobind>=2.4" "greenlet>=3.1" "cmake>=3.26" "ninja>=1.11"
+	@# One of the packages comes as sources only, and Python 3.12 has no setuptools of its own.
+	$(PIP) install "pip>=24" "setuptools>=70" "scikit-build-core>=0.11" "nanobind>=2.4" "greenlet>=3.1" "cmake>=3.26" "ninja>=1.11"
 	@touch $@
 
 # Editable: new algorithm files are found without reinstalling; a change of C++ rebuilds.
