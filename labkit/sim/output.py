@@ -35,7 +35,8 @@ class _Stream(io.TextIOBase):
         return True
 
     def flush(self) -> None:
-        if _kernels.current_rank() < 0:
+        # At its end Python flushes a stream that is given up, maybe after the one behind it was closed.
+        if _kernels.current_rank() < 0 and not getattr(self._through, "closed", False):
             self._through.flush()
 
     def isatty(self) -> bool:
