@@ -224,7 +224,7 @@ _INTERRUPTED = """
         while True:
             pass
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background inherit that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit "ignored"
     threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.{name})).start()
     try:
         lk.run(program, 2, "mpi", timeout_s=60)
