@@ -32,7 +32,9 @@ void Filling::removed(FlowId id) {
       for (const FlowTable::Member& member : link.members) mark_flow(member.flow);
     }
   }
-  if (flow.is_dirty) std::erase(dirty_flows_, id);
+  if (!flow.is_dirty) return;
+  std::erase(dirty_flows_, id);
+  table_.flow(id).is_dirty = false;  // it may come back
 }
 
 void Filling::begin_solve() {

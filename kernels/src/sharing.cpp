@@ -70,7 +70,6 @@ void Sharing::set_bound(FlowId id, double bound) {
   ++changes_;
   table_.deactivate(id);  // the lists of fat pipes know who could fill them
   filling_.removed(id);
-  table_.flow(id).is_dirty = false;
   table_.flow(id).bound = bound;
   table_.activate(id);
   filling_.added(id);

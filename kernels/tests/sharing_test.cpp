@@ -47,6 +47,19 @@ TEST_CASE("a flow without links runs at its bound") {
   CHECK(sharing.rate(y) == kNever);
 }
 
+TEST_CASE("a flow that changes, leaves and comes back within an instant gets its share") {
+  // x <= 42 on a fat pipe of 1000, which holds nobody back: only the flow itself waits to be filled
+  Sharing sharing({fatpipe(1000)});
+  const FlowId x = add(sharing, {{0, 1}}, 1, 42);
+  sharing.solve();
+  sharing.resize(x, 1, 0, 0);
+  sharing.deactivate(x, 0);
+  sharing.solve();
+  sharing.activate(x);
+  sharing.solve();
+  CHECK(sharing.rate(x) == 42);
+}
+
 TEST_CASE("flows on one link share it equally") {
   // x + y <= 10  =>  x = y = 5; then z joins: 10 / 3 each; then x leaves: 5 each
   Sharing sharing({shared(10)});

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labkit.sim import models
@@ -118,7 +118,13 @@ def faster(star: StarSpec) -> StarSpec:
     )
 
 
+#: two messages that end together and leave the pair's flow empty, before the third one's bytes begin
+TWO_THEN_ONE = Load(2, ((0, 1, 1), (0, 1, 1), (0, 1, 65_535)), (0, 0))
+SLOW_LOOPBACK = StarSpec(hosts=9, bw=1e8, lat=0.0, cores=2, loopback_bw=1.25e9, loopback_lat=2.0**-7)
+
+
 @given(loads(), stars(), st.sampled_from(["raw", "cm02", "lv08", "smpi"]))
+@example(TWO_THEN_ONE, SLOW_LOOPBACK, "smpi")
 @settings(max_examples=60, deadline=None)
 def test_a_machine_twice_as_fast_takes_half_the_time_to_the_last_bit(
     load: Load, star: StarSpec, model: str
