@@ -118,12 +118,13 @@ class Explanation:
         lines = [f"{self.program}: {self.reading()}"]
         for phase, rows in self.reasons.groupby("phase", sort=False):
             spent = quantity(float(rows["seconds"].sum()), "s", 3)
-            rows = rows[rows["share"] >= 0.005].sort_values("seconds", ascending=False, kind="stable")
+            rows = rows.sort_values("seconds", ascending=False, kind="stable")
+            rows = rows[rows["share"] >= 0.005] if rows["share"].max() >= 0.005 else rows.head(1)
             parts = [
                 f"{reason} {quantity(seconds, 's', 3)}"
                 for reason, seconds in zip(rows["reason"].tolist(), rows["seconds"].tolist(), strict=True)
             ]
-            lines.append(f"  {phase}: {spent} = {', '.join(parts) or 'nothing'}")
+            lines.append(f"  {phase}: {spent} = {', '.join(parts)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
