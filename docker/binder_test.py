@@ -66,9 +66,7 @@ def main() -> int:
             found.check(
                 True, "JupyterLab's server answers", f"{started:.1f} s after the start of the container"
             )
-            cores = session.ask(
-                "python", "-c", "from labkit.run.cores import available_cores as c; print(c())"
-            )
+            cores = session.ask("python", "-c", CORES)
             found.check(cores.strip() == "1", "one core", cores.strip())
             for name in FIRST:
                 try_notebook(session, name, token, started, found)
