@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.batch.options import Slurm
 from labkit.errors import MachineError
-from labkit.run.mpi_env import BOOTSTRAP, THREADS, without_inherited
+from labkit.run.mpi_env import BOOTSTRAP, THREADS, root_permission, without_inherited
 from labkit.run.mpi_find import Launcher, find_launcher
 from labkit.run.mpi_job import Job
 from labkit.run.processes import JOB_VARIABLE
@@ -152,8 +152,7 @@ def step_environment(
     wanted["PYTHONFAULTHANDLER"] = "1"
     if launcher.kind == "openmpi":
         wanted["OMPI_MCA_opal_signal"] = ""  # its handler would print over the stack that Python writes
-        if os.geteuid() == 0:  # test clusters in containers run as root
-            wanted["OMPI_ALLOW_RUN_AS_ROOT"] = wanted["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        wanted |= root_permission()
     if launcher.library and "MPI4PY_MPIABI" not in base:
         wanted["MPI4PY_LIBMPI"] = launcher.library
     own = {JOB_VARIABLE: token, "LABKIT_TMPDIR": base.get("TMPDIR", "")}

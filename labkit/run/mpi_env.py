@@ -12,7 +12,15 @@ from labkit.run.mpi_find import Launcher
 from labkit.run.mpi_hosts import HostFile
 from labkit.run.processes import JOB_VARIABLE
 
-__all__ = ["BOOTSTRAP", "THREADS", "host_options", "launch_command", "rank_environment", "without_inherited"]
+__all__ = [
+    "BOOTSTRAP",
+    "THREADS",
+    "host_options",
+    "launch_command",
+    "rank_environment",
+    "root_permission",
+    "without_inherited",
+]
 
 #: variables that a launcher or a batch system sets for ITS ranks: inherited, they confuse a new launcher
 _INHERITED = re.compile(
@@ -166,6 +174,11 @@ def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: 
         settings["OMPI_MCA_btl_vader_backing_directory" if old else "OMPI_MCA_btl_sm_backing_directory"] = (
             shared
         )
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers and course images run as root
-        settings["OMPI_ALLOW_RUN_AS_ROOT"] = settings["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    return settings
+    return settings | root_permission()
+
+
+def root_permission() -> dict[str, str]:
+    """Return what lets root, as in containers, start ranks of Open MPI; nothing for other users."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return {}
+    return dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")

@@ -12,6 +12,7 @@ from labkit.offline.real.sizes import Sizes
 __all__ = ["Messages"]
 
 _Call = Callable[..., Any]
+_Note = Callable[[Known, int, Any, Any], None]
 
 #: sends: name -> synchronous, buffered, of an object, blocking
 _SENDS = {
@@ -72,10 +73,10 @@ class Messages:
             made["Sendrecv_replace"] = self._replace(own["Sendrecv_replace"], anything, any_tag)
         for name in ("Probe", "probe", "Mprobe", "mprobe"):
             if name in own:
-                made[name] = self._probe(own[name], anything, any_tag)
+                made[name] = self._look(own[name], anything, any_tag, self._note_probe)
         for name in ("Iprobe", "iprobe", "Improbe", "improbe"):
             if name in own:
-                made[name] = self._poll(own[name], anything, any_tag)
+                made[name] = self._look(own[name], anything, any_tag, self._note_poll)
         return made
 
     # -- sends ----------------------------------------------------------------------------------------------
@@ -257,7 +258,8 @@ class Messages:
 
     # -- probes ---------------------------------------------------------------------------------------------
 
-    def _probe(self, original: _Call, anything: int, any_tag: int) -> _Call:
+    def _look(self, original: _Call, anything: int, any_tag: int, note: _Note) -> _Call:
+        """Wrap a probe; `note(known, source, result, status)` writes down what it came to."""
         ledger = self.ledger
 
         def call(self_: Any, source: int = anything, tag: int = any_tag, status: Any = None) -> Any:
@@ -268,28 +270,16 @@ class Messages:
                 known = ledger.known(self_)
                 got = self.status() if status is None else status
                 result = original(self_, source, tag, got)
-                if source != ledger.no_proc:
-                    ledger.log.probed(known.ranks[got.Get_source()], got.Get_tag(), known.number)
+                note(known, source, result, got)
                 return self.requests.message(result, known, got)
             finally:
                 ledger.leave()
 
         return call
 
-    def _poll(self, original: _Call, anything: int, any_tag: int) -> _Call:
-        ledger = self.ledger
+    def _note_probe(self, known: Known, source: int, result: Any, status: Any) -> None:
+        if source != self.ledger.no_proc:
+            self.ledger.log.probed(known.ranks[status.Get_source()], status.Get_tag(), known.number)
 
-        def call(self_: Any, source: int = anything, tag: int = any_tag, status: Any = None) -> Any:
-            if ledger.is_busy:
-                return original(self_, source, tag, status)
-            ledger.enter()
-            try:
-                known = ledger.known(self_)
-                got = self.status() if status is None else status
-                result = original(self_, source, tag, got)
-                ledger.polls += result is None or result is False
-                return self.requests.message(result, known, got)
-            finally:
-                ledger.leave()
-
-        return call
+    def _note_poll(self, known: Known, source: int, result: Any, status: Any) -> None:
+        self.ledger.polls += result is None or result is False
