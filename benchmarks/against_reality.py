@@ -1,8 +1,9 @@
 """Predictions against a real network: hosts in network namespaces, links shaped, MPICH over TCP.
 
-Two hosts are calibrated; collectives of 100 kB to 4 MB on stars and on a tree with a shared trunk are
-predicted and run. Both sides carry out the same schedules. Needs root, iproute2 and an MPICH (LABKIT_MPICH,
-see labkit.testing.shaped_network.find_mpich); without them it says what is missing.
+Two hosts are calibrated, and how links are shared with a third behind another switch; collectives of 100 kB
+to 4 MB on stars and on a tree with a shared trunk are predicted and run. Both sides carry out the same
+schedules. Needs root, iproute2 and an MPICH (LABKIT_MPICH, see labkit.testing.shaped_network.find_mpich);
+without them it says what is missing.
 
     python benchmarks/against_reality.py                        print the comparison (quick: a few sizes)
     python benchmarks/against_reality.py --out FOLDER           all sizes; write measurements and calibration
@@ -19,7 +20,8 @@ from pathlib import Path
 import pandas as pd
 
 import labkit as lk
-from labkit.testing.reality import NETWORKS, Job, compare_networks, measure_jobs
+from labkit.calibration import with_shares
+from labkit.testing.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
 from labkit.testing.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
 
 QUICK = [Job("alltoall", "linear", 100_000), Job("bcast", "binomial", 400_000), Job("bcast", "ring", 400_000)]
@@ -39,7 +41,7 @@ def calibrated(rate: float, mpich, is_quick: bool) -> lk.Calibration:
         {"points": 20, "repeats": 3, "refine": 0} if is_quick else {"points": 36, "repeats": 7, "refine": 1}
     )
     with ShapedNetwork((2,), rate) as network:
-        return lk.calibrate(
+        found = lk.calibrate(
             mpi=network.launcher(mpich),
             name="namespaces",
             max_bytes=500_000,
@@ -48,10 +50,14 @@ def calibrated(rate: float, mpich, is_quick: bool) -> lk.Calibration:
             statistic="min",
             **plan,
         )
+    with ShapedNetwork((2, 1), rate) as network:
+        return with_shares(
+            found, mpi=network.launcher(mpich), far_links=FAR_LINKS, repeats=plan["repeats"], statistic="min"
+        )
 
 
 def measured(rate: float, mpich, name: str, jobs: list[Job], congestion: str, rounds: int) -> pd.DataFrame:
-    groups, _ = NETWORKS[name]
+    groups = NETWORKS[name]
     with ShapedNetwork(groups, rate, congestion_control=congestion) as network:
         found = measure_jobs(jobs, sum(groups), rounds, 3, mpi=network.launcher(mpich))
     return found.assign(network=name, congestion=congestion, load=round(os.getloadavg()[0], 1))
@@ -67,15 +73,15 @@ def provenance(mpich, rate: float, data: pd.DataFrame) -> str:
 | host | Linux {platform.release()}, {os.cpu_count()} cores |
 | MPI | {mpich.describe()}, over TCP (libfabric), one rank a namespace |
 | links | {rate / 1e6:g} Mbit/s each way: token bucket at both ends, no netem; frames of {MTU_BYTES} B |
-| load average | {data["load"].min()} to {data["load"].max()}: other programs used the cores as well |
+| load average | {data["load"].min()} to {data["load"].max()}, by the ranks themselves and whatever else ran |
 
 - `collectives.csv`: every round: problem, algorithm, bytes (alltoall: for each other rank; bcast: the whole),
   ranks, round, seconds (from the agreed begin to the last rank's end), network, congestion control, load.
-- `namespaces.*`: the calibration of two hosts of the same kind (`labkit.Calibration.save`): measurements,
-  residuals, model, platform, SimGrid's files.
+- `namespaces.*`: the calibration of two hosts of the same kind, and of a third behind another switch
+  (`labkit.Calibration.save`): measurements, residuals, model, platform, SimGrid's files.
 
-Jobs whose two quickest rounds differed by more than 1 % were run again, up to three batches. The host was
-busy, and what others do can only delay a message: so the quickest round stands for the network.
+Jobs whose two quickest rounds differed by more than 1 % were run again, up to three batches. Whatever else a
+host does can only delay a message: so the quickest round stands for the network.
 """
 
 

@@ -1,12 +1,13 @@
 """Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
 
 from labkit.calibration.fitting import Fit, fit_network
-from labkit.calibration.front import calibrate, from_measurements
+from labkit.calibration.front import calibrate, from_measurements, with_shares
 from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.protocol import Threshold
 from labkit.calibration.quality import Quality
 from labkit.calibration.result import Calibration
 from labkit.calibration.segmented import Piece, Piecewise, fit_pieces
+from labkit.calibration.shares import Shares
 
 __all__ = [
     "EXPERIMENTS",
@@ -16,10 +17,12 @@ __all__ = [
     "Piecewise",
     "Plan",
     "Quality",
+    "Shares",
     "Threshold",
     "calibrate",
     "fit_network",
     "fit_pieces",
     "from_measurements",
     "make_plan",
+    "with_shares",
 ]

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from labkit import context
 from labkit.calibration.plan import Plan
 
-__all__ = ["Row", "measure", "measure_opposed"]
+__all__ = ["TAG", "Row", "measure"]
 
 #: experiment, bytes, round, seconds at rank 0, seconds at rank 1, seconds rank 1 came late
 Row = tuple[str, int, int, float, float, float]
 
-_TAG = 77
+#: Of every message that is measured.
+TAG = 77
 #: A sample lasts at least this long; shorter ones are repeated and divided.
 _SAMPLE_S = 20e-6
 _MOST_TRIPS = 32
@@ -54,65 +55,14 @@ def measure(comm: Any, plan: Plan) -> dict[str, Any]:
             mine.append(getattr(bench, name)(size, plan.window))
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
     if bench.rank == 1:
-        comm.send((mine, switches), dest=0, tag=_TAG)
+        comm.send((mine, switches), dest=0, tag=TAG)
         return {}
-    theirs, other_switches = comm.recv(source=1, tag=_TAG)
+    theirs, other_switches = comm.recv(source=1, tag=TAG)
     keys = [(name, size, number) for number, items in enumerate(rounds) for name, size in items]
     rows: list[Row] = [
         (*key, one, other, late) for key, (one, _), (other, late) in zip(keys, mine, theirs, strict=True)
     ]
     return {"rows": rows, "tick_s": bench.tick_s, "switches": switches + other_switches}
-
-
-def measure_opposed(
-    comm: Any, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
-) -> dict[str, Any]:
-    """Measure what messages one way cost messages the other way, on connections of their own.
-
-    Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
-    ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:
-    the acknowledgements of one direction then travel with the messages of the other.
-
-    Parameters
-    ----------
-    comm : communicator
-        Of four ranks.
-    sizes : tuple of int
-        Payloads in bytes: large ones.
-    repeats, count : int
-        Rounds, and messages that each sends in a row.
-    seed : int
-        Of the order.
-
-    Returns
-    -------
-    dict
-        At rank 0 ``rows``, as of `measure`: seconds are those of a message.
-    """
-    rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1
-    clock: Callable[[], float] = context.mpi_module().Wtime
-    buffer, token = np.ones(max(sizes), np.uint8), np.zeros(0, np.uint8)
-    items = [(name, size) for name in ("alone", "opposed") for size in sizes]
-    rng = np.random.default_rng(seed)
-    rows: list[Row] = []
-    for number in range(-1, repeats):  # the first round warms up
-        for index in rng.permutation(len(items)):
-            name, size = items[index]
-            comm.Barrier()
-            begin = clock()
-            is_busy = rank < 2 or name == "opposed"
-            for _ in range(count if is_busy else 0):
-                if rank in (0, 3):
-                    comm.Send(buffer[:size], dest=peer, tag=_TAG)
-                else:
-                    comm.Recv(buffer[:size], source=peer, tag=_TAG)
-            if rank == 1:
-                comm.Send(token, dest=0, tag=_TAG)
-            elif rank == 0:
-                comm.Recv(token, source=1, tag=_TAG)
-                if number >= 0:
-                    rows.append((name, size, number, (clock() - begin) / count, 0.0, 0.0))
-    return {"rows": rows}
 
 
 class _Bench:
@@ -138,17 +88,17 @@ class _Bench:
     def _told(self, times: dict[int, float]) -> dict[int, float]:
         """Tell rank 1 what rank 0 found."""
         if self.rank == 0:
-            self.comm.send(times, dest=1, tag=_TAG)
+            self.comm.send(times, dest=1, tag=TAG)
             return times
-        told: dict[int, float] = self.comm.recv(source=0, tag=_TAG)
+        told: dict[int, float] = self.comm.recv(source=0, tag=TAG)
         return told
 
     def ready(self, is_sender: bool) -> None:
         """Wait until the other rank is here: 0 bytes from rank 1 to rank 0."""
         if is_sender:
-            self.comm.Send(self.token, dest=self.peer, tag=_TAG)
+            self.comm.Send(self.token, dest=self.peer, tag=TAG)
         else:
-            self.comm.Recv(self.token, source=self.peer, tag=_TAG)
+            self.comm.Recv(self.token, source=self.peer, tag=TAG)
 
     def pause(self, size: int) -> float:
         """Stay away long enough for a message to be transferred; return how long."""
@@ -176,27 +126,27 @@ class _Bench:
         begin = self.clock()
         for _trip in range(trips):
             if self.rank == 0:
-                self.comm.Send(out, dest=peer, tag=_TAG)
-                self.comm.Recv(into, source=peer, tag=_TAG)
+                self.comm.Send(out, dest=peer, tag=TAG)
+                self.comm.Recv(into, source=peer, tag=TAG)
             else:
-                self.comm.Recv(into, source=peer, tag=_TAG)
-                self.comm.Send(out, dest=peer, tag=_TAG)
+                self.comm.Recv(into, source=peer, tag=TAG)
+                self.comm.Send(out, dest=peer, tag=TAG)
         return (float(self.clock() - begin) - self.tick_s) / (2 * trips), 0.0
 
     def late(self, size: int, _: int) -> tuple[float, float]:
         """Send to a receiver that is not there yet."""
         self.ready(self.rank == 1)
         if self.rank == 0:
-            return self.timed(self.comm.Send, self.out[:size], dest=1, tag=_TAG), 0.0
+            return self.timed(self.comm.Send, self.out[:size], dest=1, tag=TAG), 0.0
         away = self.pause(size)
-        return self.timed(self.comm.Recv, self.into[:size], source=0, tag=_TAG), away
+        return self.timed(self.comm.Recv, self.into[:size], source=0, tag=TAG), away
 
     def early(self, size: int, _: int) -> tuple[float, float]:
         """Send to a receive that is posted; the receiver comes back when all is done."""
         if self.rank == 0:
             self.ready(False)
-            return self.timed(self.comm.Send, self.out[:size], dest=1, tag=_TAG), 0.0
-        request = self.comm.Irecv(self.into[:size], source=0, tag=_TAG)
+            return self.timed(self.comm.Send, self.out[:size], dest=1, tag=TAG), 0.0
+        request = self.comm.Irecv(self.into[:size], source=0, tag=TAG)
         self.ready(True)
         away = self.pause(size)
         return self.timed(request.Wait), away
@@ -206,9 +156,9 @@ class _Bench:
         self.ready(self.rank == 1)
         if self.rank == 1:
             away = self.pause(size)
-            return self.timed(self.comm.Recv, self.into[:size], source=0, tag=_TAG), away
+            return self.timed(self.comm.Recv, self.into[:size], source=0, tag=TAG), away
         begin = self.clock()
-        request = self.comm.Isend(self.out[:size], dest=1, tag=_TAG)
+        request = self.comm.Isend(self.out[:size], dest=1, tag=TAG)
         spent = max(float(self.clock() - begin) - self.tick_s, 0.0)
         request.Wait()
         return spent, 0.0
@@ -216,14 +166,14 @@ class _Bench:
     def window(self, size: int, count: int) -> tuple[float, float]:
         """Send a burst; the time a message of it takes, the last one's answer included."""
         if self.rank == 1:
-            requests = [self.comm.Irecv(self.into[:size], source=0, tag=_TAG) for _ in range(count)]
+            requests = [self.comm.Irecv(self.into[:size], source=0, tag=TAG) for _ in range(count)]
             self.ready(True)
             type(requests[0]).Waitall(requests)
             self.ready(True)
             return 0.0, 0.0
         self.ready(False)
         begin = self.clock()
-        requests = [self.comm.Isend(self.out[:size], dest=1, tag=_TAG) for _ in range(count)]
+        requests = [self.comm.Isend(self.out[:size], dest=1, tag=TAG) for _ in range(count)]
         type(requests[0]).Waitall(requests)
         self.ready(False)
         return (float(self.clock() - begin) - self.tick_s) / count, 0.0
@@ -233,7 +183,7 @@ class _Bench:
         self.ready(self.rank == 1)
         begin = self.clock()
         self.comm.Sendrecv(
-            self.out[:size], dest=self.peer, sendtag=_TAG, recvbuf=self.into[:size], source=self.peer,
-            recvtag=_TAG,
+            self.out[:size], dest=self.peer, sendtag=TAG, recvbuf=self.into[:size], source=self.peer,
+            recvtag=TAG,
         )  # fmt: skip
         return float(self.clock() - begin) - self.tick_s, 0.0

@@ -9,6 +9,7 @@ rest is cut into straight pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,9 @@ from labkit.calibration.protocol import Threshold, one, thresholds
 from labkit.calibration.segmented import MIN_POINTS, Piecewise, fit_pieces
 from labkit.errors import DataError
 from labkit.sim.models import NetworkModel, get
+
+if TYPE_CHECKING:
+    from labkit.calibration.shares import Shares
 
 __all__ = ["ENVELOPE_BYTES", "Fit", "fit_network"]
 
@@ -54,6 +58,8 @@ class Fit:
         The fitted functions: send, isend, recv (of the payload) and wire (of payload and envelope).
     notes : list of str
         What could not be fitted, and what was done.
+    shares : Shares or None
+        What a third rank, farther away, told of the weights of flows; None: they are assumed, those of SMPI.
     """
 
     model: NetworkModel
@@ -64,6 +70,7 @@ class Fit:
     eager: Threshold
     curves: dict[str, Piecewise] = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    shares: Shares | None = None
 
     @property
     def spec(self) -> str:

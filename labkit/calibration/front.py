@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.experiments import measure, measure_opposed
+from labkit.calibration.crowds import measure_opposed, measure_shares
+from labkit.calibration.experiments import measure
 from labkit.calibration.fitting import ENVELOPE_BYTES, Fit, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
 from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
 from labkit.calibration.quality import judge_quality, load_average
 from labkit.calibration.result import Calibration
+from labkit.calibration.shares import checked_links, fit_shares
 from labkit.errors import DataError
 from labkit.run import Run, run
 from labkit.sim.platform import Platform, platform
 
-__all__ = ["calibrate", "from_measurements"]
+__all__ = ["calibrate", "from_measurements", "with_shares"]
 
 #: New sizes in each bracket of a break, and pieces with fewer points are looked at again.
 _INSIDE, _FEW = 6, 8
+#: Sizes of the round trips that tell two routes' latencies apart, and the largest of them in bytes.
+_TRIPS, _SMALL = 12, 1024
 
 
 def calibrate(
@@ -36,6 +41,7 @@ def calibrate(
     refine: int = 2,
     window: int = 8,
     pairs: int = 1,
+    far_links: int | None = None,
     hosts: int = 2,
     seed: int = 0,
     tolerance: float = 1e-3,
@@ -69,6 +75,10 @@ def calibrate(
     pairs : int
         1, or 2: then four ranks are started once more, to see what messages one way cost messages the other
         way on other connections. Ranks 2 and 3 must be placed where 0 and 1 are.
+    far_links : int, optional
+        Then three ranks are started once more, to see how a link is shared by messages from near and from
+        far: the number of links between rank 0 and rank 2, which must be placed farther away than rank 1 is.
+        See `with_shares`, which does this afterwards, on another machine if need be.
     hosts : int
         Hosts of the star that is written.
     seed : int
@@ -104,6 +114,8 @@ def calibrate(
     plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
     if pairs not in (1, 2):
         raise DataError(f"pairs must be 1 or 2, got {pairs!r}")
+    if far_links is not None:
+        checked_links(far_links)
     if statistic not in STATISTICS:
         raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
     is_real = not _is_simulated(on)
@@ -130,7 +142,74 @@ def calibrate(
     switches = sum(int(one.results[0]["switches"]) for one in runs)
     is_valid = all(one.is_valid for one in runs)
     found.quality = judge_quality(data, table, switches, time.monotonic() - began, load, is_valid)
-    return found
+    if far_links is None:
+        return found
+    return with_shares(
+        found, on, far_links=far_links, repeats=repeats, seed=seed, statistic=statistic, timeout_s=timeout_s,
+        **options,
+    )  # fmt: skip
+
+
+def with_shares(
+    found: Calibration,
+    on: Any = "mpi",
+    *,
+    far_links: int,
+    repeats: int = 7,
+    seed: int = 0,
+    statistic: str = "median",
+    timeout_s: float | None = 300.0,
+    **options: Any,
+) -> Calibration:
+    """Add to a calibration how flows from near and from far share a link.
+
+    Parameters
+    ----------
+    found : Calibration
+        Of two hosts.
+    on, seed, statistic, timeout_s, **options
+        As for `calibrate`; three ranks are started: ranks 0 and 1 on hosts as near as those that were
+        calibrated, rank 2 on one farther away.
+    far_links : int
+        Links between rank 0 and rank 2, more than 2.
+    repeats : int
+        Rounds.
+
+    Returns
+    -------
+    Calibration
+        A new one: weight S measured instead of assumed, `Fit.shares`, three more experiments in its data.
+
+    Raises
+    ------
+    DataError
+        `far_links` is no number above 2.
+    MachineError, PlatformError, RankError, TimeLimitError
+        As from `labkit.run`.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> found = lk.calibrate("star:2,bw=1GBps,lat=10us", model="raw", points=20, repeats=3, refine=0)
+    >>> far = "fattree:2x2:1x1:1x1,bw=1GBps,lat=10us,mapping=0+1+2"
+    >>> lk.calibration.with_shares(found, far, far_links=4, model="raw").fit.shares.ratio
+    """
+    checked_links(far_links)
+    largest = int(found.data["bytes"].max())
+    first_break = min((piece.above for piece in found.fit.curves["wire"].pieces[1:]), default=_SMALL)
+    small = tuple(sorted({int(size) for size in np.geomspace(1, max(min(first_break, _SMALL), 2), _TRIPS)}))
+    args = (small, largest, repeats, 2, seed)
+    done = run(measure_shares, 3, on, args=args, timeout_s=timeout_s, seed=seed, **options)
+    data = pd.concat([found.data, frame(done.results[0]["rows"])], ignore_index=True)
+    return _shared(found, data, far_links, statistic)
+
+
+def _shared(found: Calibration, data: pd.DataFrame, far_links: int, statistic: str) -> Calibration:
+    """Return the same calibration with the weights that the data tell."""
+    shares = fit_shares(data, found.fit, far_links, statistic)
+    model = replace(found.fit.model, weight_s_bytes=shares.weight_s_bytes)
+    fit = replace(found.fit, model=model, shares=shares, notes=[*found.fit.notes, *shares.notes])
+    return replace(found, fit=fit, data=data)
 
 
 def from_measurements(
@@ -141,6 +220,7 @@ def from_measurements(
     window: int = 8,
     tolerance: float = 1e-3,
     statistic: str = "median",
+    far_links: int | None = None,
     machine: dict[str, Any] | None = None,
 ) -> Calibration:
     """Fit the model to measurements that were made before: without a machine.
@@ -151,6 +231,8 @@ def from_measurements(
         `Calibration.data`, or the file ``NAME.measurements.csv`` that `Calibration.save` wrote.
     name, hosts, window, tolerance, statistic
         As for `calibrate`; `window` must be that of the measurements.
+    far_links : int, optional
+        As for `calibrate`, if three ranks were measured as well; without it their measurements are left out.
     machine : dict, optional
         Where it was measured.
 
@@ -177,7 +259,8 @@ def from_measurements(
     fit = fit_network(table, name, tolerance)
     quality = judge_quality(data, table, 0, 0.0, None, is_valid=True)
     residuals = _residuals(table, fit, repeats=3, window=window)
-    return Calibration(name, fit, data, residuals, quality, dict(machine or {}), hosts)
+    found = Calibration(name, fit, data, residuals, quality, dict(machine or {}), hosts)
+    return found if far_links is None else _shared(found, data, checked_links(far_links), statistic)
 
 
 def _is_simulated(on: Any) -> bool:

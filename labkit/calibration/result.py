@@ -13,7 +13,8 @@ import pandas as pd
 
 from labkit.calibration.fitting import Fit
 from labkit.calibration.quality import Quality
-from labkit.run.units import format_seconds
+from labkit.calibration.shares import Shares
+from labkit.run.units import format_seconds, format_share
 from labkit.sim.models import NetworkModel
 from labkit.sim.platform import Platform, platform
 
@@ -127,8 +128,10 @@ class Calibration:
                 ", ".join(f"{p.above:,.0f} B" for p in fit.curves["wire"].pieces[1:]) or "none",
             ),
         ]
+        if fit.shares is not None:
+            facts.append(("near beside far", _share_fact(fit.shares)))
         facts += [
-            (f"error of {name}", f"median {100 * median:.2g} %, worst {100 * worst:.2g} %")
+            (f"error of {name}", f"median {format_share(median)}, worst {format_share(worst)}")
             for name, _, median, worst in self.error_rows()
         ]
         return facts
@@ -147,3 +150,11 @@ class Calibration:
         )
         head = f"<caption style='text-align:left'><b>{html.escape(self.name)}</b> (calibrated)</caption>"
         return f"<table>{head}{body}</table>"
+
+
+def _share_fact(shares: Shares) -> str:
+    later = f", {format_seconds(shares.latency_s)} later" if shares.latency_s else ""
+    return (
+        f"gets {shares.ratio:.3g} times what {shares.far_links} links get{later}; weight S = "
+        f"{shares.weight_s_bytes:,.4g} B"
+    )

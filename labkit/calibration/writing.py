@@ -55,14 +55,26 @@ def provenance(calibration: Calibration) -> str:
     """Say where the figures come from, and what is assumed."""
     quality = calibration.quality
     about = [f"{key}: {value}" for key, value in calibration.machine.items() if isinstance(value, str | int)]
+    shares = calibration.fit.shares
+    if shares is None:
+        weights = [
+            "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
+            "Two ranks cannot tell how a switch shares its links among several senders.",
+        ]
+    else:
+        weights = [
+            f"Weight S from a third rank, {shares.far_links} links away: a near rank got "
+            f"{shares.ratio:.3g} times what it got.",
+            "Assumed: TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
+        ]
     lines = [
-        f"Measured by labkit calibrate: {len(calibration.data)} measurements between two ranks.",
+        f"Measured by labkit calibrate: {len(calibration.data)} measurements between "
+        f"{'two' if shares is None else 'three'} ranks.",
         *about,
         f"Noise: repetitions spread by {100 * quality.spread:.2g} %, drift {100 * quality.drift:.2g} %, "
         f"{quality.switches_per_s:.0f} involuntary context switches a second.",
         *(f"Warning: {text}." for text in calibration.warnings),
-        "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
-        "Two ranks cannot tell how a switch shares its links among several senders.",
+        *weights,
     ]
     return "\n".join(lines)
 

@@ -38,6 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--hosts", type=int, default=2, help="hosts of the star that is written (default 2)")
     add("--pairs", type=int, default=1, metavar="1|2",
         help="2: also both ways at once; ranks 2 and 3 are placed as 0 and 1 (default 1)")  # fmt: skip
+    add("--far-links", type=int, metavar="LINKS",
+        help="also how near and far messages share a link: rank 2 is so many links from rank 0")  # fmt: skip
     add("--max-bytes", type=int, default=4_000_000, help="largest message (default 4000000)")
     add("--points", type=int, default=60, help="sizes at first (default 60)")
     add("--repeats", type=int, default=7, help="measurements of each size (default 7)")
@@ -66,7 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
     found = calibrate(
         arguments.on, name=arguments.name, max_bytes=arguments.max_bytes, points=arguments.points,
         repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts,
-        pairs=arguments.pairs, seed=arguments.seed,
+        pairs=arguments.pairs, far_links=arguments.far_links, seed=arguments.seed,
         statistic=arguments.statistic, timeout_s=arguments.timeout, **options,
     )  # fmt: skip
     files = found.save(arguments.out)
@@ -91,6 +93,8 @@ def _record(found: Calibration) -> dict[str, Any]:
         "latency_s": fit.latency_s,
         "sharing": fit.sharing,
         "cross_traffic": fit.model.cross_traffic,
+        "weight_s_bytes": fit.model.weight_s_bytes,
+        "near_to_far": None if fit.shares is None else fit.shares.ratio,
         "detached_below_bytes": fit.model.detached_below_bytes,
         "eager_below_bytes": fit.model.eager_below_bytes,
         "breaks_bytes": [piece.above for piece in fit.curves["wire"].pieces[1:]],

@@ -11,6 +11,7 @@ from labkit.markup import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, style_axes, value_axis, wrap
 from labkit.plot.tools import TOOLS, grid_of
+from labkit.run.units import format_share
 
 if TYPE_CHECKING:
     from labkit.calibration import Calibration
@@ -45,7 +46,7 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
         "Points: measured; lines: the same experiments simulated on the fitted machine; "
         "dotted: where the model breaks. Below: the error, predicted / measured - 1. "
         + "; ".join(
-            f"{_NAMES[name]}: median {100 * median:.2g} %, worst {100 * worst:.2g} %"
+            f"{_NAMES[name]}: median {format_share(median)}, worst {format_share(worst)}"
             for name, _, median, worst in found.error_rows()
         )
         + "."

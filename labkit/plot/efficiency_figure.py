@@ -19,12 +19,12 @@ from labkit.plot.style import (
     FONT,
     MARKERS,
     heading,
-    percent,
     rank_axis,
     style_axes,
     value_axis,
 )
 from labkit.plot.tools import TOOLS, grid_of
+from labkit.run.units import format_share
 
 if TYPE_CHECKING:
     from labkit.study import Study
@@ -143,7 +143,7 @@ def _panel(
 
 
 def _curve(fig: Any, i: int, line: tuple[Floats, Floats, Floats], which: int, name: str) -> list[Any]:
-    texts = [f"{s:.3g}" for s in line[1]], [percent(float(e)) for e in line[2]]
+    texts = [f"{s:.3g}" for s in line[1]], [format_share(float(e)) for e in line[2]]
     source = ColumnDataSource({"p": line[0], "y": line[which], "speedup": texts[0], "efficiency": texts[1]})
     color = COLORS[i % len(COLORS)]
     drawn = fig.line("p", "y", source=source, color=color, width=2.2, line_dash=DASHES[i % len(DASHES)])
@@ -164,7 +164,7 @@ def _reading(
         lost = f", below 50% from {p[half[0]]:g} on" if half.size and half[0] > 0 else ""
         parts.append(
             f"{f'{name}: s' if name else 'S'}peedup {speedup[-1]:.3g} and efficiency "
-            f"{percent(float(share[-1]))} at {p[-1]:g} ranks{lost}"
+            f"{format_share(float(share[-1]))} at {p[-1]:g} ranks{lost}"
         )
     if baseline_s is None:
         first = ", ".join(dict.fromkeys(f"{p[0]:g}" for p, _, _ in lines.values()))
@@ -177,6 +177,6 @@ def _reading(
 def _numbers(lines: Mapping[str, tuple[Floats, Floats, Floats]]) -> str:
     said = []
     for name, (p, _, share) in lines.items():
-        pairs = ", ".join(f"{a:g}: {percent(float(b))}" for a, b in zip(p, share, strict=True))
+        pairs = ", ".join(f"{a:g}: {format_share(float(b))}" for a, b in zip(p, share, strict=True))
         said.append(f"{name or 'efficiency'}: {pairs}")
     return "; ".join(said) + "."

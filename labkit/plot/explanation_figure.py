@@ -20,9 +20,10 @@ from labkit.errors import DataError
 from labkit.markup import quantity
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import ACTIVITY, FONT, HATCHES, PERCENT, percent, style_axes, time_axis
+from labkit.plot.style import ACTIVITY, FONT, HATCHES, PERCENT, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
+from labkit.run.units import format_share
 from labkit.sim.layout import lay_out, smaller
 
 if TYPE_CHECKING:
@@ -77,13 +78,13 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
     )  # fmt: skip
     fig.add_layout(bar, "below")
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:3]
-    busiest = ", ".join(f"{a} to {b} {percent(share)}" for (a, b), share in ranked)
+    busiest = ", ".join(f"{a} to {b} {format_share(share)}" for (a, b), share in ranked)
     reading = f"{explanation.on}: busiest cables over the run: {busiest or 'none'}."
     hidden = max(
         (one for one in used if cables.of_link(one[0]) is None), key=lambda one: one[1], default=None
     )
     if hidden is not None and layout.host_points is not None and hidden[1] > 0.5 * top:
-        reading += f" Not drawn: links inside zones, {hidden[0]} {percent(hidden[1])} the busiest."
+        reading += f" Not drawn: links inside zones, {hidden[0]} {format_share(hidden[1])} the busiest."
     return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
 
 

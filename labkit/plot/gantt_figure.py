@@ -12,8 +12,9 @@ from labkit.errors import DataError
 from labkit.markup import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.lanes import phase_bars, phase_lanes, profile
-from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, percent, style_axes, time_axis
+from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
+from labkit.run.units import format_share
 from labkit.trace.activity import KINDS, Activity, activity
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _headline(run: Run, what: Activity) -> str:
     shares = [(share, KINDS[i]) for i, share in enumerate(every) if share >= 5e-4]
     if 1 - every.sum() >= 5e-3:
         shares.append((1 - float(every.sum()), "ended already"))
-    said = ", ".join(f"{name} {percent(share)}" for share, name in sorted(shares, reverse=True))
+    said = ", ".join(f"{name} {format_share(share)}" for share, name in sorted(shares, reverse=True))
     where = f"{run.program} on {run.on}, {what.ranks} rank{'s' if what.ranks > 1 else ''}"
     return f"{where}, {quantity(what.makespan_s, 's')}: {said}."
 
@@ -101,8 +102,8 @@ def _idlest(what: Activity) -> str:
     busy = np.bincount(what.rank, np.where(what.kind <= 1, what.end_s - what.begin_s, 0.0), what.ranks)
     most, least = int(busy.argmax()), int(busy.argmin())
     return (
-        f"Rank {most} is busy the longest, {percent(busy[most] / what.makespan_s)} of the run, rank {least} "
-        f"the least, {percent(busy[least] / what.makespan_s)}."
+        f"Rank {most} is busy the longest, {format_share(busy[most] / what.makespan_s)} of the run, "
+        f"rank {least} the least, {format_share(busy[least] / what.makespan_s)}."
     )
 
 

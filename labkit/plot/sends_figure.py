@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.markup import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, SI_JS, count_axis, heading, percent, style_axes
+from labkit.plot.style import FONT, SI_JS, count_axis, heading, style_axes
 from labkit.plot.tools import TOOLS, grid_of
+from labkit.run.units import format_share
 
 if TYPE_CHECKING:
     from labkit.run import Run
@@ -202,6 +203,6 @@ def _said(ranks: int, source: Any, destination: Any, n_bytes: Any) -> str:
     for verb, table in (("sends", sent), ("receives", received)):
         share, rank = float(table.max()) / total, int(table.argmax())
         if share * ranks > 1.05:
-            heaviest.append(f"rank {rank} {verb} the most, {percent(share)} of all bytes")
+            heaviest.append(f"rank {rank} {verb} the most, {format_share(share)} of all bytes")
     even = "; every rank sends and receives the same amount"
     return f"{text}{'; ' + '; '.join(heaviest) if heaviest else even}."

@@ -25,7 +25,6 @@ __all__ = [
     "SI_JS",
     "count_axis",
     "heading",
-    "percent",
     "rank_axis",
     "rank_ticks",
     "style_axes",
@@ -75,11 +74,6 @@ return "2" + String(power).split("").map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` characters."""
     return textwrap.wrap(text, width) or [""]
-
-
-def percent(share: float) -> str:
-    """Return a share with two digits where it is small: ``58%``, ``4.2%``, ``0.031%``."""
-    return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
 
 
 def heading(text: str, points: int = 15, color: str = "#222222") -> Title:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["format_bytes", "format_count", "format_seconds"]
+__all__ = ["format_bytes", "format_count", "format_seconds", "format_share"]
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -69,6 +69,17 @@ def format_bytes(value: float | None) -> str:
         if abs(value) >= scale:
             return f"{_three_digits(value / scale)} {prefix}B"
     return f"{value:g} B"
+
+
+def format_share(share: float) -> str:
+    """Write a share in percent, with two digits where it is small.
+
+    Examples
+    --------
+    >>> format_share(0.583), format_share(0.0421), format_share(1.327)
+    ('58%', '4.2%', '133%')
+    """
+    return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
 
 
 def _three_digits(value: float) -> str:

@@ -20,15 +20,17 @@ from labkit.calibration.protocol import STATISTICS
 from labkit.run import run
 from labkit.schedule import execute
 from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform, platform
+from labkit.sim.platform import Platform, graph
 
 __all__ = [
+    "FAR_LINKS",
     "NETWORKS",
     "Job",
     "collect",
     "compare",
     "compare_networks",
     "is_settled",
+    "machine_of",
     "measure_jobs",
     "predict",
     "run_jobs",
@@ -37,12 +39,10 @@ __all__ = [
 #: All ranks start this long after they agreed to: longer than a barrier takes to reach everybody.
 _AHEAD_S = 0.01
 _TAG = 78
-#: Name of a shaped network -> hosts per switch, and the same as a platform of equal links.
-NETWORKS: dict[str, tuple[tuple[int, ...], str]] = {
-    "star of 4": ((4,), "star:4"),
-    "star of 8": ((8,), "star:8"),
-    "tree of 4 + 4": ((4, 4), "fattree:4x2:1x1:1x1"),
-}
+#: Links between hosts behind different switches of a shaped network: two cables and two trunks.
+FAR_LINKS = 4
+#: Name of a shaped network -> hosts per switch.
+NETWORKS: dict[str, tuple[int, ...]] = {"star of 4": (4,), "star of 8": (8,), "tree of 4 + 4": (4, 4)}
 #: The two quickest rounds of a settled job differ by no more.
 _AGREE = 0.01
 
@@ -196,8 +196,36 @@ def predict(machine: Platform, model: NetworkModel, ranks: int, jobs: Sequence[J
     return collect(done.results, jobs)
 
 
+def machine_of(groups: Sequence[int], found: Calibration) -> Platform:
+    """Describe a shaped network with the calibrated link.
+
+    Parameters
+    ----------
+    groups : sequence of int
+        Hosts per switch, as of `labkit.testing.shaped_network.ShapedNetwork`.
+    found : Calibration
+        Of two hosts. A trunk's latency is that of a cable, or what a third host told (`Fit.shares`).
+
+    Returns
+    -------
+    Platform
+        Hosts in the network's order.
+    """
+    if len(groups) == 1:
+        return found.star(groups[0])
+    fit = found.fit
+    far_s = fit.latency_s if fit.shares is None else fit.shares.latency_s
+    bandwidth = f"{fit.bandwidth_bytes_per_s}Bps"
+    cable = {"bw": bandwidth, "lat": f"{fit.latency_s / 2}s", "sharing": fit.sharing}
+    trunk = {**cable, "lat": f"{far_s / 2}s"}
+    switches = [number for number, size in enumerate(groups) for _ in range(size)]
+    edges = [(f"host {host}", f"switch {switch}", cable) for host, switch in enumerate(switches)]
+    edges += [(f"switch {switch}", "root", trunk) for switch in range(len(groups))]
+    return graph(edges, hosts=[f"host {host}" for host in range(len(switches))])
+
+
 def compare_networks(
-    found: Calibration, data: pd.DataFrame, *, model: NetworkModel | None = None, machines: Any = None
+    found: Calibration, data: pd.DataFrame, *, model: NetworkModel | None = None
 ) -> pd.DataFrame:
     """Predict all collectives of a recording and put them beside the quickest rounds.
 
@@ -209,8 +237,6 @@ def compare_networks(
         Of `collect`, with the columns network (of `NETWORKS`) and congestion.
     model : NetworkModel, optional
         Instead of the calibrated one.
-    machines : dict of str to Platform, optional
-        Other machines for some networks.
 
     Returns
     -------
@@ -220,11 +246,10 @@ def compare_networks(
     tables = []
     for keys, rows in data.groupby(["network", "congestion"], sort=False):
         name, congestion = map(str, keys)
-        groups, spec = NETWORKS[name]
-        machine = (machines or {}).get(name) or platform(f"{spec},{found.fit.spec}")
+        groups = NETWORKS[name]
         kinds = rows[["problem", "algorithm", "bytes"]].drop_duplicates().itertuples(index=False)
         jobs = [Job(str(p), str(a), int(n)) for p, a, n in kinds]
-        predicted = predict(machine, model or found.model, sum(groups), jobs)
+        predicted = predict(machine_of(groups, found), model or found.model, sum(groups), jobs)
         tables.append(compare(rows, predicted, "min").assign(network=name, congestion=congestion))
     return pd.concat(tables, ignore_index=True)
 

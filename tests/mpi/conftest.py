@@ -75,6 +75,8 @@ class Kernel:
                 error.extend(content["traceback"])
 
         self.content = self.client.execute_interactive(code, timeout=timeout, output_hook=collect)["content"]
+        if self.content["status"] == "aborted":  # it came before the kernel was done with a failed cell:
+            return self.run(code, timeout)  # nothing of it was run, as of the rest of "run all"
         return "".join(shown), "\n".join(error)
 
     def start(self, code):

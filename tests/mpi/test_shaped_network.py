@@ -12,7 +12,8 @@ import time
 import pytest
 
 import labkit as lk
-from labkit.testing.reality import Job, compare, measure_jobs, predict
+from labkit.calibration import with_shares
+from labkit.testing.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
 from labkit.testing.shaped_network import TCP_SHARE, ShapedNetwork, find_mpich, why_not
 
 RATE = 20e6
@@ -129,8 +130,7 @@ def test_predictions_meet_real_messages(mpich):
     """Calibrated on two hosts; alltoall, ring and tree broadcast on a star and on a tree with a shared trunk.
 
     The quickest of the rounds stands for the network: whatever else this host does can only delay messages.
-    The queues are first in, first out, and know of no round trip: all flows weigh alike, which two hosts
-    cannot measure (S = 0, the trunks' latency left out).
+    How flows from near and from far share a link, two hosts cannot measure: a third one does.
     """
     with ShapedNetwork((2,), RATE) as network:
         found = lk.calibrate(
@@ -138,31 +138,23 @@ def test_predictions_meet_real_messages(mpich):
             statistic="min",
         )  # fmt: skip
     assert found.fit.bandwidth_bytes_per_s == pytest.approx(RATE / 8 * TCP_SHARE, rel=0.02)
+    with ShapedNetwork((2, 1), RATE) as network:
+        found = with_shares(
+            found, mpi=network.launcher(mpich), far_links=FAR_LINKS, repeats=5, statistic="min"
+        )  # fmt: skip
+    assert found.fit.shares.ratio == pytest.approx(1.0, abs=0.1)  # queues know of no round trip
     jobs = [
         Job("alltoall", "linear", 200_000), Job("alltoall", "pairwise", 200_000),
         Job("bcast", "binomial", 100_000), Job("bcast", "binomial", 1_000_000),
         Job("bcast", "linear", 400_000), Job("bcast", "ring", 1_000_000),
     ]  # fmt: skip
-    model = lk.sim.models.get(found.model, weight_s_bytes=0.0)
     errors = []
     for groups in ((4,), (4, 4)):
         with ShapedNetwork(groups, RATE) as network:
             measured = measure_jobs(jobs, sum(groups), 4, 3, mpi=network.launcher(mpich))
-        machine = as_graph(groups, found)
-        table = compare(measured, predict(machine, model, sum(groups), jobs), "min")
+        predicted = predict(machine_of(groups, found), found.model, sum(groups), jobs)
+        table = compare(measured, predicted, "min")
         errors += table["error"].abs().tolist()
     errors.sort()
     assert errors[len(errors) // 2] < 0.05, errors
     assert errors[-1] < 0.10, errors
-
-
-def as_graph(groups, found):
-    """Describe a shaped network with the calibrated link."""
-    bandwidth = f"{found.fit.bandwidth_bytes_per_s}Bps"
-    switches = [f"switch {number}" for number, size in enumerate(groups) for _ in range(size)]
-    cable = {"bw": bandwidth, "lat": f"{found.fit.latency_s / 2}s"}
-    edges = [(f"host {number}", switch, cable) for number, switch in enumerate(switches)]
-    if len(groups) > 1:
-        trunk = {"bw": bandwidth, "lat": "0s"}
-        edges += [(f"switch {number}", "root", trunk) for number in range(len(groups))]
-    return lk.graph(edges, hosts=[f"host {number}" for number in range(len(switches))])
