@@ -155,6 +155,6 @@ class Calibration:
 def _share_fact(shares: Shares) -> str:
     later = f", {format_seconds(shares.latency_s)} later" if shares.latency_s else ""
     return (
-        f"gets {shares.ratio:.3g} times what {shares.far_links} links get{later}; weight S = "
+        f"gets {shares.ratio:.2f} times what {shares.far_links} links get{later}; weight S = "
         f"{shares.weight_s_bytes:,.4g} B"
     )

@@ -22,16 +22,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("program", help="the script")
     add("arguments", nargs=argparse.REMAINDER, help="its own arguments: everything behind the script")
-    add_run_options(
-        parser, required=("--ranks",), help={"--trace": "write every message to PROGRAM.trace.csv"}
-    )
+    add_run_options(parser, help={"--trace": "write every message to PROGRAM.trace.csv"})
     add("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.set_defaults(refuse=parser.error)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
     from labkit.run.front import run
 
+    if arguments.ranks is None:
+        arguments.refuse(_no_ranks(arguments))
     check_options(arguments)
     try:
         result = run(
@@ -58,6 +59,17 @@ def execute(arguments: argparse.Namespace) -> int:
     if explanation:
         print(f"labkit run: {explanation!r}", file=sys.stderr)
     return 0
+
+
+def _no_ranks(arguments: argparse.Namespace) -> str:
+    """Say how to give the number of ranks; mpiexec, too, takes its options before the program."""
+    own = [word for word in arguments.arguments if word.startswith(("-n", "--ranks"))]
+    if not own:
+        return "how many ranks? write -n RANKS before the program"
+    return (
+        f"{own[0]} stands behind {arguments.program} and so belongs to it; labkit's options stand before the "
+        f"program: labkit run -n RANKS [--on MACHINE] {arguments.program}"
+    )
 
 
 def _save_trace(run: Run) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container
 from typing import Any
 
 from labkit.errors import MachineError, ProgramError
@@ -67,9 +66,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
-def add_run_options(
-    parser: argparse.ArgumentParser, *, required: Container[str] = (), help: dict[str, str] | None = None
-) -> None:
+def add_run_options(parser: argparse.ArgumentParser, *, help: dict[str, str] | None = None) -> None:
     """Add the options of a run to a parser.
 
     Parameters
@@ -77,8 +74,6 @@ def add_run_options(
     parser : ArgumentParser
         One whose `argument_default` is SUPPRESS gets no defaults either: its namespace then holds only what
         was given.
-    required : container of str
-        Flags that have to be given, such as ``"--ranks"``.
     help : dict, optional
         Other words for some of the options, by flag.
     """
@@ -87,9 +82,7 @@ def add_run_options(
         keywords = dict(more)
         if help and name in help:
             keywords["help"] = help[name]
-        if name in required:
-            keywords["required"] = True
-        elif parser.argument_default is argparse.SUPPRESS:
+        if parser.argument_default is argparse.SUPPRESS:
             keywords["default"] = argparse.SUPPRESS
         else:
             keywords["default"] = list(default) if isinstance(default, tuple) else default

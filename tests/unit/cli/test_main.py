@@ -104,3 +104,10 @@ def test_start_is_light():
     code = "import sys; from labkit.cli import main; main(['--version']); print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
+
+
+def test_options_behind_the_program_are_explained(script, capsys):
+    assert main(["run", script, "-n", "8"]) == 2
+    assert f"-n stands behind {script} and so belongs to it" in capsys.readouterr().err
+    assert main(["run", script]) == 2
+    assert "how many ranks? write -n RANKS before the program" in capsys.readouterr().err
