@@ -15,16 +15,17 @@ from labkit.run.result import Run
 
 __all__ = ["configure", "execute", "record"]
 
+_USAGE = "labkit run -n RANKS [--on MACHINE] [options] program.py [arguments of the program]"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit run``."""
-    parser.usage = "labkit run -n RANKS [--on MACHINE] [options] program.py [arguments of the program]"
+    parser.usage = _USAGE
     add = parser.add_argument
     add("program", help="the script")
     add("arguments", nargs=argparse.REMAINDER, help="its own arguments: everything behind the script")
     add_run_options(parser, help={"--trace": "write every message to PROGRAM.trace.csv"})
     add("--json", action="store_true", help="print one JSON object and nothing else")
-    parser.set_defaults(refuse=parser.error)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -32,7 +33,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from labkit.run.front import run
 
     if arguments.ranks is None:
-        arguments.refuse(_no_ranks(arguments))
+        print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(arguments)}", file=sys.stderr)
+        return 2
     check_options(arguments)
     try:
         result = run(
