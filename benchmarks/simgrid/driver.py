@@ -79,13 +79,17 @@ def run(
     folder: Path | None = None,
     extra: tuple[str, ...] = (),
     limit_s: float | None = None,
+    xml: str | None = None,
 ) -> Measured:
-    """One smpirun; without a folder, in a temporary one. Beyond its limit it is ended: TimeoutExpired."""
+    """One smpirun; without a folder, in a temporary one. Beyond its limit it is ended: TimeoutExpired.
+
+    With `xml` the platform is that text, not labkit's own.
+    """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run(program, ranks, platform, model, Path(temporary), extra, limit_s)
+            return run(program, ranks, platform, model, Path(temporary), extra, limit_s, xml)
     options = smpirun_options(model)
-    xml = platform_xml(platform, ranks)
+    xml = xml or platform_xml(platform, ranks)
     for name, text in (
         ("program.txt", program),
         ("platform.xml", xml),

@@ -89,13 +89,16 @@ def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -
     Raises
     ------
     PlatformError
-        Hosts that are not there.
+        Hosts that are not there, or have no route.
     """
     src, dst = route
     hosts = built.host_count
     if not all(isinstance(host, int) and 0 <= host < hosts for host in route):
         raise PlatformError(f"{machine.name} has hosts 0 to {hosts - 1}; got a route from {src!r} to {dst!r}")
-    names, latency = built.route(src, dst)
+    try:
+        names, latency = built.route(src, dst)
+    except ValueError as error:
+        raise PlatformError(f"{machine.name}: {error}") from None
     text = f"From host {src} to host {dst}: {len(names)} link{'s' if len(names) != 1 else ''}"
     return cables.hops(names, src, dst), f"{text}, {quantity(latency, 's', 6)}."
 

@@ -28,7 +28,8 @@ __all__ = [
 Hosts = NDArray[np.int32]
 #: What a mapping may be, for messages.
 FORMS = (
-    "block, cyclic, random, random:SEED, a list with a host for each rank, or a file with a host on each line"
+    "block, cyclic, random, random:SEED, a list with a host (number or name) for each rank, or a file with a "
+    "host on each line"
 )
 
 
@@ -158,17 +159,17 @@ class ListedMapping(RankMapping):
 
 
 def mapping_of(
-    what: str | os.PathLike[str] | Sequence[int] | RankMapping,
+    what: str | os.PathLike[str] | Sequence[int | str] | RankMapping,
     number_of: Callable[[str], int | None] | None = None,
 ) -> RankMapping:
     """Read a mapping.
 
     Parameters
     ----------
-    what : str, path, sequence of int, or RankMapping
-        ``block``, ``cyclic``, ``random`` (seed 0), ``random:7``; a sequence with the host of each rank; or
-        a file: a host on each line, by number or name, ``host:3`` for three ranks in a row; what follows a #
-        is a remark. That is the form of SimGrid's host files too.
+    what : str, path, sequence of int or str, or RankMapping
+        ``block``, ``cyclic``, ``random`` (seed 0), ``random:7``; a sequence with the host of each rank, by
+        number or name; or a file: a host on each line, by number or name, ``host:3`` for three ranks in a
+        row; what follows a # is a remark. That is the form of SimGrid's host files too.
     number_of : callable, optional
         Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
 
@@ -194,7 +195,7 @@ def mapping_of(
         return named
     if isinstance(what, str | os.PathLike):
         return _from_file(Path(what), number_of or (lambda _: None))
-    return _from_list(what)
+    return _from_list(what, number_of or (lambda _: None))
 
 
 def named_mapping(text: str) -> RankMapping | None:
@@ -221,8 +222,13 @@ def _per_host(ranks: int, hosts: int, cores: int) -> int:
     return max(cores, -(-ranks // hosts))
 
 
-def _from_list(what: Any) -> ListedMapping:
+def _from_list(what: Any, number_of: Callable[[str], int | None]) -> ListedMapping:
     try:
+        if isinstance(what, Sequence) and any(isinstance(one, str) for one in what):
+            what = [
+                _entry(one, f"mapping, rank {rank}", number_of)[0] if isinstance(one, str) else one
+                for rank, one in enumerate(what)
+            ]
         array = np.asarray(what)
         is_good = array.ndim == 1 and array.size > 0 and array.dtype.kind in "iu"
     except (TypeError, ValueError):

@@ -293,7 +293,10 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
         raise PlatformError(
             f"a graph has no option {unknown[0]!r}; allowed: bw, lat, sharing, speed, cores, routing, name"
         )
-    return Platform(ZonesSpec(graph_zone(edges, hosts, **options)))
+    described = ZonesSpec(graph_zone(edges, hosts, **options))
+    if described.assembly.gap is not None:
+        raise described.assembly.gap
+    return Platform(described)
 
 
 def _from_file(path: Path) -> Platform:

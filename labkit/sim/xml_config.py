@@ -1,11 +1,13 @@
 """SimGrid's own settings in a platform file: the ``<config>`` block, turned into a network model.
 
 `labkit.sim.xml_writer.smpirun_options` writes the same settings. What changes simulated times and is not
-known here is refused where it stands; settings that change none (tracing, contexts, logs) are read over.
+known here is refused where it stands; settings that change none (tracing, contexts, logs, precision) are
+read over.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +43,13 @@ _FIXED = {
     "smpi/grow-injected-times": (False, "failed tests and probes cost the same every time"),
     "smpi/simulate-computation": (False, 'measured computation is an option of a run: compute="measured"'),
 }
+#: settings of how SimGrid computes its times, not of what they are: labkit solves to rounding
+_NUMERICS = (
+    "maxmin/precision", "surf/precision", "cpu/optim", "network/optim", "cpu/maxmin-selective-update",
+    "network/maxmin-selective-update",
+)  # fmt: skip
+#: models of processors and hosts that labkit's are
+_HOSTS = {"host/model": ("default", "compound"), "cpu/model": ("Cas01",)}
 _YES, _NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
 #: settings by these first words may change simulated times
 _TIMES = ("network", "smpi", "cpu", "host", "surf", "maxmin", "bmf", "vm")
@@ -68,7 +77,7 @@ class Config:
             It is not known and may change times, cannot be read, or is given twice.
         """
         name = setting.replace("_", "-").lower()
-        if name.partition("/")[0] not in _TIMES:
+        if name.partition("/")[0] not in _TIMES or name in _NUMERICS:
             return False
         if name in self._places:
             raise _refused(place, setting, f"is set twice, first at {self._places[name]}")
@@ -77,6 +86,10 @@ class Config:
             if value not in _MODELS:
                 raise _refused(place, setting, f"is {value[:40]!r}; allowed: {', '.join(_MODELS)}")
             self._base = _MODELS[value]
+        elif name in _HOSTS:
+            if value not in _HOSTS[name]:
+                raise _refused(place, setting, f"is {value[:40]!r}; allowed: {', '.join(_HOSTS[name])}")
+            return False
         elif name in _FIXED:
             wanted, why = _FIXED[name]
             if _truth(value, place, setting) != wanted:
@@ -85,7 +98,7 @@ class Config:
             self._options[name] = _value(name, value, place, setting)
         else:
             hint = "choose collective algorithms with coll= or --coll" if name.startswith("smpi/") else ""
-            known = ", ".join(["network/model", *_FIELDS, *_FIXED])
+            known = ", ".join(["network/model", *_HOSTS, *_FIELDS, *_FIXED])
             raise _refused(place, setting, f"is not known; {hint + '; ' if hint else ''}known are: {known}")
         return True
 
@@ -129,6 +142,8 @@ def _value(name: str, value: str, place: str, setting: str) -> Any:
         return _truth(value, place, setting)
     if name.startswith("network/") and field.endswith("_factor"):
         value = f"0:{value}"  # one factor for all sizes
+    with contextlib.suppress(ValueError):  # SimGrid takes the rows of a table in any order
+        value = ";".join(sorted(value.split(";"), key=lambda row: float(row.partition(":")[0])))
     try:
         read: Any = models.frozen(read_options(setting, [f"{field}={value}"])[field])
     except PlatformError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -144,7 +145,8 @@ def loads(built: Any, chosen: Pairs) -> Load:
     """
     crossed: Counter[str] = Counter()
     for a, b in chosen.tolist():
-        crossed.update(built.route(a, b)[0])
+        with contextlib.suppress(ValueError):  # not every pair of hosts of a file need be joined
+            crossed.update(built.route(a, b)[0])
     if not crossed:
         return Load(len(chosen), {}, [])
     facts = link_facts(built, crossed)

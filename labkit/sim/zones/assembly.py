@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from labkit.errors import PlatformError
 from labkit.sim.nearest import nearest
 from labkit.sim.zones.parts import Cluster, Host, Link, Route, refuse
 from labkit.sim.zones.zone import Zone
@@ -33,11 +35,13 @@ class Assembly:
         The clusters, and the point of the first host of each.
     link_names : dict
         Name of a link to its number, or its two (up, down).
+    gap : PlatformError or None
+        The first pair of hosts that has no route, as an error; None where all have one.
 
     Raises
     ------
     PlatformError
-        A name that is not there or there twice, a route that cannot be, hosts without a route between them.
+        A name that is not there or there twice, a route that cannot be.
     """
 
     def __init__(self, root: Zone) -> None:
@@ -65,7 +69,10 @@ class Assembly:
             self.machine = self._zones.build([])
         except ValueError as error:
             raise refuse(root.place, str(error)) from None
-        self._try_routes(root)
+        self._places = {zone.name: zone.place for zone in root.walk()}
+        self._root = root.place
+        #: why hosts without a way to each other have none; None where every pair has one
+        self.gap = self._missing(range(self.machine.host_count))
 
     # --- what there is ------------------------------------------------------------------------------
 
@@ -218,6 +225,9 @@ class Assembly:
         return -1
 
     def _link(self, route: Route, name: str, is_down: bool) -> int:
+        whole, _, way = name.rpartition("_")
+        if name not in self.link_names and way in ("UP", "DOWN") and len(self.link_names.get(whole, ())) == 2:
+            return self.link_names[whole][way == "DOWN"]  # SimGrid's names of the two
         if name not in self.link_names:
             raise refuse(
                 route.place, f"{route}: there is no link {name!r}{nearest(name, list(self.link_names))}"
@@ -226,19 +236,31 @@ class Assembly:
         # Only a pair of links has directions; SimGrid, too, overlooks one that is given for another.
         return numbers[-1] if is_down else numbers[0]
 
-    def _try_routes(self, root: Zone) -> None:
-        """Refuse a machine in which hosts have no way to each other."""
-        count = self.machine.host_count
+    def check(self, hosts: Sequence[int]) -> None:
+        """Refuse to put ranks on hosts that have no way to each other.
+
+        Raises
+        ------
+        PlatformError
+            Two of them have no route.
+        """
+        if self.gap is not None and (found := self._missing(sorted(set(hosts)))) is not None:
+            raise found
+
+    def _missing(self, hosts: Sequence[int]) -> PlatformError | None:
+        """Find a pair of hosts without a route."""
+        count = len(hosts)
         if count <= _ALL_PAIRS:
-            pairs = [(a, b) for a in range(count) for b in range(count)]
+            pairs = [(a, b) for a in hosts for b in hosts]
         else:
             some = range(0, count, -(-count // _SOME_HOSTS))
-            pairs = [(a, b) for a in some for b in (0, (a + 1) % count, count - 1)]
+            pairs = [(hosts[i], hosts[j]) for i in some for j in (0, (i + 1) % count, count - 1)]
             pairs += [(b, a) for a, b in pairs]
         for a, b in pairs:
             try:
                 self.machine.route(a, b)
             except ValueError as error:
                 found = re.search(r"zone '(.*)' has none", str(error))
-                places = {zone.name: zone.place for zone in root.walk()}
-                raise refuse(places.get(found[1] if found else "", root.place), str(error)) from None
+                place = self._places.get(found[1] if found else "", self._root)
+                return refuse(place, str(error))
+        return None

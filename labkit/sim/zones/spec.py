@@ -80,7 +80,14 @@ class ZonesSpec(MachineSpec):
         return self
 
     def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Put ranks on the compiled machine."""
+        """Put ranks on the compiled machine.
+
+        Raises
+        ------
+        PlatformError
+            Two of their hosts have no route to each other.
+        """
+        self.assembly.check(rank_hosts)
         return self.assembly.machine.placed(list(rank_hosts))
 
     def host_number(self, name: str) -> int | None:
@@ -124,6 +131,8 @@ class ZonesSpec(MachineSpec):
             rows.append(("clusters", f"{len(clusters)}: {shapes}{more}"))
         if routers:
             rows.append(("routers", f"{routers:,}"))
+        if self.assembly.gap is not None:
+            rows.append(("not joined", str(self.assembly.gap)))
         rows.append(("links", f"{self.assembly.machine.link_count - 1:,}, one per direction where split"))
         kinds = sorted({(cores, speed) for cores, speed, _ in self._kinds_of_hosts()})
         said = "; ".join(f"{cores}, {units.format_speed(speed)} each" for cores, speed in kinds[:4])

@@ -77,6 +77,15 @@ def test_without_a_model_it_is_that_of_smpirun(tmp_path):
     assert lk.platform(_file(tmp_path, [("tracing", "yes")])).model.name == models.DEFAULT
 
 
+def test_how_simgrid_computes_is_read_over_and_rows_come_in_any_order(tmp_path):
+    settings = [
+        ("maxmin/precision", "0.00001"), ("surf/precision", "1e-9"), ("cpu/optim", "TI"),
+        ("host/model", "compound"), ("smpi/bw-factor", "65472:0.94;15424:0.7;9376:0.59"),
+    ]  # fmt: skip
+    model = lk.platform(_file(tmp_path, settings)).model
+    assert model.bandwidth_factor == ((9376, 0.59), (15424, 0.7), (65472, 0.94))
+
+
 def test_old_spellings_and_single_factors(tmp_path):
     settings = [("network/model", "LV08"), ("network/TCP_gamma", "1000"), ("network/latency-factor", "2.5")]
     model = lk.platform(_file(tmp_path, settings)).model
@@ -88,16 +97,17 @@ REFUSED = [
         [("network/model", "ns-3")],
         r"line 5: <config>: 'network/model' is 'ns-3'; allowed: CM02, LV08, SMPI, IB",
     ),
-    ([("network/maxmin-selective-update", "no")], r"line 5: .* is not known; known are: network/model"),
+    ([("network/loopback-lat", "0")], r"line 5: .* is not known; known are: network/model"),
     ([("smpi/os", "0:1:0"), ("smpi/alltoall", "ring")], r"line 6: .*'smpi/alltoall' is not known; .*--coll"),
     ([("smpi/os", "0:1")], r"line 5: .*'smpi/os' is '0:1', row 1: each row has 3"),
     ([("smpi/os", "x")], r"line 5: .*'smpi/os' is 'x': write THRESHOLD:SECONDS"),
-    ([("smpi/lat-factor", "9:2;3:1")], r"line 5: .*thresholds must ascend"),
+    ([("smpi/lat-factor", "3:2;3:1")], r"line 5: .*thresholds must ascend"),
     ([("smpi/lat_factor", "0:2"), ("smpi/lat-factor", "0:3")], r"line 6: .* is set twice, first at .*line 5"),
     ([("network/crosstraffic", "maybe")], r"line 5: .* write yes or no"),
     ([("smpi/grow-injected-times", "yes")], r"line 5: .* must be no: failed tests"),
     ([("network/model", "CM02"), ("smpi/bw-factor", "0:2")], r"line 6: .* is not felt by network/model CM02"),
-    ([("surf/precision", "1e-9")], r"line 5: .* is not known"),
+    ([("surf/nothing", "1e-9")], r"line 5: .* is not known"),
+    ([("host/model", "ptask_L07")], r"line 5: .*'host/model' is 'ptask_L07'; allowed: default, compound"),
 ]
 
 
