@@ -21,6 +21,7 @@ FILES = (
     *("test_p2p_obj", "test_p2p_obj_matched", "test_p2p_buf", "test_p2p_buf_matched"),
     *("test_cco_obj", "test_cco_buf", "test_cco_vec", "test_cco_ngh_obj", "test_cco_ngh_buf"),
     *("test_group", "test_comm_topo"),
+    *("test_cco_nb_buf", "test_cco_nb_vec", "test_cco_pr_buf", "test_cco_pr_vec", "test_cco_pr_ngh_buf"),
 )
 
 #: runs one file's tests on every rank; rank 0 prints how each ended

@@ -487,6 +487,17 @@ class Hub:
     def collective(self, comm: Any, call: SharedCall, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True, may_repeat: bool = False) -> None:
         """Carry out the running rank's part of a collective call."""
 
+    def start_collective(self, comm: Any, call: SharedCall, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True) -> RequestBase:
+        """Begin the running rank's part of a collective call: a request."""
+
+    def start_messages(self, comm: Any, name: str, receives: list[Any], sends: list[Any], sends_first: bool = False) -> RequestBase:
+        """Begin several messages, (buffer, peer, tag) each, as one request."""
+
+    def operations(self, rank: int) -> list[Any]:
+        """
+        What a rank has under way: (name, ranks that have not come, is waited for, its agent) each.
+        """
+
     def keep_calls(self) -> None:
         """Note every call, for a time-independent trace."""
 
@@ -521,6 +532,12 @@ class Hub:
 
     def wait_columns(self) -> dict[str, Any]:
         """One array per column of the recorded waits."""
+
+    def operation_columns(self) -> dict[str, Any]:
+        """One array per column of the recorded operations; empty without any."""
+
+    def side_columns(self) -> dict[str, Any]:
+        """Messages whose sides were posted for an operation."""
 
     def computation_columns(self) -> dict[str, Any]:
         """One array per column of the recorded computations."""

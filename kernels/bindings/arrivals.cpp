@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bound_buffers.hpp"
+#include "mpi_posts.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -69,6 +70,22 @@ void run_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCal
     hub.quick().answer(hub.current(), name, call->agreement, bound);
   }
   if (!hub.run_collective(call, comm_rank(comm, &hub), std::move(bound), name)) throw nb::python_error();
+}
+
+nb::object start_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCall>& call,
+                            const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, std::string name,
+                            bool has_data) {
+  auto* comm = reinterpret_cast<CommObject*>(handle.ptr());
+  hub.collectives().leave(hub.current());  // the rank goes on: it is in no call
+  if (call->collective == nullptr) {
+    call->terms.reduction = std::move(reduction);
+    call->terms.has_data = has_data;
+  }
+  auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
+  const auto progress = std::make_shared<CollectiveProgress>(hub, std::move(name), call, comm_rank(comm, &hub),
+                                                             std::move(bound), buffers);
+  hub.operations().begin(hub, progress);
+  return nb::steal(make_operation_request(comm, &hub, progress));
 }
 
 namespace {

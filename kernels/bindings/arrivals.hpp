@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 
 #include "hub.hpp"
 #include "mpi_objects.hpp"
@@ -26,5 +27,16 @@ void leave(Hub& hub);
 void run_collective(Hub& hub, nanobind::handle comm, const std::shared_ptr<SharedCall>& call,
                     const nanobind::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name,
                     bool has_data, bool may_repeat);
+
+/// The same beside what the rank does: a request that is complete when its part is over.
+nanobind::object start_collective(Hub& hub, nanobind::handle comm, const std::shared_ptr<SharedCall>& call,
+                                  const nanobind::tuple& buffers, std::shared_ptr<const Reduction> reduction,
+                                  std::string name, bool has_data);
+/// Several messages, rows of (buffer, peer, tag), as one request, whose status is the first receive's.
+nanobind::object start_messages(Hub& hub, nanobind::object comm, std::string name, const nanobind::list& receives,
+                                const nanobind::list& sends, bool sends_first);
+/// What a rank has under way: rows of (name, world ranks that have not come to it, whether it is waited for, the
+/// engine's number of the agent).
+nanobind::list operations_of(Hub& hub, Rank rank);
 
 }  // namespace labkit::bindings

@@ -52,13 +52,14 @@ nb::tuple call_of(Hub& hub, Rank rank) {
   return nb::make_tuple(call.name, call.peer, call.tag, call.bytes);
 }
 
-// The requests a rank has open: (kind, peer, tag, context, bytes, is waited for).
-nb::list requests_of(Hub& hub, Rank rank) {
+// The requests that a rank, or an agent of its, has open: (kind, peer, tag, context, bytes, is waited for).
+nb::list requests_of(Hub& hub, Rank actor) {
   nb::list rows;
-  for (const RequestId id : hub.open_requests(rank)) {
+  for (const RequestId id : hub.open_requests(hub.engine().owner_of(actor))) {
     const Request& request = hub.engine().request(id);
     const bool is_over = request.state == RequestState::complete || request.state == RequestState::cancelled;
     if (is_over || (request.kind == RequestKind::send && request.is_detached)) continue;
+    if (request.kind == RequestKind::operation || request.actor != actor) continue;  // see operations()
     rows.append(nb::make_tuple(request.kind == RequestKind::send ? "send" : "receive", request.peer, request.tag,
                                request.context, request.bytes, request.is_waited));
   }
@@ -190,6 +191,17 @@ void bind_hub_class(nb::module_& module) {
       .def("collective", &run_collective, nb::arg("comm"), nb::arg("call"), nb::arg("buffers"),
            nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true, nb::arg("may_repeat") = false,
            "Carry out the running rank's part of a collective call.")
+      .def("start_collective", &start_collective, nb::arg("comm"), nb::arg("call"), nb::arg("buffers"),
+           nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true,
+           nb::sig("def start_collective(self, comm: object, call: SharedCall, buffers: tuple, reduction: Reduction | None, "
+                   "name: str, has_data: bool = True) -> RequestBase"),
+           "Begin the running rank's part of a collective call: a request.")
+      .def("start_messages", &start_messages, nb::arg("comm"), nb::arg("name"), nb::arg("receives"), nb::arg("sends"),
+           nb::arg("sends_first") = false,
+           nb::sig("def start_messages(self, comm: object, name: str, receives: list[object], sends: list[object], "
+                   "sends_first: bool = False) -> RequestBase"), "Begin several messages, (buffer, peer, tag) each, as one request.")
+      .def("operations", &operations_of, nb::arg("rank"),
+           "What a rank has under way: (name, ranks that have not come, is waited for, its agent) each.")
       .def("keep_calls", &Hub::keep_calls, "Note every call, for a time-independent trace.")
       .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(hub.current(), text); },
            nb::arg("text"), "The running rank calls a collective: its action in the trace.")
@@ -215,6 +227,8 @@ void bind_hub_class(nb::module_& module) {
            nb::arg("rank"))
       .def("message_columns", [](Hub& hub) { return message_columns(hub.engine()); }, "One array per column of the recorded messages.")
       .def("wait_columns", [](Hub& hub) { return wait_columns(hub.engine()); }, "One array per column of the recorded waits.")
+      .def("operation_columns", [](Hub& hub) { return operation_columns(hub.engine()); }, "One array per column of the recorded operations; empty without any.")
+      .def("side_columns", [](Hub& hub) { return side_columns(hub.engine()); }, "Messages whose sides were posted for an operation.")
       .def("computation_columns", [](Hub& hub) { return computation_columns(hub.engine()); }, "One array per column of the recorded computations.");
 }
 

@@ -74,6 +74,7 @@ CallLog& Hub::calls() {
 }
 
 void Hub::close() {
+  operations_.forget();
   collectives_.forget();
   quick_.forget();
   Py_CLEAR(start_);

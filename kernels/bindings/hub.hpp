@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hub_collective.hpp"
+#include "hub_operations.hpp"
 #include "labkit/engine.hpp"
 #include "payload.hpp"
 #include "quick_calls.hpp"
@@ -86,9 +87,21 @@ class Hub final : public Client {
   bool run_collective(const std::shared_ptr<SharedCall>& call, std::int32_t rank, std::vector<BoundBuffer> buffers,
                       const char* name);
   [[nodiscard]] CollectiveTable& collectives() { return collectives_; }
+  [[nodiscard]] OperationTable& operations() { return operations_; }
   [[nodiscard]] QuickTable& quick() { return quick_; }
   /// Whether the engine is at work: what it calls back (a reduction operator) may not communicate.
   [[nodiscard]] bool is_busy() const { return is_busy_; }
+  /// Marks the engine as working.
+  class Busy {
+   public:
+    explicit Busy(Hub& hub) : hub_(hub) { hub_.is_busy_ = true; }
+    ~Busy() { hub_.is_busy_ = false; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    Hub& hub_;
+  };
   /// A context number that no communicator has.
   Context new_context() { return next_context_ += 2; }
 
@@ -129,18 +142,6 @@ class Hub final : public Client {
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  /// Marks the engine as working.
-  class Busy {
-   public:
-    explicit Busy(Hub& hub) : hub_(hub) { hub_.is_busy_ = true; }
-    ~Busy() { hub_.is_busy_ = false; }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-
-   private:
-    Hub& hub_;
-  };
-
   void charge_host();
   static double host_time_s();
   Rank pick();
@@ -155,6 +156,7 @@ class Hub final : public Client {
 
   PayloadPool payloads_;         // these two outlive the engine, which may still hold snapshots of theirs
   CollectiveTable collectives_;
+  OperationTable operations_;
   QuickTable quick_;
   std::unique_ptr<CallLog> calls_;
   Engine engine_;

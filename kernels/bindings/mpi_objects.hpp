@@ -35,7 +35,8 @@ struct StatusObject {
   char is_cancelled;
 };
 
-enum class RequestUse : std::uint8_t { null, send, receive, object_receive, finished };
+/// inactive: a persistent request that has not been started.
+enum class RequestUse : std::uint8_t { null, send, receive, object_receive, operation, finished, inactive };
 
 struct RequestObject {
   PyObject_HEAD
@@ -45,7 +46,9 @@ struct RequestObject {
   RequestId id;
   Payload* payload;        ///< a receive's
   Status status;           ///< of a finished request
+  std::shared_ptr<Progress>* progress;  ///< an operation's
   RequestUse use;
+  char is_persistent;
 };
 
 struct MessageObject {

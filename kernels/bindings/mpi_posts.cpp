@@ -54,10 +54,10 @@ bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, Py
   return false;
 }
 
-void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out) {
+void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out, Rank agent) {
   if (out.is_no_proc) return;
   Payload* payload = std::exchange(out.payload, nullptr);  // the engine's from now on
-  out.id = hub->engine().send({hub->current(), out.peer, out.tag, comm->context, payload->bytes, payload, hub, mode,
+  out.id = hub->engine().send({agent < 0 ? hub->current() : agent, out.peer, out.tag, comm->context, payload->bytes, payload, hub, mode,
                                is_blocking, false});
 }
 
@@ -85,10 +85,10 @@ bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* sou
   return false;
 }
 
-void post_receive(Hub* hub, CommObject* comm, Posted& out) {
+void post_receive(Hub* hub, CommObject* comm, Posted& out, Rank agent) {
   if (out.is_no_proc) return;
   out.id = hub->engine().receive(
-      {hub->current(), out.peer, out.tag, comm->context, out.payload->bytes, out.payload, hub, false});
+      {agent < 0 ? hub->current() : agent, out.peer, out.tag, comm->context, out.payload->bytes, out.payload, hub, false});
 }
 
 PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, RequestUse use) {
@@ -106,6 +106,16 @@ PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, Request
     request->status.tag = kAnyTag;
   }
   return reinterpret_cast<PyObject*>(request);
+}
+
+PyObject* make_operation_request(CommObject* comm, Hub* hub, const std::shared_ptr<Progress>& progress) {
+  Posted posted;
+  posted.id = progress->operation().request;
+  PyObject* made = make_request(comm, hub, posted, RequestUse::operation);
+  if (made != nullptr) {
+    reinterpret_cast<RequestObject*>(made)->progress = new std::shared_ptr<Progress>(progress);
+  }
+  return made;
 }
 
 }  // namespace labkit::bindings

@@ -27,11 +27,13 @@ bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, Py
 bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* source, PyObject* tag, bool is_object,
                      bool is_blocking, Posted& out);
 
-void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out);
-void post_receive(Hub* hub, CommObject* comm, Posted& out);
+/// By the running rank, or an agent of its own.
+void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out, Rank agent = -1);
+void post_receive(Hub* hub, CommObject* comm, Posted& out, Rank agent = -1);
 
 /// The handle of a non-blocking call.
 PyObject* make_request(CommObject* comm, Hub* hub, const Posted& posted, RequestUse use);
+PyObject* make_operation_request(CommObject* comm, Hub* hub, const std::shared_ptr<Progress>& progress);
 
 inline CommObject* comm_of(PyObject* self) { return reinterpret_cast<CommObject*>(self); }
 

@@ -128,6 +128,14 @@ PyObject* comm_use_private_context(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// _use_context(number): to messages of its own, between the same ranks.
+PyObject* comm_use_context(PyObject* self, PyObject* number) {
+  const unsigned long context = PyLong_AsUnsignedLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  as<CommObject>(self)->context = static_cast<Context>(context);
+  Py_RETURN_NONE;
+}
+
 PyObject* comm_world_ranks(PyObject* self, PyObject*) {
   auto* comm = as<CommObject>(self);
   Hub* hub = enter("world_ranks");
@@ -153,6 +161,7 @@ PyMethodDef plain_methods[] = {
     {"Get_size", comm_size_method, METH_NOARGS, "Number of processes in this communicator."},
     {"_become", comm_become, METH_VARARGS, "Make this handle a communicator (kind, context, world_ranks)."},
     {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
+    {"_use_context", comm_use_context, METH_O, "Turn to the messages of this context."},
     {"_world_ranks", comm_world_ranks, METH_NOARGS, "World ranks of the members, in order."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -202,10 +211,11 @@ void request_dealloc(PyObject* self) {
   auto* request = as<RequestObject>(self);
   Hub* hub = Hub::active();  // a handle that outlives its run has nothing left to give back
   const bool is_open = request->use == RequestUse::send || request->use == RequestUse::receive ||
-                       request->use == RequestUse::object_receive;
+                       request->use == RequestUse::object_receive || request->use == RequestUse::operation;
   if (is_open && hub != nullptr && hub->serial() == request->hub_serial) hub->drop(request->id, request->payload);
   Py_CLEAR(request->comm);
   Py_CLEAR(request->result);
+  delete request->progress;
   free_object(self);
 }
 

@@ -1,5 +1,6 @@
 // Requests: Wait, Test and their kin over lists, Cancel, Free. Both of mpi4py's spellings.
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@ CommObject* comm_of_request(const RequestObject* request) {
 
 bool is_open(const RequestObject* request) {
   return request->use == RequestUse::send || request->use == RequestUse::receive ||
-         request->use == RequestUse::object_receive;
+         request->use == RequestUse::object_receive || request->use == RequestUse::operation;
 }
 
 bool check_run(Hub* hub, const RequestObject* request) {
@@ -31,12 +32,25 @@ void fill_empty(StatusObject* status) {
   status->source = kAnySource;
 }
 
-/// The request is complete: what it gave, and the handle becomes REQUEST_NULL.
+/// What an operation that is over gave: None, or the error that it met.
+PyObject* finish_operation(Hub* hub, const CommObject* comm, RequestObject* request, StatusObject* status) {
+  const std::unique_ptr<std::shared_ptr<Progress>> held(std::exchange(request->progress, nullptr));
+  Progress& progress = **held;
+  hub->engine().release(request->id);
+  fill_empty(status);
+  if (const Status* learnt = progress.status(); status != nullptr && learnt != nullptr) {
+    learnt->source == kProcNull ? fill_no_proc(status) : fill_status(status, comm, hub, *learnt);
+  }
+  return progress.is_sound() ? Py_NewRef(Py_None) : nullptr;
+}
+
+/// The request is complete: what it gave, and the handle becomes REQUEST_NULL (or, persistent, inactive).
 PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
-  const RequestUse use = std::exchange(request->use, RequestUse::null);
+  const bool is_kept = request->is_persistent != 0 && request->use != RequestUse::null;
+  const RequestUse use = std::exchange(request->use, is_kept ? RequestUse::inactive : RequestUse::null);
   PyObject* comm = std::exchange(request->comm, nullptr);
   PyObject* result = nullptr;
-  if (use == RequestUse::null) {
+  if (use == RequestUse::null || use == RequestUse::inactive) {
     fill_empty(status);
     result = Py_NewRef(Py_None);
   } else if (use == RequestUse::finished) {
@@ -50,6 +64,8 @@ PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
     fill_empty(status);
     if (status != nullptr) status->is_cancelled = sent.is_cancelled ? 1 : 0;
     result = Py_NewRef(Py_None);
+  } else if (use == RequestUse::operation) {
+    result = finish_operation(hub, reinterpret_cast<CommObject*>(comm), request, status);
   } else {
     result = finish_receive(hub, reinterpret_cast<CommObject*>(comm), request->id,
                             std::exchange(request->payload, nullptr), use == RequestUse::object_receive, status);
@@ -137,6 +153,11 @@ PyObject* cancel_method(PyObject* self, PyObject*) {
   Hub* hub = enter("Cancel");
   if (hub == nullptr || !check_run(hub, request)) return nullptr;
   if (request->use == RequestUse::null) return raise_mpi(kErrRequest, "cannot cancel REQUEST_NULL");
+  if (request->use == RequestUse::inactive) return raise_mpi(kErrRequest, "cannot cancel a request that is not started");
+  if (request->use == RequestUse::operation) {
+    return raise_mpi(kErrRequest, "cannot cancel %s: MPI allows it for single messages only; wait for it",
+                     (*request->progress)->name().c_str());
+  }
   try {
     if (!is_open(request)) Py_RETURN_NONE;
     if (!hub->engine().sync(hub->current()) && !hub->block({"Cancel", kProcNull, kAnyTag, 0})) return nullptr;
@@ -156,6 +177,10 @@ PyObject* free_method(PyObject* self, PyObject*) {
   Hub* hub = enter("Free");
   if (hub == nullptr || !check_run(hub, request)) return nullptr;
   if (request->use == RequestUse::null) return raise_mpi(kErrRequest, "cannot free REQUEST_NULL");
+  if (request->use == RequestUse::operation) {
+    return raise_mpi(kErrRequest, "cannot free %s while it is under way: MPI allows it for single messages only; wait for it",
+                     (*request->progress)->name().c_str());
+  }
   try {
     if (is_open(request)) hub->drop(request->id, std::exchange(request->payload, nullptr));
     request->use = RequestUse::null;
@@ -230,7 +255,7 @@ PyObject* look_method(PyObject*, Args args, Py_ssize_t count, PyObject*) {
 /// _is_over(): complete at the rank's clock (call _look first); None for REQUEST_NULL.
 PyObject* is_over_method(PyObject* self, PyObject*) {
   RequestObject* request = request_of(self);
-  if (request->use == RequestUse::null) Py_RETURN_NONE;
+  if (request->use == RequestUse::null || request->use == RequestUse::inactive) Py_RETURN_NONE;
   Hub* hub = enter("Test");
   if (hub == nullptr || !check_run(hub, request)) return nullptr;
   try {
@@ -264,7 +289,7 @@ PyObject* peek_method(PyObject* self, PyObject* value) {
   Hub* hub = enter("Get_status");
   if (hub == nullptr || !take_status(value, status) || !check_run(hub, request)) return nullptr;
   try {
-    if (is_open(request) && request->use != RequestUse::send) {
+    if (is_open(request) && request->use != RequestUse::send && request->use != RequestUse::operation) {
       fill_status(status, comm_of_request(request), hub, hub->engine().status(request->id));
     } else {
       fill_empty(status);
@@ -276,6 +301,31 @@ PyObject* peek_method(PyObject* self, PyObject* value) {
   } catch (const std::exception& error) {
     return raise_cpp(error);
   }
+}
+
+/// _make_persistent(): from now on it is inactive where others are null.
+PyObject* make_persistent_method(PyObject* self, PyObject*) {
+  RequestObject* request = request_of(self);
+  request->is_persistent = 1;
+  request->use = RequestUse::inactive;
+  Py_RETURN_NONE;
+}
+
+/// _take(other): an inactive request becomes what the other one is; that becomes null.
+PyObject* take_method(PyObject* self, PyObject* value) {
+  if (!PyObject_TypeCheck(value, request_type())) return PyErr_Format(PyExc_TypeError, "expected a Request");
+  RequestObject* request = request_of(self);
+  RequestObject* other = request_of(value);
+  if (request->use != RequestUse::inactive) return raise_mpi(kErrRequest, "only an inactive request can be started");
+  request->comm = std::exchange(other->comm, nullptr);
+  request->result = std::exchange(other->result, nullptr);
+  request->progress = std::exchange(other->progress, nullptr);
+  request->payload = std::exchange(other->payload, nullptr);
+  request->hub_serial = other->hub_serial;
+  request->id = other->id;
+  request->status = other->status;
+  request->use = std::exchange(other->use, RequestUse::null);
+  Py_RETURN_NONE;
 }
 
 constexpr const char* kDoc = "As mpi4py's method of this name.";
@@ -296,6 +346,8 @@ PyMethodDef* request_methods() {
       {"_is_over", is_over_method, METH_NOARGS, kDoc},
       entry("_finish", &finish_method, kDoc),
       {"_peek", peek_method, METH_O, kDoc},
+      {"_make_persistent", make_persistent_method, METH_NOARGS, kDoc},
+      {"_take", take_method, METH_O, kDoc},
       {nullptr, nullptr, 0, nullptr}};
   return methods;
 }

@@ -34,6 +34,30 @@ inline nanobind::dict wait_columns(Engine& engine) {
   columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
   columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
   columns["message"] = column(rows, [](Row row) { return row.message; });
+  if (!engine.recorder().operations().empty()) columns["operation"] = column(rows, [](Row row) { return row.operation; });
+  return columns;
+}
+
+/// Nonblocking collectives, and the messages that they posted: empty where there were none.
+inline nanobind::dict operation_columns(Engine& engine) {
+  nanobind::dict columns;
+  const auto& rows = engine.recorder().operations();
+  if (rows.empty()) return columns;
+  nanobind::list names;
+  for (const OperationRecord& row : rows) names.append(nanobind::str(row.name.c_str()));
+  columns["rank"] = column(rows, [](const OperationRecord& row) { return row.rank; });
+  columns["begin_s"] = column(rows, [](const OperationRecord& row) { return row.begin_s; });
+  columns["end_s"] = column(rows, [](const OperationRecord& row) { return row.end_s; });
+  columns["name"] = names;
+  return columns;
+}
+
+inline nanobind::dict side_columns(Engine& engine) {
+  nanobind::dict columns;
+  const auto& rows = engine.recorder().sides();
+  columns["message"] = column(rows, [](const SidesRecord& row) { return row.message; });
+  columns["send_operation"] = column(rows, [](const SidesRecord& row) { return row.send_operation; });
+  columns["recv_operation"] = column(rows, [](const SidesRecord& row) { return row.recv_operation; });
   return columns;
 }
 

@@ -36,6 +36,7 @@ Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
       model(std::move(model_)),
       network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
       matching(slab, hosts.size()),
+      rank_count(static_cast<Rank>(hosts.size())),
       ranks(hosts.size()) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
   model.validate();
@@ -68,12 +69,12 @@ Engine::~Engine() {
   }
 }
 
-Rank Engine::rank_count() const { return static_cast<Rank>(parts_->ranks.size()); }
+Rank Engine::rank_count() const { return parts_->rank_count; }
 const Model& Engine::model() const { return parts_->model; }
 const Platform& Engine::platform() const { return *parts_->platform; }
 HostId Engine::host_of(Rank rank) const { return parts_->rank(rank).host; }
 void Engine::set_noise(Noise noise) {
-  if (!noise.fits(parts_->ranks.size())) throw std::invalid_argument("noise needs a slowdown for every rank");
+  if (!noise.fits(static_cast<std::size_t>(rank_count()))) throw std::invalid_argument("noise needs a slowdown for every rank");
   parts_->noise = std::move(noise);
 }
 Recorder& Engine::recorder() { return parts_->recorder; }
@@ -91,7 +92,7 @@ void Engine::compute(Rank rank, double seconds) {
   const Time& clock = parts_->rank(rank).clock;
   const Time begins = clock;
   parts_->work(rank, seconds);
-  parts_->recorder.keep_computation(rank, begins, clock);
+  if (!parts_->is_agent(rank)) parts_->recorder.keep_computation(rank, begins, clock);
 }
 
 void Engine::poll(Rank rank, double seconds) {
@@ -119,7 +120,7 @@ Engine::ToleranceUse Engine::tolerance_use() const {
 
 Time Engine::makespan() const {
   Time latest = 0.0;
-  for (const Parts::RankState& state : parts_->ranks) latest = std::max(latest, state.clock);
+  for (Rank rank = 0; rank < rank_count(); ++rank) latest = std::max(latest, clock(rank));
   return latest;
 }
 
@@ -135,7 +136,7 @@ std::vector<RequestId> Engine::requests_of(Rank rank) const {
 }
 
 std::vector<std::vector<RequestId>> Engine::requests_by_rank() const {
-  std::vector<std::vector<RequestId>> out(parts_->ranks.size());
+  std::vector<std::vector<RequestId>> out(static_cast<std::size_t>(rank_count()));
   for (std::uint32_t i = 0; i < parts_->slab.slot_count(); ++i) {
     const Request& request = parts_->slab.at(i);
     if (request.state != RequestState::free) out[static_cast<std::size_t>(request.owner)].push_back(parts_->slab.id_of(i));
@@ -178,11 +179,11 @@ void Engine::Parts::handle(const Event& event) {
   std::uint32_t cookie = kNone;
   switch (event.kind) {
     case post_send:
-      --rank(slab.at(event.id).owner).queued_posts;
+      --rank(slab.at(event.id).actor).queued_posts;
       act_send(event.id);
       break;
     case post_receive:
-      --rank(slab.at(event.id).owner).queued_posts;
+      --rank(slab.at(event.id).actor).queued_posts;
       act_receive(event.id);
       break;
     case latency_over:
@@ -193,6 +194,9 @@ void Engine::Parts::handle(const Event& event) {
       break;
     case catch_up:
       caught_up(static_cast<Rank>(event.id));
+      break;
+    case operation_over:
+      operation_is_over(event.id, queue.now());
       break;
     default:
       make_ready(static_cast<Rank>(event.id));

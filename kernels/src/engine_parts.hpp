@@ -33,7 +33,7 @@ class RankQueue {
 };
 
 struct Engine::Parts {
-  enum Kind : std::uint32_t { post_send, post_receive, latency_over, flow_end, catch_up, begin };
+  enum Kind : std::uint32_t { post_send, post_receive, latency_over, flow_end, catch_up, begin, operation_over };
 
   struct RankState {
     Time clock = 0.0;
@@ -54,6 +54,13 @@ struct Engine::Parts {
     Context context = 0;
   };
 
+  /// What does something for a rank beside it; agent i is `ranks[rank_count + i]`.
+  struct Agent {
+    Rank owner = -1;
+    std::uint32_t request = kNone;  // slot of the owner's, while it is under way
+    std::int32_t record = -1;       // row of the recorder
+  };
+
   Parts(std::shared_ptr<const Platform> platform_, Model model_, std::vector<HostId> hosts,
         SharingOptions options);
 
@@ -66,7 +73,10 @@ struct Engine::Parts {
   Recorder recorder;
   CallLog* calls = nullptr;
   Noise noise;
+  Rank rank_count = 0;            // of the program; behind them come agents
   std::vector<RankState> ranks;
+  std::vector<Agent> agents;
+  std::deque<Rank> free_agents;
   std::unordered_map<Rank, Detail> details;
   RankQueue ready;         // ranks the caller resumes
   RankQueue driven;        // ranks a driver resumes
@@ -77,8 +87,12 @@ struct Engine::Parts {
   /// The rank's processor works, noise included.
   void work(Rank r, double seconds) {
     RankState& state = rank(r);
-    state.clock = noise.is_used() ? noise.after(r, state.clock, seconds) : state.clock + seconds;
+    state.clock = noise.is_used() ? noise.after(owner_of(r), state.clock, seconds) : state.clock + seconds;
   }
+  [[nodiscard]] bool is_agent(Rank r) const { return r >= rank_count; }
+  Agent& agent(Rank r) { return agents[static_cast<std::size_t>(r - rank_count)]; }
+  [[nodiscard]] const Agent& agent(Rank r) const { return agents[static_cast<std::size_t>(r - rank_count)]; }
+  [[nodiscard]] Rank owner_of(Rank r) const { return is_agent(r) ? agent(r).owner : r; }
   Request& live(RequestId id);
   [[nodiscard]] bool is_ahead(const RankState& state) const {
     return state.clock > queue.now() || state.queued_posts > 0;
@@ -96,11 +110,14 @@ struct Engine::Parts {
   void flow_over(std::uint32_t cookie);
   void finish_pair(std::uint32_t send, std::uint32_t receive);
   void complete(std::uint32_t index);
+  void tell_owner(std::uint32_t index);
+  void operation_is_over(std::uint32_t index, Time at);
   void retire(std::uint32_t index);
   void snapshot(Request& send);
 
   // waits
   void make_ready(Rank r);
+  void keep_wait(Rank r, const Request& ended);
   void charge(RankState& state, Request& request);
   bool try_any(Rank r);
   void any_completed(Rank r, std::uint32_t index);

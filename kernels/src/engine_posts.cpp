@@ -13,11 +13,11 @@ namespace labkit {
 
 RequestId Engine::send(const SendPost& post) {
   Parts& parts = *parts_;
-  if (post.dest < 0 || static_cast<std::size_t>(post.dest) >= parts.ranks.size() || post.tag < 0) {
+  if (post.dest < 0 || post.dest >= rank_count() || post.tag < 0) {
     throw std::invalid_argument("rank " + std::to_string(post.rank) + " sends to rank " +
                                 std::to_string(post.dest) + " with tag " +
                                 std::to_string(post.tag) + "; ranks are 0 to " +
-                                std::to_string(parts.ranks.size() - 1) + ", tags at least 0");
+                                std::to_string(rank_count() - 1) + ", tags at least 0");
   }
   const Model& model = parts.model;
   const bool is_synchronous = post.mode == SendMode::synchronous;
@@ -39,7 +39,8 @@ RequestId Engine::send(const SendPost& post) {
   request.bytes = post.bytes;
   request.payload = post.payload;
   request.client = post.client;
-  request.owner = post.rank;
+  request.owner = parts.owner_of(post.rank);
+  request.actor = post.rank;
   request.peer = post.dest;
   request.tag = post.tag;
   request.context = post.context;
@@ -68,7 +69,8 @@ RequestId Engine::receive_claimed(const ReceivePost& post, RequestId claimed_sen
   request.bytes = post.capacity_bytes;
   request.payload = post.payload;
   request.client = post.client;
-  request.owner = post.rank;
+  request.owner = parts.owner_of(post.rank);
+  request.actor = post.rank;
   request.peer = post.source;
   request.tag = post.tag;
   request.context = post.context;
@@ -83,7 +85,7 @@ RequestId Engine::receive_claimed(const ReceivePost& post, RequestId claimed_sen
 
 RequestId Engine::Parts::post(std::uint32_t index) {
   Request& request = slab.at(index);
-  RankState& state = rank(request.owner);
+  RankState& state = rank(request.actor);
   request.posted_s = state.clock;
   request.is_held = true;
   const RequestId id = slab.id_of(index);
@@ -198,6 +200,10 @@ void Engine::Parts::finish_pair(std::uint32_t send_index, std::uint32_t receive_
   if (recorder.keeps_messages()) {
     recorder.keep({send.owner, send.peer, send.tag, send.context, send.bytes, send.posted_s,
                    receive.posted_s, receive.start_s, send.arrived_s, queue.now(), send.way});
+    if (is_agent(send.actor) || is_agent(receive.actor)) {
+      const auto row_of = [this](Rank actor) { return is_agent(actor) ? agent(actor).record : -1; };
+      recorder.keep_sides(row_of(send.actor), row_of(receive.actor));
+    }
   }
   if (!send.is_detached) complete(send_index);
   retire(send_index);
@@ -210,17 +216,23 @@ void Engine::Parts::complete(std::uint32_t index) {
   request.state = RequestState::complete;
   request.completion_s = queue.now();
   if (request.wants_completed) request.client->completed(request);
+  tell_owner(index);
+}
+
+/// The request is over: its owner (or the agent that posted it) may be waiting for it.
+void Engine::Parts::tell_owner(std::uint32_t index) {
+  Request& request = slab.at(index);
   if (!request.is_waited) return;
   request.is_waited = false;
-  const Rank owner = request.owner;
-  RankState& state = rank(owner);
+  const Rank actor = request.actor;
+  RankState& state = rank(actor);
   if (state.blocked == Blocked::wait_any) {
-    any_completed(owner, index);
+    any_completed(actor, index);
     return;
   }
-  recorder.keep_wait(owner, state.clock, queue.now(), true);
+  keep_wait(actor, request);
   charge(state, request);
-  if (--state.missing == 0) make_ready(owner);
+  if (--state.missing == 0) make_ready(actor);
 }
 
 /// The engine needs the request no more; the slot is free once its owner has released it, too.

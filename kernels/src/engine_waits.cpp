@@ -13,7 +13,7 @@ void Engine::Parts::charge(RankState& state, Request& request) {
   state.clock = std::max(state.clock, request.completion_s);
   if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
   request.is_charged = true;
-  work(request.owner, model.recv_overhead.at(request.received_bytes));
+  work(request.actor, model.recv_overhead.at(request.received_bytes));
 }
 
 void Engine::charge(Rank rank, RequestId id) {
@@ -107,7 +107,7 @@ void Engine::Parts::any_completed(Rank r, std::uint32_t index) {
     live(id).is_waited = false;
     if (id.index == index) detail.any_index = i;
   }
-  recorder.keep_wait(r, rank(r).clock, queue.now(), true);
+  keep_wait(r, slab.at(index));
   if (calls != nullptr) calls->waited(r, {&detail.any[detail.any_index], 1});
   charge(rank(r), slab.at(index));
   make_ready(r);
@@ -163,9 +163,19 @@ void Engine::Parts::wake_probe(Rank r, const Request& send) {
                          (detail.source == kAnySource || detail.source == send.owner) &&
                          (detail.tag == kAnyTag || detail.tag == send.tag);
   if (!is_wanted) return;
-  recorder.keep_wait(r, state.clock, queue.now(), false);
+  recorder.keep_wait({r, -1, state.clock, queue.now(), WaitRecord::kProbe});
   state.clock = std::max(state.clock, queue.now());
   make_ready(r);
+}
+
+/// What ended the wait of a rank or an agent, for the records.
+void Engine::Parts::keep_wait(Rank r, const Request& ended) {
+  if (!recorder.keeps_messages()) return;
+  const std::int32_t waiter = is_agent(r) ? agent(r).record : -1;
+  const std::int64_t by = ended.kind == RequestKind::operation
+                              ? WaitRecord::by_operation(static_cast<std::int64_t>(ended.received_bytes))
+                              : recorder.last_row();
+  recorder.keep_wait({owner_of(r), waiter, rank(r).clock, queue.now(), by});
 }
 
 void Engine::claim(RequestId send) {

@@ -54,6 +54,17 @@ bool Collective::enter(std::int32_t rank, std::vector<BoundBuffer> buffers) {
   return false;
 }
 
+bool Collective::enter_beside(std::int32_t rank, std::vector<BoundBuffer> buffers, Rank agent) {
+  bind(rank, std::make_shared<const std::vector<BoundBuffer>>(std::move(buffers)));
+  ranks_[static_cast<std::size_t>(rank)].agent = agent;
+  return run(rank);
+}
+
+bool Collective::go_on(std::int32_t rank) {
+  if (ranks_[static_cast<std::size_t>(rank)].is_waiting) settle(rank);
+  return run(rank);
+}
+
 void Collective::join(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers) {
   bind(rank, std::move(buffers));
   ranks_[static_cast<std::size_t>(rank)].ends_silently = true;
@@ -66,14 +77,12 @@ void Collective::resume(Rank world_rank) {
                                                   : local_rank_[static_cast<std::size_t>(world_rank)];
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
   if (s.ends_silently) {
-    if (s.is_waiting) settle(rank);
-    if (run(rank)) engine_.finish(world_rank);
+    if (go_on(rank)) engine_.finish(world_rank);
     return;
   }
   // An error belongs to the rank that made it, not to whoever drives the engine.
   try {
-    if (s.is_waiting) settle(rank);
-    if (!run(rank)) return;
+    if (!go_on(rank)) return;
   } catch (...) {
     s.failure = std::current_exception();
   }
@@ -198,7 +207,7 @@ RequestId Collective::post(std::int32_t rank, const Column& column, std::size_t 
   Client* client = setup_.has_data ? this : nullptr;
   if (column.kind == OpKind::send || column.kind == OpKind::isend) {
     SendPost send;
-    send.rank = world(rank);
+    send.rank = actor(rank);
     send.dest = world(static_cast<std::int32_t>(peer));
     send.tag = setup_.tag;
     send.context = setup_.context;
@@ -209,7 +218,7 @@ RequestId Collective::post(std::int32_t rank, const Column& column, std::size_t 
     return engine_.send(send);
   }
   ReceivePost receive;
-  receive.rank = world(rank);
+  receive.rank = actor(rank);
   receive.source = world(static_cast<std::int32_t>(peer));
   receive.tag = setup_.tag;
   receive.context = setup_.context;
@@ -229,7 +238,7 @@ bool Collective::wait(std::int32_t rank, std::int32_t label) {
   if (wait_ids_.empty()) return true;
   s.waited_label = label;
   s.is_waiting = true;
-  if (!engine_.wait_all(world(rank), wait_ids_)) return false;
+  if (!engine_.wait_all(actor(rank), wait_ids_)) return false;
   settle(rank);
   return true;
 }

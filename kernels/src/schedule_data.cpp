@@ -223,7 +223,7 @@ void Collective::combine(std::int32_t rank, const Section& source, const Section
                         std::to_string(bytes_of(rank, source)) + " bytes with " + std::to_string(bytes));
   }
   if (setup_.combine_s_per_byte > 0.0) {
-    engine_.compute(world(rank), static_cast<double>(bytes) * setup_.combine_s_per_byte);
+    engine_.compute(actor(rank), static_cast<double>(bytes) * setup_.combine_s_per_byte);
   }
   if (!setup_.has_data || bytes == 0) return;
   if (!setup_.reduction) throw ScheduleFault(program_->name() + " combines; the call has no operator");

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from labkit.comm.constants import CONSTANTS, UNDEFINED, attribute_values
+from labkit.comm.constants import UNDEFINED, attribute_values
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.groups import Group
 
@@ -47,14 +47,14 @@ class Attributes:
     name = property(Get_name, Set_name, doc="Name of the communicator.")
 
     def Get_topology(self) -> int:
-        """Kind of its topology: CART, or UNDEFINED for none."""
+        """Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED for none."""
         from labkit.sim.simulation import running
 
         simulation = running()
-        has_one = simulation is not None and self._context in simulation.calls.topologies
-        return CONSTANTS["CART"] if has_one else UNDEFINED
+        topology = None if simulation is None else simulation.calls.topologies.get(self._context)
+        return UNDEFINED if topology is None else int(topology.kind)
 
-    topology = property(Get_topology, doc="Kind of its topology: CART, or UNDEFINED for none.")
+    topology = property(Get_topology, doc="Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED.")
     is_topo = property(lambda self: self.Get_topology() != UNDEFINED, doc="Whether it has a topology.")
 
     def Get_attr(self, keyval: int) -> Any:

@@ -18,7 +18,7 @@ from labkit.comm.datatypes import DATATYPES, Datatype, find_format, lookup
 from labkit.comm.special import BOTTOM
 from labkit.hollow import Sized
 
-__all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector"]
+__all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector", "parse_vector_w"]
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -247,6 +247,40 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
         places = _numbers(displs, blocks, "displacements")
     _check_blocks(memory, sizes, places, kind)
     return Vector(memory, sizes, places, kind)
+
+
+def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
+    """Read a message of `blocks` blocks, each with a datatype of its own: ``[buf, counts, displs, types]``.
+
+    Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on.
+
+    Returns
+    -------
+    Vector
+        In bytes.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, BufferError
+        As for `parse_simple`.
+    """
+    if not isinstance(message, list | tuple):
+        raise TypeError(f"message: expecting buffer or list/tuple, got {type(message).__name__}")
+    if not 2 <= len(message) <= 4:
+        raise ValueError(f"message: expecting 2 to 4 items, got {len(message)}")
+    places = message[1] if len(message) == 3 else message[1:3] if len(message) == 4 else (None, None)
+    counts, displs = places
+    memory, _ = _basic(message[0], DATATYPES["BYTE"], is_writable)
+    kinds = [lookup(kind) for kind in message[-1]]
+    if len(kinds) < blocks:
+        raise ValueError(f"message: expecting {blocks} datatypes, got {len(kinds)}")
+    if counts is None and displs is None:
+        numbers, begins = np.ones(blocks, np.int64), np.zeros(blocks, np.int64)
+    else:
+        numbers, begins = _numbers(counts, blocks, "counts"), _numbers(displs, blocks, "displacements")
+    sizes = numbers * np.array([kind.extent for kind in kinds[:blocks]], np.int64)
+    _check_blocks(memory, sizes, begins, DATATYPES["BYTE"])
+    return Vector(memory, sizes, begins, DATATYPES["BYTE"])
 
 
 def _check_blocks(

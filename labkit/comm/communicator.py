@@ -8,12 +8,14 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.attributes import Attributes
+from labkit.comm.bundles import BundledMessages
 from labkit.comm.handles import MODULE_NAME, Handle
+from labkit.comm.persistent import PersistentCollectives, PersistentMessages
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(Attributes, Handle, _kernels.CommBase):
+class Comm(Attributes, PersistentMessages, BundledMessages, Handle, _kernels.CommBase):
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes
@@ -70,11 +72,20 @@ def constant_of(comm: Any) -> str | None:
 from labkit.comm.collectives import BufferCollectives  # noqa: E402
 from labkit.comm.making import CommunicatorMaking  # noqa: E402
 from labkit.comm.native import arrive  # noqa: E402
+from labkit.comm.nonblocking import NonblockingCollectives  # noqa: E402
 from labkit.comm.objects import ObjectCollectives  # noqa: E402
 from labkit.comm.reductions import BufferReductions  # noqa: E402
 
 
-class Intracomm(BufferCollectives, BufferReductions, ObjectCollectives, CommunicatorMaking, Comm):
+class Intracomm(
+    BufferCollectives,
+    BufferReductions,
+    NonblockingCollectives,
+    PersistentCollectives,
+    ObjectCollectives,
+    CommunicatorMaking,
+    Comm,
+):
     """A communicator of one group."""
 
     __module__ = MODULE_NAME

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labkit.comm.constants import PROC_NULL
+from labkit.comm.constants import CONSTANTS, PROC_NULL
 from labkit.comm.exceptions import Exception as MPIException
 
 __all__ = ["Compute_dims", "Grid"]
@@ -29,6 +29,7 @@ class Grid:
 
     dims: tuple[int, ...]
     periods: tuple[bool, ...]
+    kind = CONSTANTS["CART"]
 
     @property
     def size(self) -> int:
@@ -97,6 +98,10 @@ class Grid:
     def neighbors_of(self, rank: int) -> list[int]:
         """Return the ranks beside a rank: in each dimension the one before, then the one after."""
         return [peer for direction in range(len(self.dims)) for peer in self.shifted(rank, direction, 1)]
+
+    def around(self, rank: int) -> tuple[list[int], list[int]]:
+        """Return the ranks that one receives from, and sends to."""
+        return self.neighbors_of(rank), self.neighbors_of(rank)
 
     def kept(self, keeps: Sequence[bool]) -> Grid:
         """Return the grid of some of the dimensions."""

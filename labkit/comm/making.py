@@ -10,9 +10,10 @@ import numpy as np
 
 from labkit.comm.constants import CONSTANTS, UNDEFINED
 from labkit.comm.exceptions import Exception as MPIException
+from labkit.comm.graphs import DistGraph, Graph, Node, check_peers, gathered_nodes, numbers_of, weights_of
 from labkit.comm.grid import Grid
 from labkit.comm.groups import Group
-from labkit.comm.native import arrive_shared, leave, shared_calls
+from labkit.comm.native import Call, arrive_shared, leave, refuse_in_recordings, shared_calls, start
 
 __all__ = ["CommunicatorMaking"]
 
@@ -42,9 +43,21 @@ class CommunicatorMaking:
         """Return a duplicate; hints are not kept."""
         return self._duplicate("Dup_with_info")
 
-    def _duplicate(self, name: str) -> Any:
+    def Idup(self, info: Any = None) -> tuple[Any, Any]:
+        """Begin to duplicate: the new communicator, for use once the request is complete, and the request."""
+        return self._begin_duplicate("Idup")
+
+    def Idup_with_info(self, info: Any) -> tuple[Any, Any]:
+        """Begin to duplicate; hints are not kept."""
+        return self._begin_duplicate("Idup_with_info")
+
+    def _begin_duplicate(self, name: str) -> tuple[Any, Any]:
+        refuse_in_recordings(shared_calls(name), name)
+        return self._duplicate(name, waits=False), start(self, Call("barrier", name))
+
+    def _duplicate(self, name: str, waits: bool = True) -> Any:
         topology = shared_calls(name).topologies.get(self._context)
-        return self._derive(name, 0, self._world_ranks, type(self), topology)
+        return self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """Return a communicator of the ranks with the same color, ordered by key, then by rank.
@@ -148,6 +161,84 @@ class CommunicatorMaking:
         """Return the rank that this one would have on a grid; UNDEFINED if it would be left over."""
         return self.rank if self.rank < _grid(dims, periods).size else UNDEFINED
 
+    # --- graphs -----------------------------------------------------------------------------------
+
+    def Create_graph(self, index: Sequence[int], edges: Sequence[int], reorder: bool = False) -> Any:
+        """Return a communicator of ranks that are the nodes of a graph; COMM_NULL for ranks left over.
+
+        Parameters
+        ----------
+        index : sequence of int
+            Where the neighbours of each node end in `edges`.
+        edges : sequence of int
+            The neighbours, node after node.
+        reorder : bool
+            Whether ranks may be renumbered; they are not.
+        """
+        graph = Graph.read(index, edges)
+        if graph.size > self.size:
+            raise MPIException(
+                _ERR_ARG, f"a graph of {graph.size} nodes needs as many ranks, here are {self.size}"
+            )
+        color = 0 if self.rank < graph.size else UNDEFINED
+        facts = {"index": graph.index, "edges": graph.edges}
+        members = lambda: self._world_ranks()[: graph.size]  # noqa: E731
+        return self._derive("Create_graph", color, members, _class("Graphcomm"), graph, facts)
+
+    def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
+        """Return the rank that this one would have in a graph; UNDEFINED if it would be left over."""
+        return self.rank if self.rank < Graph.read(index, edges).size else UNDEFINED
+
+    def Create_dist_graph_adjacent(
+        self,
+        sources: Sequence[int] | None,
+        destinations: Sequence[int] | None,
+        sourceweights: Any = None,
+        destweights: Any = None,
+        info: Any = None,
+        reorder: bool = False,
+    ) -> Any:
+        """Return a communicator of ranks that know whom they receive from and whom they send to."""
+        into, out = numbers_of(sources), numbers_of(destinations)
+        check_peers((*into, *out), self.size)
+        costs = weights_of(sourceweights, len(into)), weights_of(destweights, len(out))
+        # a side without edges may be called unweighted
+        is_weighted = any(cost is not None for cost in costs)
+        weights = (costs[0] or (), costs[1] or ()) if is_weighted else None
+        return self._derive_node("Create_dist_graph_adjacent", Node(into, out, weights))
+
+    def Create_dist_graph(
+        self,
+        sources: Sequence[int],
+        degrees: Sequence[int],
+        destinations: Sequence[int],
+        weights: Any = None,
+        info: Any = None,
+        reorder: bool = False,
+    ) -> Any:
+        """Return a communicator of ranks in a graph to which each rank gives some edges, of any ranks.
+
+        Parameters
+        ----------
+        sources, degrees : sequence of int
+            Ranks, and how many edges of each are given.
+        destinations : sequence of int
+            Where the edges go to, source after source.
+        weights : sequence of int, optional
+        info, reorder : object, bool
+            Not looked at.
+        """
+        heads = numbers_of(sources)
+        numbers = numbers_of(degrees, len(heads))
+        targets = numbers_of(destinations, sum(numbers))
+        check_peers((*heads, *targets), self.size)
+        node = gathered_nodes(self, heads, numbers, targets, weights_of(weights, len(targets)))
+        return self._derive_node("Create_dist_graph", node)
+
+    def _derive_node(self, name: str, node: Node) -> Any:
+        made = self._derive(name, 0, self._world_ranks, _class("Distgraphcomm"), DistGraph(), {}, True, node)
+        return made
+
     # --- how all of them are made -----------------------------------------------------------------
 
     def _derive(
@@ -159,12 +250,15 @@ class CommunicatorMaking:
         topology: Any = None,
         facts: dict[str, Any] | None = None,
         waits: bool = True,
+        node: Node | None = None,
     ) -> Any:
         """Agree on a communicator: all ranks of one color share one, made by the first that comes."""
         cls = cls or _class("Intracomm")
         calls, shared = arrive_shared(self, name, facts or {})
         if color != UNDEFINED and color not in shared.made:
             shared.made[color] = _new(calls, members(), cls, topology)
+        if node is not None:
+            calls.topologies[shared.made[color]._context].nodes[self.rank] = node
         leave(name)
         if waits:  # the ranks agree on a context
             self.Barrier()
@@ -193,7 +287,7 @@ class CommunicatorMaking:
 def _class(name: str) -> Any:
     from labkit.comm import communicator, topologies
 
-    return getattr(topologies if name == "Cartcomm" else communicator, name)
+    return getattr(topologies if name in topologies.__all__ else communicator, name)
 
 
 def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:

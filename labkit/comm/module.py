@@ -12,13 +12,15 @@ from labkit.comm import buffers, datatypes, exceptions, names, status
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.constants import CONSTANTS
 from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.graphs import SPECIAL_WEIGHTS
 from labkit.comm.grid import Compute_dims
 from labkit.comm.groups import GROUP_EMPTY, GROUP_NULL, Group
 from labkit.comm.handles import MODULE_NAME, refuse
 from labkit.comm.operators import OPERATORS, Op
 from labkit.comm.pickling import Pickle, pickle
+from labkit.comm.prequest import Prequest
 from labkit.comm.special import SPECIAL
-from labkit.comm.topologies import Cartcomm, Topocomm
+from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 
 __all__ = ["simulated_module"]
 
@@ -28,10 +30,13 @@ _CLASSES = (
         Intracomm,
         Topocomm,
         Cartcomm,
+        Graphcomm,
+        Distgraphcomm,
         Group,
         datatypes.Datatype,
         Op,
         status.Request,
+        Prequest,
         status.Status,
         status.Message,
     ),
@@ -59,6 +64,7 @@ def _build() -> SimulatedModule:
     module.__dict__.update(OPERATORS)
     module.__dict__.update(ENVIRONMENT)
     module.__dict__.update(SPECIAL)
+    module.__dict__.update(SPECIAL_WEIGHTS)
     module.__dict__.update({cls.__name__: cls for cls in _CLASSES})
     module.__dict__.update(
         COMM_WORLD=COMM_WORLD,

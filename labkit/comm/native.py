@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labkit import registry
 from labkit.comm.exceptions import make_outside
-from labkit.errors import ScheduleError
+from labkit.errors import ScheduleError, UnsupportedError
 from labkit.hollow import Sized
 from labkit.schedule.native import program
 
@@ -24,7 +24,9 @@ __all__ = [
     "check_choice",
     "leave",
     "perform",
+    "refuse_in_recordings",
     "shared_calls",
+    "start",
 ]
 
 
@@ -151,6 +153,45 @@ def perform(comm: Any, call: Call) -> None:
         If the ranks do not agree.
     """
     calls = shared_calls(call.name)
+    shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
+    if calls.keeps_calls:
+        calls.note(comm, call)
+    calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
+    if calls.keeps_calls:
+        calls.hub.end_collective()
+
+
+def start(comm: Any, call: Call) -> Any:
+    """Begin the running rank's part of a collective call, which goes on beside what the rank does.
+
+    Returns
+    -------
+    Request
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    UnsupportedError
+        If the run is written down as a time-independent trace.
+    """
+    calls = shared_calls(call.name)
+    refuse_in_recordings(calls, call.name)
+    shared, buffers, has_data, _ = _agree(calls, comm, call)
+    return calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
+
+
+def refuse_in_recordings(calls: Any, name: str) -> None:
+    """Refuse what a time-independent trace cannot say, where the run is written down as one."""
+    if calls.keeps_calls:
+        raise UnsupportedError(
+            f"{name} cannot be recorded: a time-independent trace has no operation that goes on beside its "
+            "rank; run without the recording, or record the blocking call"
+        )
+
+
+def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], bool, bool]:
+    """Compare with the ranks that came before: the shared call, the buffers, whether they hold bytes."""
     has_data = call.facts["buffers with content"] = _has_data(call)
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
@@ -163,11 +204,7 @@ def perform(comm: Any, call: Call) -> None:
     if call.is_split and shared.element_bytes != buffers[0].element_bytes:
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
         may_repeat = False
-    if calls.keeps_calls:
-        calls.note(comm, call)
-    calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
-    if calls.keeps_calls:
-        calls.hub.end_collective()
+    return shared, buffers, has_data, may_repeat
 
 
 def _has_data(call: Call) -> bool:

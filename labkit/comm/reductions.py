@@ -33,28 +33,33 @@ class BufferReductions:
     @quick
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM, root: int = 0) -> None:
         """Combine the buffers of all ranks at the root, in rank order."""
-        is_root = self._check_root(root)
-        received = parse_simple(recvbuf, True) if is_root else None
-        self._reduce("reduce", "Reduce", sendbuf, received, op, root)
+        perform(self, self._reduce("Reduce", sendbuf, recvbuf, op, root))
 
     @quick
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of all ranks at every rank, in rank order."""
-        self._reduce("allreduce", "Allreduce", sendbuf, parse_simple(recvbuf, True), op)
+        perform(self, self._prefix("allreduce", "Allreduce", sendbuf, recvbuf, op))
 
     @quick
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of ranks 0 to this one."""
-        self._reduce("scan", "Scan", sendbuf, parse_simple(recvbuf, True), op)
+        perform(self, self._prefix("scan", "Scan", sendbuf, recvbuf, op))
 
     @quick
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = _SUM) -> None:
         """Combine the buffers of the ranks before this one; rank 0's buffer stays as it is."""
-        self._reduce("exscan", "Exscan", sendbuf, parse_simple(recvbuf, True), op)
+        perform(self, self._prefix("exscan", "Exscan", sendbuf, recvbuf, op))
 
-    def _reduce(
+    def _reduce(self, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> Call:
+        received = parse_simple(recvbuf, True) if self._check_root(root) else None
+        return self._combining("reduce", name, sendbuf, received, op, root)
+
+    def _prefix(self, problem: str, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
+        return self._combining(problem, name, sendbuf, parse_simple(recvbuf, True), op)
+
+    def _combining(
         self, problem: str, name: str, sendbuf: Any, received: Simple | None, op: Op, root: int | None = None
-    ) -> None:
+    ) -> Call:
         if received is not None and is_in_place(sendbuf):
             sent = blocks_kept(received)
         else:
@@ -66,7 +71,7 @@ class BufferReductions:
             call.root = call.facts["root"] = root
         call.is_split = True
         call.buffers = (block(sent), ANYTHING if received is None else block(received))
-        perform(self, call)
+        return call
 
     # --- reduce-scatter ---------------------------------------------------------------------------
 
@@ -76,6 +81,9 @@ class BufferReductions:
 
         With IN_PLACE all blocks lie in `recvbuf`; the result is left in its first block.
         """
+        perform(self, self._reduce_scatter_block("Reduce_scatter_block", sendbuf, recvbuf, op))
+
+    def _reduce_scatter_block(self, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
         if is_in_place(sendbuf):
             received = parse_simple(recvbuf, True, self.size)
             sent = blocks_kept(received, 0, self.size)
@@ -83,9 +91,9 @@ class BufferReductions:
             received = parse_simple(recvbuf, True)
             sent = parse_simple(sendbuf, False, self.size)
             _agree(sent, received)
-        call = _call("reduce_scatter_block", "Reduce_scatter_block", sent, op, {"bytes": sent.bytes})
+        call = _call("reduce_scatter_block", name, sent, op, {"bytes": sent.bytes})
         call.buffers = (block(sent), block(received))
-        perform(self, call)
+        return call
 
     def Reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None = None, op: Op = _SUM
@@ -106,6 +114,11 @@ class BufferReductions:
         ValueError
             If buffers and counts do not fit together.
         """
+        perform(self, self._reduce_scatter("Reduce_scatter", sendbuf, recvbuf, recvcounts, op))
+
+    def _reduce_scatter(
+        self, name: str, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None, op: Op
+    ) -> Call:
         received = parse_simple(recvbuf, True)
         has_own = not is_in_place(sendbuf)
         sent = parse_simple(sendbuf, False) if has_own else blocks_kept(received)
@@ -114,12 +127,12 @@ class BufferReductions:
             _agree_counts(sent, received, counts, self.rank)
         elif received.count != counts.sum():
             raise ValueError(f"mismatch in receive count {received.count} and sum(counts) {counts.sum()}")
-        call = _call("reduce_scatter", "Reduce_scatter", sent, op, {"counts": counts.tobytes()})
+        call = _call("reduce_scatter", name, sent, op, {"counts": counts.tobytes()})
         call.bytes = sent.bytes // self.size
         blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype)
         mine = Simple(received.memory, received.offset, int(counts[self.rank]), received.datatype)
         call.buffers = (table(blocks), single(mine))
-        perform(self, call)
+        return call
 
     def _counts(self, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
         """Return every rank's number of elements: as given, or as the ranks say."""

@@ -111,8 +111,8 @@ class Request(Handle, _kernels.RequestBase):
         return self is other or (not self and not other)
 
     def __reduce__(self) -> Any:
-        if self is REQUEST_NULL:
-            return "REQUEST_NULL"
+        if self is REQUEST_NULL or not self:
+            return "REQUEST_NULL" if self is REQUEST_NULL else (type(self), ())
         raise ValueError("a request cannot be pickled: wait for it first")
 
     def Get_status(self, status: Status | None = None) -> bool:
@@ -124,6 +124,59 @@ class Request(Handle, _kernels.RequestBase):
         return is_over is not False
 
     get_status = Get_status
+
+    @classmethod
+    def Get_status_all(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Whether all are over, without giving them back."""
+        cls._look("Get_status_all")
+        is_over = all(request._is_over() is not False for request in requests)
+        for request, place in zip(requests, _place(statuses, len(requests)), strict=False):
+            if is_over:
+                request._peek(place)
+        return is_over
+
+    @classmethod
+    def Get_status_any(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
+        """Index of one that is over, and whether there is one, without giving it back."""
+        cls._look("Get_status_any")
+        states = [request._is_over() for request in requests]
+        if True in states:
+            requests[states.index(True)]._peek(status)
+            return states.index(True), True
+        if False not in states:
+            _empty(status)
+        return UNDEFINED, False not in states
+
+    @classmethod
+    def Get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Return the indices of all that are over, without giving them back; None of no active ones."""
+        cls._look("Get_status_some")
+        states = [request._is_over() for request in requests]
+        if all(state is None for state in states):
+            return None
+        found = [index for index, state in enumerate(states) if state]
+        for index, place in zip(found, _place(statuses, len(found)), strict=False):
+            requests[index]._peek(place)
+        return found
+
+    @classmethod
+    def get_status_all(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Do as `Get_status_all`."""
+        return cls.Get_status_all(requests, statuses)
+
+    @classmethod
+    def get_status_any(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
+        """Do as `Get_status_any`."""
+        return cls.Get_status_any(requests, status)
+
+    @classmethod
+    def get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Do as `Get_status_some`."""
+        return cls.Get_status_some(requests, statuses)
 
     free = _kernels.RequestBase.Free
 
@@ -248,7 +301,7 @@ class Request(Handle, _kernels.RequestBase):
     @classmethod
     def _test_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
         cls._look(name)
-        if not any(requests):
+        if all(request._is_over() is None for request in requests):
             return None, None
         return _finish_some(requests, statuses, -1)
 

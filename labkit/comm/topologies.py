@@ -1,4 +1,4 @@
-"""Communicators whose ranks have neighbours: Cartesian grids."""
+"""Communicators whose ranks have neighbours: Cartesian grids, graphs, and graphs known by their nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from labkit.comm import names
 from labkit.comm.communicator import Comm, Intracomm
 from labkit.comm.exceptions import Exception as MPIException
+from labkit.comm.graphs import DistGraph, Graph, Node
 from labkit.comm.grid import Grid
 from labkit.comm.handles import MODULE_NAME
 from labkit.comm.native import shared_calls
 from labkit.comm.neighbors import NeighborCollectives
 
-__all__ = ["Cartcomm", "Topocomm"]
+__all__ = ["Cartcomm", "Distgraphcomm", "Graphcomm", "Topocomm"]
 
 _ERR_TOPOLOGY = 11
 
@@ -30,10 +31,12 @@ class Topocomm(NeighborCollectives, Intracomm):
 
     __module__ = MODULE_NAME
     _known = names.COMM | names.TOPOLOGY
+    _kinds: tuple[type, ...] = (Grid, Graph, DistGraph)
+    _expected = "topology"
 
     def __init__(self, comm: Comm | None = None) -> None:
-        if self and not isinstance(self._topology(), Grid):
-            raise TypeError("expecting a topology communicator")
+        if self and not isinstance(self._topology(), self._kinds):
+            raise TypeError(f"expecting a {self._expected} communicator")
 
     def _topology(self) -> Any:
         return shared_calls("topology").topologies.get(self._context)
@@ -41,8 +44,11 @@ class Topocomm(NeighborCollectives, Intracomm):
     @property
     def inoutedges(self) -> tuple[list[int], list[int]]:
         """Ranks that this one receives from, and sends to."""
-        around = self._grid().neighbors_of(self.rank)
-        return around, list(around)
+        topology = self._topology()
+        if topology is None:
+            raise MPIException(_ERR_TOPOLOGY, "this communicator has no topology; Create_cart makes a grid")
+        around: tuple[list[int], list[int]] = topology.around(self.rank)
+        return around
 
     inedges = property(lambda self: self.inoutedges[0], doc="Ranks that this one receives from.")
     outedges = property(lambda self: self.inoutedges[1], doc="Ranks that this one sends to.")
@@ -71,6 +77,8 @@ class Cartcomm(Topocomm):
     """
 
     __module__ = MODULE_NAME
+    _kinds = (Grid,)
+    _expected = "Cartesian"
 
     def Get_dim(self) -> int:
         """Return the number of dimensions."""
@@ -125,3 +133,82 @@ class Cartcomm(Topocomm):
         """Return a rank's place in the dimensions that are not kept."""
         coords = self._grid().coords_of(rank)
         return tuple(coord for coord, keep in zip(coords, keeps, strict=True) if not keep)
+
+
+class Graphcomm(Topocomm):
+    """Ranks that are the nodes of a graph which all of them know.
+
+    Attributes
+    ----------
+    index, edges : list of int
+        Where the neighbours of each rank end in `edges`; the neighbours.
+    nnodes, nedges, nneighbors : int
+    neighbors : list of int
+        Of this rank.
+    """
+
+    __module__ = MODULE_NAME
+    _kinds = (Graph,)
+    _expected = "general graph"
+
+    def _graph(self) -> Graph:
+        graph = self._topology()
+        if not isinstance(graph, Graph):
+            raise MPIException(_ERR_TOPOLOGY, "this communicator is no graph; Create_graph makes one")
+        return graph
+
+    def Get_dims(self) -> tuple[int, int]:
+        """Numbers of nodes and of edges."""
+        return self._graph().size, len(self._graph().edges)
+
+    dims = property(Get_dims, doc="Numbers of nodes and of edges.")
+    nnodes = property(lambda self: self.Get_dims()[0], doc="Number of nodes.")
+    nedges = property(lambda self: self.Get_dims()[1], doc="Number of edges.")
+
+    def Get_topo(self) -> tuple[list[int], list[int]]:
+        """Index and edges."""
+        return list(self._graph().index), list(self._graph().edges)
+
+    topo = property(Get_topo, doc="Index and edges.")
+    index = property(lambda self: self.Get_topo()[0], doc="Where each rank's edges end.")
+    edges = property(lambda self: self.Get_topo()[1], doc="The neighbours, rank after rank.")
+
+    def Get_neighbors_count(self, rank: int) -> int:
+        """Return the number of a rank's neighbours."""
+        return len(self.Get_neighbors(rank))
+
+    nneighbors = property(lambda self: self.Get_neighbors_count(self.rank), doc="Number of neighbours.")
+
+    def Get_neighbors(self, rank: int) -> list[int]:
+        """Return the neighbours of a rank."""
+        return self._graph().neighbors_of(operator.index(rank))
+
+    neighbors = property(lambda self: self.Get_neighbors(self.rank), doc="Neighbours of this rank.")
+
+
+class Distgraphcomm(Topocomm):
+    """Ranks that are the nodes of a graph of which each knows its own edges."""
+
+    __module__ = MODULE_NAME
+    _kinds = (DistGraph,)
+    _expected = "distributed graph"
+
+    def _node(self) -> Node:
+        graph = self._topology()
+        if not isinstance(graph, DistGraph):
+            raise MPIException(
+                _ERR_TOPOLOGY,
+                "this communicator is no distributed graph; Create_dist_graph_adjacent makes one",
+            )
+        return graph.nodes[self.rank]
+
+    def Get_dist_neighbors_count(self) -> tuple[int, int, bool]:
+        """How many ranks this one receives from and sends to, and whether the edges have weights."""
+        node = self._node()
+        return len(node.sources), len(node.destinations), node.weights is not None
+
+    def Get_dist_neighbors(self) -> tuple[list[int], list[int], tuple[list[int], list[int]] | None]:
+        """Ranks that this one receives from and sends to, and the weights of both, or None."""
+        node = self._node()
+        weights = node.weights and (list(node.weights[0]), list(node.weights[1]))
+        return list(node.sources), list(node.destinations), weights

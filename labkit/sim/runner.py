@@ -225,6 +225,9 @@ def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any
 
 def _trace(hub: Any, setting: tuple[Platform, models.NetworkModel]) -> Trace:
     ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
-    return Trace.from_columns(
-        hub.message_columns(), hub.wait_columns(), hub.computation_columns(), ends_s, setting
-    )
+    waits = hub.wait_columns()
+    if "operation" in waits:
+        own = waits.pop("operation") < 0
+        waits = {name: column[own] for name, column in waits.items()}
+        waits["message"] = np.maximum(waits["message"], -1)
+    return Trace.from_columns(hub.message_columns(), waits, hub.computation_columns(), ends_s, setting)

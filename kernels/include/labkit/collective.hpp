@@ -58,6 +58,10 @@ class Collective final : public Client, public Driver {
   /// The rank (of the communicator) joins with its buffers. True: its program has ended already.
   /// Throws ScheduleFault for an operation that cannot be carried out.
   [[nodiscard, gnu::noinline]] bool enter(std::int32_t rank, std::vector<BoundBuffer> buffers);
+  /// The rank joins through an agent of its own (Engine::begin_operation), whose driver the caller is. True: its
+  /// program has ended already; else go_on carries it on whenever the agent is resumed, until it says so.
+  [[nodiscard]] bool enter_beside(std::int32_t rank, std::vector<BoundBuffer> buffers, Rank agent);
+  [[nodiscard]] bool go_on(std::int32_t rank);
   /// The rank joins when the engine starts it (see Engine::start); for runs without Python ranks.
   /// Ranks may share their description (sizes only).
   void join(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers);
@@ -104,6 +108,7 @@ class Collective final : public Client, public Driver {
     std::vector<std::byte*> temporaries;
     std::exception_ptr failure;
     std::int32_t waited_label = 0;
+    Rank agent = -1;             ///< who posts and waits for it: -1 the rank itself
     bool is_waiting = false;
     bool has_entered = false;
     bool has_ended = false;
@@ -140,6 +145,11 @@ class Collective final : public Client, public Driver {
   [[nodiscard]] const RankState& state(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Rank world(std::int32_t rank) const {
     return setup_.world_ranks.empty() ? rank : setup_.world_ranks[static_cast<std::size_t>(rank)];
+  }
+  /// Who posts and waits for a rank: itself, or its agent.
+  [[nodiscard]] Rank actor(std::int32_t rank) const {
+    const Rank agent = state(rank).agent;
+    return agent < 0 ? world(rank) : agent;
   }
   void bind(std::int32_t rank, std::shared_ptr<const std::vector<BoundBuffer>> buffers);
   [[nodiscard]] const BoundBuffer& bound(std::int32_t rank, std::int32_t buffer) const {

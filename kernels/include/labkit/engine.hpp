@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "labkit/call_log.hpp"
@@ -107,6 +108,12 @@ enum class Advance : std::uint8_t {
   budget,  ///< the number of events asked for has run; call again
 };
 
+/// Something that goes on for a rank while the rank does something else: a nonblocking collective.
+struct Operation {
+  Rank agent = -1;    ///< stands for the rank in posts, waits, clock, set_driver
+  RequestId request;  ///< the rank's, complete when the operation is over: wait for it and release it
+};
+
 enum class Blocked : std::uint8_t { no, wait_all, wait_any, sync, probe, finished };
 
 class Engine {
@@ -161,6 +168,17 @@ class Engine {
   void release(RequestId id);
   /// Take back a request that is not matched yet (MPI_Cancel). True when it was.
   bool cancel(RequestId id);
+
+  // --- operations: an agent does something for a rank (engine_operations.cpp) --------------------
+  /// An agent begins at the rank's clock. Its messages are the rank's: host, matching, records. Its clock
+  /// and its waits are its own: what it does takes none of the rank's time. Not in a run that keeps calls.
+  [[nodiscard]] Operation begin_operation(Rank rank, std::string name);
+  /// The rank itself did what its agent has done until now: its clock is pushed to the agent's.
+  void follow(Rank rank, Rank agent);
+  /// The agent is through: the request is complete at the agent's clock. is_clean: it has no open requests.
+  void end_operation(Rank agent, bool is_clean = true);
+  /// The rank whose agent this is; a rank itself.
+  [[nodiscard]] Rank owner_of(Rank actor) const;
 
   // --- waits: true = go on now, false = the rank is blocked (switch away; ready when it is over) --
   /// All of them (null handles are ignored). Pushes the clock to the last completion and charges

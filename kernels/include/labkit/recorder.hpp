@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "labkit/types.hpp"
@@ -26,10 +28,28 @@ struct MessageRecord {
 
 /// A rank had nothing to do until a message ended (or, for a probe, until it was sent).
 struct WaitRecord {
+  static constexpr std::int64_t kProbe = -1;
+  static constexpr std::int64_t by_operation(std::int64_t row) { return -2 - row; }
   Rank rank;
+  std::int32_t operation;  ///< row of the rank's operation whose agent waited, -1: the rank itself
   Time begin_s;
   Time end_s;
-  std::int64_t message;  ///< its row, -1 for a probe
+  std::int64_t message;  ///< its row, kProbe, or by_operation(row): an operation of the rank's was over
+};
+
+/// An operation went on beside its rank: a nonblocking collective.
+struct OperationRecord {
+  Rank rank;
+  Time begin_s;
+  Time end_s;  ///< kNever: it was not over when the run ended
+  std::string name;
+};
+
+/// A message that was posted by the agent of an operation, on either side.
+struct SidesRecord {
+  std::int64_t message;           ///< its row
+  std::int32_t send_operation;    ///< row, -1: posted by the rank itself
+  std::int32_t recv_operation;
 };
 
 /// A rank computed.
@@ -49,11 +69,22 @@ class Recorder {
     bytes_ += bytes;
   }
   void keep(const MessageRecord& record) { rows_.push_back(record); }
-  /// The message whose row was kept last ended a wait (no row: a probe).
-  void keep_wait(Rank rank, Time begin_s, Time end_s, bool has_row) {
-    if (is_kept_ && end_s > begin_s) {
-      waits_.push_back({rank, begin_s, end_s, has_row ? static_cast<std::int64_t>(rows_.size()) - 1 : -1});
-    }
+  /// Of the message that was kept last.
+  [[nodiscard]] std::int64_t last_row() const { return static_cast<std::int64_t>(rows_.size()) - 1; }
+  void keep_sides(std::int32_t send_operation, std::int32_t recv_operation) {
+    sides_.push_back({last_row(), send_operation, recv_operation});
+  }
+  void keep_wait(const WaitRecord& record) {
+    if (is_kept_ && record.end_s > record.begin_s) waits_.push_back(record);
+  }
+  /// An operation begins: its row, -1 where nothing is kept.
+  std::int32_t begin_operation(Rank rank, Time begin_s, std::string name) {
+    if (!is_kept_) return -1;
+    operations_.push_back({rank, begin_s, kNever, std::move(name)});
+    return static_cast<std::int32_t>(operations_.size()) - 1;
+  }
+  void end_operation(std::int32_t row, Time end_s) {
+    if (row >= 0) operations_[static_cast<std::size_t>(row)].end_s = end_s;
   }
   /// Computations one right after the other are one.
   void keep_computation(Rank rank, Time begin_s, Time end_s) {
@@ -72,6 +103,9 @@ class Recorder {
   [[nodiscard]] const std::vector<WaitRecord>& waits() const { return waits_; }
   /// Of one rank: in order.
   [[nodiscard]] const std::vector<ComputationRecord>& computations() const { return computations_; }
+  /// In order of their begins, as the engine saw them.
+  [[nodiscard]] const std::vector<OperationRecord>& operations() const { return operations_; }
+  [[nodiscard]] const std::vector<SidesRecord>& sides() const { return sides_; }
 
  private:
   std::uint64_t messages_ = 0;
@@ -79,6 +113,8 @@ class Recorder {
   std::vector<MessageRecord> rows_;
   std::vector<WaitRecord> waits_;
   std::vector<ComputationRecord> computations_;
+  std::vector<OperationRecord> operations_;
+  std::vector<SidesRecord> sides_;
   bool is_kept_ = false;
 };
 

@@ -19,7 +19,11 @@ struct RequestId {
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
 
-enum class RequestKind : std::uint8_t { send, receive };
+enum class RequestKind : std::uint8_t {
+  send,
+  receive,
+  operation,  ///< complete when an operation of its owner's is over (Engine::begin_operation)
+};
 
 enum class RequestState : std::uint8_t {
   free,      ///< the slot is not in use
@@ -49,6 +53,7 @@ struct alignas(64) Request {
   Time start_s = 0.0;          ///< when the flow started
   std::uint64_t order = 0;     ///< of entering its matching queue
   Rank owner = -1;
+  Rank actor = -1;             ///< whose clock it has: the owner, or an agent of the owner's
   Rank peer = -1;              ///< as posted: destination, or source (may be kAnySource)
   std::int32_t tag = 0;        ///< as posted (a receive's may be kAnyTag)
   Context context = 0;

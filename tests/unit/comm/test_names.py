@@ -29,8 +29,8 @@ def test_every_name_is_there_or_refused_with_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (MPI.COMM_WORLD, "Ibcast"),
-        (MPI.Comm, "Create_graph"),
+        (MPI.COMM_WORLD, "Create_intercomm"),
+        (MPI.Comm, "Spawn"),
         (MPI.INT, "Create_vector"),
         (MPI.Status(), "tomemory"),
     ],

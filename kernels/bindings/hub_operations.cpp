@@ -1,0 +1,97 @@
+#include "hub_operations.hpp"
+
+#include "hub.hpp"
+#include "python_side.hpp"
+
+namespace nb = nanobind;
+
+namespace labkit::bindings {
+
+void OperationTable::begin(Hub& hub, const std::shared_ptr<Progress>& progress) {
+  Engine& engine = hub.engine();
+  const Rank rank = hub.current();
+  progress->operation_ = engine.begin_operation(rank, progress->name_);
+  const Rank agent = progress->operation_.agent;
+  bool is_through = true;
+  try {
+    const Hub::Busy busy(hub);
+    is_through = progress->start(agent);
+  } catch (...) {
+    progress->failure_ = std::current_exception();
+  }
+  // The call itself posts what can be posted at once, as real libraries do, and pays for it.
+  engine.follow(rank, agent);
+  if (!is_through) {
+    under_way_[agent] = progress;
+    engine.set_driver(agent, progress.get());
+    return;
+  }
+  progress->end();
+  if (progress->failure_ == nullptr) return;
+  engine.release(progress->operation_.request);
+  std::rethrow_exception(std::exchange(progress->failure_, nullptr));
+}
+
+void OperationTable::forget() {
+  for (const auto& [agent, progress] : under_way_) progress->forget();
+}
+
+void Progress::resume(Rank agent) {
+  const std::shared_ptr<Progress> self = hub_.operations().of(agent);  // the table lets go of it below
+  bool is_through = true;
+  try {
+    is_through = go_on();
+  } catch (...) {  // it belongs to the rank, not to whoever drives the engine
+    failure_ = std::current_exception();
+  }
+  if (!is_through) return;
+  hub_.operations().through(agent);
+  end();
+}
+
+void Progress::end() {
+  ended();
+  hub_.engine().end_operation(operation_.agent, failure_ == nullptr);
+}
+
+bool Progress::is_sound() {
+  if (failure_ != nullptr) {
+    try {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    } catch (nb::python_error& error) {
+      error.restore();
+    } catch (const ScheduleFault& error) {
+      raise_schedule_fault(error);
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return false;
+  }
+  if (fault_.empty()) return true;
+  raise_mpi(kErrTruncate, "%s: %s", name_.c_str(), fault_.c_str());
+  return false;
+}
+
+// --- collectives ----------------------------------------------------------------------------------
+
+bool CollectiveProgress::start(Rank agent) {
+  return hub().collectives().begun(hub(), *shared_).enter_beside(rank_, std::move(buffers_), agent);
+}
+
+bool CollectiveProgress::go_on() { return shared_->collective->go_on(rank_); }
+
+void CollectiveProgress::ended() {
+  if (shared_->collective != nullptr) fault_ = shared_->collective->fault(rank_);
+  hub().collectives().through(*shared_);
+  memory_.reset();
+}
+
+nb::tuple CollectiveProgress::absent() { return shared_->absent(); }
+
+void CollectiveProgress::forget() {
+  Progress::forget();
+  shared_->forget();
+  memory_.reset();
+}
+
+}  // namespace labkit::bindings
