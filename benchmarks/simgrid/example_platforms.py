@@ -1,8 +1,8 @@
 """SimGrid's own example platforms: which of them labkit reads, and whether both predict the same on them.
 
 Every XML file below the given folders (``examples/platforms`` and ``teshsuite/platforms`` of SimGrid's
-sources) is read; on those that can be, three collectives run on up to 16 hosts, under smpirun with the file as
-it is.
+sources) is read; on those that can be, three collectives run on up to 16 hosts, under smpirun with the file
+as it is.
 
     cd simgrid-3.32; python .../example_platforms.py examples/platforms teshsuite/platforms
 """
