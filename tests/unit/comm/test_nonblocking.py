@@ -88,7 +88,7 @@ def test_a_collective_goes_on_while_the_ranks_compute(ranks) -> None:
     alone_s = lk.run(overlapped, ranks, on="star", args=(100_000, 0.0)).makespan_s
     half = lk.run(overlapped, ranks, on="star", args=(100_000, alone_s / 2))
     double = lk.run(overlapped, ranks, on="star", args=(100_000, 2 * alone_s))
-    # the call returned long before; all of the computation is hidden behind it, then it behind the computation
+    # the call returned long before; first the computation is hidden behind it, then it behind the computation
     assert max(half.results) < alone_s / 10
     assert half.makespan_s == pytest.approx(alone_s, rel=1e-12)
     assert double.makespan_s == pytest.approx(max(double.results) + 2 * alone_s, rel=1e-12)
@@ -104,6 +104,6 @@ def test_a_late_rank_holds_up_the_others() -> None:
         return is_over, MPI.Wtime()
 
     run = lk.run(program, 4, on="star")
-    # what the others sent lies there when the last one comes: it need not wait for anybody
+    # a test takes 0.1 ms in this model, as in SMPI: enough for the rest of the barrier once the last rank is here
     assert [over for over, _ in run.results] == [False, False, True, False]
-    assert all(1e-3 < when < 1.2e-3 for _, when in run.results)
+    assert all(1e-3 < when < 1.21e-3 for _, when in run.results)
