@@ -104,6 +104,6 @@ def test_a_late_rank_holds_up_the_others() -> None:
         return is_over, MPI.Wtime()
 
     run = lk.run(program, 4, on="star")
-    # a test takes 0.1 ms in this model, as in SMPI: enough for the rest of the barrier once the last rank is here
+    # a test takes 0.1 ms in this model, as in SMPI: enough for the rest of the barrier once all are here
     assert [over for over, _ in run.results] == [False, False, True, False]
     assert all(1e-3 < when < 1.21e-3 for _, when in run.results)
