@@ -47,6 +47,8 @@ class Found:
         Those of the first repetition.
     printed : tuple of str
         What was printed outside the ranks: standard output and error, in another process only.
+    order : int
+        By which processes with the same hash seed know each other (`labkit.study.hashing`), in another only.
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
@@ -57,6 +59,7 @@ class Found:
     machine: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     printed: tuple[str, str] = ("", "")
+    order: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
 from labkit.run.processes import JOB_VARIABLE, end_processes
+from labkit.study.hashing import workers_seed
 from labkit.study.measuring import Found
 from labkit.study.points import Point
 from labkit.study.worker import LENGTH, write_message
@@ -62,12 +63,21 @@ class LocalPool:
         How long one run may take.
     repeats : int
         Runs of one point at the most.
+    hash_seed : str, optional
+        Of their interpreters; default: the same for all workers, and that of this process if it is known.
     """
 
     def __init__(
-        self, job: bytes, setting: Mapping[str, Any], jobs: int, limit_s: float | None, repeats: int
+        self,
+        job: bytes,
+        setting: Mapping[str, Any],
+        jobs: int,
+        limit_s: float | None,
+        repeats: int,
+        hash_seed: str | None = None,
     ) -> None:
         self._job, self._setting, self._jobs = job, setting, jobs
+        self._hash_seed = workers_seed() if hash_seed is None else hash_seed
         self._limit_s = None if limit_s is None else limit_s * repeats + GRACE_S
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
@@ -115,7 +125,8 @@ class LocalPool:
         words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         command = [sys.executable, "-P", *flags, "-m", "labkit.study.worker"]
-        environment = {**os.environ, JOB_VARIABLE: token, "PYTHONPATH": os.pathsep.join(self._search_path())}
+        environment = {**os.environ, JOB_VARIABLE: token, "PYTHONPATH": os.pathsep.join(self._search_path()),
+                       "PYTHONHASHSEED": self._hash_seed}  # fmt: skip
         try:
             # A session of its own: Ctrl-C in a terminal reaches this process only, which ends the workers.
             process = subprocess.Popen(

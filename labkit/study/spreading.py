@@ -2,6 +2,7 @@
 
 Points are run in any order, and kept in the order of the plan. Where seeds may matter, the first point with
 more than one rank is waited for: it nearly always shows that one run of each of the others is enough.
+Where the workers' hash seed may be another than here, that point is also run under a second one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any, Protocol
 
 from labkit.errors import MachineError
 from labkit.run.cores import available_cores
+from labkit.study.hashing import REMARK, SecondLook, known_seed
 from labkit.study.measuring import Found, Harvest, Job
 from labkit.study.points import Point, is_real
 from labkit.study.progress import Bar
 from labkit.study.setting import pack_job, pack_points, setting_of
 
-__all__ = ["Pool", "check_jobs", "pool_of", "spread"]
+__all__ = ["Pool", "check_jobs", "one_by_one", "pool_of", "second_look", "spread"]
 
 #: points that an interrupt's remark names
 _NAMED = 8
@@ -93,10 +95,47 @@ def pool_of(jobs: Any, job: Job, points: int) -> Pool:
     return EnginePool(packed, setting, jobs, job.timeout_s, job.repeats)
 
 
-def spread(job: Job, plan: list[Point], harvest: Harvest, bar: Bar, pool: Pool) -> None:
-    """Run the points on the workers, and keep them in the order of the plan."""
+def second_look(jobs: Any, job: Job) -> SecondLook | None:
+    """Return what runs a point under another hash seed; None where the workers have that of this process."""
+    if isinstance(jobs, int) and known_seed() is not None:
+        return None
+    return SecondLook(job, pack_job(job), setting_of())
+
+
+def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Bar) -> None:
+    """Run the points in this process."""
+    for point in plan:
+        bar.set_postfix_str(point.text, refresh=False)
+        try:
+            harvest.keep(point, job.find(point, bool(harvest.is_deterministic)))
+        except KeyboardInterrupt:
+            harvest.remarks.append(f"interrupted by the user at {point.text}; the later points are missing")
+            if not harvest.rows:
+                raise
+            return
+        bar.update()
+
+
+def spread(
+    job: Job,
+    plan: list[Point],
+    harvest: Harvest,
+    bar: Bar,
+    pool: Pool,
+    second: SecondLook | None = None,
+) -> None:
+    """Run the points on the workers, and keep them in the order of the plan.
+
+    Parameters
+    ----------
+    job, plan, harvest, bar
+        As for `one_by_one`.
+    pool : Pool
+    second : SecondLook, optional
+        Whether the program depends on the hash seed; then the points are run in this process.
+    """
     packed = pack_points(plan)  # what cannot travel is refused before anything runs
-    work = _Spread(job, plan, harvest, pool, packed)
+    work = _Spread(job, plan, harvest, pool, packed, second)
     try:
         while work.kept < len(plan):
             try:
@@ -107,21 +146,40 @@ def spread(job: Job, plan: list[Point], harvest: Harvest, bar: Bar, pool: Pool) 
             bar.set_postfix_str(point.text, refresh=False)
             bar.update()
             work.take(point, found)
+    except _Depends:
+        pool.close()
+        harvest.remarks.append(REMARK)
+        bar.update(-len(work.done))  # nothing has been kept
+        one_by_one(job, plan, harvest, bar)
     except KeyboardInterrupt:
         work.interrupted()
         if not harvest.rows:
             raise
     finally:
         pool.close()
+        if second is not None:
+            second.close()
+
+
+class _Depends(Exception):
+    """What the program does depends on the hash seed."""
 
 
 class _Spread:
     """Where a sweep stands: what has been given out, what is done, what is kept."""
 
     def __init__(
-        self, job: Job, plan: list[Point], harvest: Harvest, pool: Pool, packed: list[bytes]
+        self,
+        job: Job,
+        plan: list[Point],
+        harvest: Harvest,
+        pool: Pool,
+        packed: list[bytes],
+        second: SecondLook | None,
     ) -> None:
         self.job, self.plan, self.harvest, self.pool, self.packed = job, plan, harvest, pool, packed
+        self.second = second  # until it has been asked: nothing is kept before
+        self.shown = next((index for index, point in enumerate(plan) if point.ranks > 1), 0)
         self.at = {point.number: index for index, point in enumerate(plan)}
         self.done: dict[int, Found] = {}
         self.given = self.kept = 0
@@ -133,7 +191,10 @@ class _Spread:
             point = self.plan[self.given]
             if self.probe is None and _may_show(self.job, point, self.harvest):
                 self.probe = self.given
-            self.pool.submit(point, self.packed[self.given], bool(self.harvest.is_deterministic))
+            what = point, self.packed[self.given], bool(self.harvest.is_deterministic)
+            self.pool.submit(*what)
+            if self.second is not None and self.given == self.shown:
+                self.second.begin(*what)
             self.given += 1
         return self.pool.next()
 
@@ -141,8 +202,20 @@ class _Spread:
         return self.probe is not None and self.kept <= self.probe
 
     def take(self, point: Point, found: Found) -> None:
-        """Take in a point, and keep all whose turn has come."""
+        """Take in a point, and keep all whose turn has come.
+
+        Raises
+        ------
+        _Depends
+            What it does depends on the hash seed.
+        """
         self.done[self.at[point.number]] = found
+        if self.second is not None:
+            if not self.second.is_of(point):
+                return
+            if self.second.contradicts(found):
+                raise _Depends
+            self.second = None
         while self.kept in self.done:
             found = self.done.pop(self.kept)
             self.kept += 1

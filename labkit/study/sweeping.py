@@ -13,9 +13,9 @@ from labkit.local.calibration import find_calibration
 from labkit.run.tolerance import check_tolerance
 from labkit.study.measuring import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
-from labkit.study.progress import Bar, progress_bar
+from labkit.study.progress import progress_bar
 from labkit.study.recipe import keep_recipe
-from labkit.study.spreading import check_jobs, pool_of, spread
+from labkit.study.spreading import check_jobs, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 
 if TYPE_CHECKING:
@@ -85,9 +85,11 @@ def sweep(
     jobs : int or cluster, optional
         Spreads simulations over so many processes of this host, or over the engines of an ipyparallel cluster
         (its load-balanced view, the cluster itself, or a `labkit.cluster`). The study is the one of a serial
-        sweep: the same rows in the same order, to the last bit. Program, `measure` and `runner` travel by
-        value: what they change outside themselves stays in the worker. Not for real machines, whose times
-        would disturb each other.
+        sweep: the same rows in the same order, to the last bit; a program that depends on Python's hash seed
+        (the order of a set of texts) is noticed at one point, and run here instead, with a remark, unless
+        PYTHONHASHSEED says what the seed is. Program, `measure` and `runner` travel by value: what they
+        change outside themselves stays in the worker. Not for real machines, whose times would disturb each
+        other.
     **parameters
         The program's keyword arguments. A list, tuple, range or array is varied; anything else (a text
         too) is one value.
@@ -120,26 +122,12 @@ def sweep(
     harvest = Harvest(seed)
     with batched(job, plan) as ready, progress_bar(len(plan), progress) as bar:
         if workers == 1:
-            _one_by_one(ready, plan, harvest, bar)
+            one_by_one(ready, plan, harvest, bar)
         else:
-            spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)))
+            spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)), second_look(workers, job))
     study = harvest.study()
     keep_recipe(study, plan, job, [number for number, _ in harvest.rows], runner is not None)
     return study
-
-
-def _one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Bar) -> None:
-    """Run the points in this process."""
-    for point in plan:
-        bar.set_postfix_str(point.text, refresh=False)
-        try:
-            harvest.keep(point, job.find(point, bool(harvest.is_deterministic)))
-        except KeyboardInterrupt:
-            harvest.remarks.append(f"interrupted by the user at {point.text}; the later points are missing")
-            if not harvest.rows:
-                raise
-            return
-        bar.update()
 
 
 def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:

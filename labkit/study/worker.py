@@ -18,6 +18,7 @@ import threading
 from typing import Any, BinaryIO
 
 from labkit.errors import LabkitError, MachineError
+from labkit.study.hashing import fingerprint
 from labkit.study.measuring import Found, Job
 
 __all__ = ["LENGTH", "answer", "load", "main", "read_message", "write_message"]
@@ -88,7 +89,7 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
             found = job.find(load(point), is_once)
         except Exception as error:  # of a runner of the caller's own: a serial sweep would raise it
             found = Found(rows=[error], is_complete=True)
-    found.printed = out.getvalue(), err.getvalue()
+    found.printed, found.order = (out.getvalue(), err.getvalue()), fingerprint()
     try:
         return cloudpickle.dumps(found)  # type: ignore[no-any-return]
     except Exception as error:  # pickling runs foreign code: anything may be raised
