@@ -1,7 +1,9 @@
-"""Runs a bundle's simulated points again, in a process of its own: ``python -m labkit.bundle.child FOLDER``.
+"""Runs a bundle's simulated points again, in a process of its own, confined: ``labkit.bundle.child``.
 
+``python -m labkit.bundle.child FOLDER MEMORY PARENT``: bytes of memory, and the process with which it ends.
 The folder holds the bundle's program, recipe and machines, and a request: which repetitions of which points.
-Each line of the answer is one of them: its rows, or its error. What was measured before is not in the folder.
+The first line of the answer says what confines the process; each other one is one of them: its rows, or its
+error, or that it needed more memory than there is. What was measured before is not in the folder.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, TextIO
 from labkit.bundle.plain import decode
 from labkit.bundle.whole import executed
 from labkit.errors import DataError, LabkitError
+from labkit.testing.sandbox.containment import confine_rerun
 
 __all__ = ["ANSWER", "REQUEST", "Rerun", "main"]
 
@@ -120,11 +123,12 @@ def _imported(form: dict[str, Any]) -> Any:
         raise DataError(f"{form['module']}.{form['name']} cannot be imported here{needs}: {error}") from error
 
 
-def main(folder: str) -> int:
+def main(folder: str, memory_bytes: int, parent: int) -> int:
     """Answer the request in a folder; return 0, or 1 when nothing could be run."""
     place = Path(folder)
     request = json.loads((place / REQUEST).read_text("utf-8"))
     with (place / ANSWER).open("w", encoding="utf-8", buffering=1) as answer:
+        _write(answer, {"walls": confine_rerun(folder, memory_bytes, parent)})
         try:
             again = Rerun(place)
         except Exception as error:  # the bundle's code runs here
@@ -141,11 +145,22 @@ def _answers(again: Rerun, request: list[dict[str, Any]]) -> Iterator[dict[str, 
             head = {"point": wanted["point"], "repetition": repetition}
             try:
                 yield {**head, "rows": again.rows(wanted["point"], repetition)}
-            except LabkitError as error:
-                text = str(error).strip().splitlines()
-                yield {**head, "error": f"{type(error).__name__}: {text[0] if text else ''}"}
             except Exception as error:
-                yield {**head, "error": f"{type(error).__name__}: {error}"}
+                yield {**head, "memory": True} if _is_memory(error) else {**head, "error": _words(error)}
+
+
+def _words(error: Exception) -> str:
+    text = str(error).strip().splitlines() if isinstance(error, LabkitError) else [str(error)]
+    return f"{type(error).__name__}: {text[0] if text else ''}"
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Whether what ended a run was a lack of memory: in the simulator, or in a rank, whose error is text."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, LabkitError) and "MemoryError" in str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _write(answer: TextIO, line: dict[str, Any]) -> None:
@@ -153,4 +168,4 @@ def _write(answer: TextIO, line: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

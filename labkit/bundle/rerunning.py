@@ -38,20 +38,24 @@ class Answers:
         Why nothing ran; empty when something did.
     is_timed_out : bool
         Whether the limit ended it.
+    walls : list of str
+        What confined the process.
     """
 
     runs: list[dict[str, Any]] = field(default_factory=list)
     fatal: str = ""
     is_timed_out: bool = False
+    walls: list[str] = field(default_factory=list)
 
 
 def run_again(
     bundle: Opened,
     request: list[dict[str, Any]],
     timeout_s: float,
+    memory_bytes: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
-    """Run points of a bundle again in a process of its own, which executes the bundle's code.
+    """Run points of a bundle again in a confined process of its own, which executes the bundle's code.
 
     Parameters
     ----------
@@ -60,6 +64,8 @@ def run_again(
         ``{"point": number, "repetitions": [0, 1]}`` each.
     timeout_s : float
         Limit of host time for all of them, in seconds.
+    memory_bytes : int
+        Limit of memory of each process, beyond what Python and NumPy take.
     progress : callable, optional
         Called with the number of runs done and wanted.
     """
@@ -73,10 +79,13 @@ def run_again(
                 target.write_bytes(bundle.files[path])
         (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
         (folder / "home").mkdir()
-        is_timed_out, code, told = _execute(folder, timeout_s, lambda: _progress(folder, wanted, progress))
+        limits = timeout_s, memory_bytes
+        is_timed_out, code, told = _execute(folder, *limits, lambda: _progress(folder, wanted, progress))
         answers = Answers(is_timed_out=is_timed_out)
         for line in _lines(folder / ANSWER):
-            if "fatal" in line:
+            if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
+                answers.walls = [str(wall) for wall in line["walls"]]
+            elif "fatal" in line:
                 answers.fatal = str(line["fatal"])
             elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
                 answers.runs.append(line)
@@ -85,7 +94,9 @@ def run_again(
         return answers
 
 
-def _execute(folder: Path, timeout_s: float, look: Callable[[], None]) -> tuple[bool, int, str]:
+def _execute(
+    folder: Path, timeout_s: float, memory_bytes: int, look: Callable[[], None]
+) -> tuple[bool, int, str]:
     """Run the child to its end or to the limit: whether it was the limit, its code, its last words."""
     home = str(folder / "home")
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -93,7 +104,8 @@ def _execute(folder: Path, timeout_s: float, look: Callable[[], None]) -> tuple[
     environment |= {"HOME": home, "TMPDIR": home, "PYTHONUSERBASE": site.getuserbase()}
     with (folder / "output").open("w+b") as output:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "labkit.bundle.child", str(folder)],
+            [sys.executable, "-P", "-m", "labkit.bundle.child", str(folder), str(memory_bytes),
+             str(os.getpid())],
             cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
@@ -115,7 +127,7 @@ def _execute(folder: Path, timeout_s: float, look: Callable[[], None]) -> tuple[
 
 def _progress(folder: Path, wanted: int, progress: Callable[[int, int], None] | None) -> None:
     if progress is not None and (folder / ANSWER).exists():
-        progress((folder / ANSWER).read_bytes().count(b"\n"), wanted)
+        progress(max((folder / ANSWER).read_bytes().count(b"\n") - 1, 0), wanted)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

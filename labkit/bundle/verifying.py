@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers as numbers_abc
 import os
 import platform
 import sys
@@ -20,13 +21,15 @@ from labkit.bundle.reading import Opened, open_bundle
 from labkit.bundle.recipe_file import numbers
 from labkit.bundle.rerunning import Answers, run_again
 from labkit.bundle.surroundings import labkit_digest
-from labkit.errors import DataError
+from labkit.errors import DataError, MachineError
 from labkit.run.front import check_limit
 from labkit.study.storing import read_study
 
 __all__ = ["Verification", "verify"]
 
 _SHOWN = 10
+#: what a program may use when nobody says otherwise, and what is asked for at least
+MEMORY_BYTES, LEAST_BYTES = 4 << 30, 64 << 20
 
 
 @dataclass
@@ -53,6 +56,8 @@ class Verification:
         Whether the bundle's program was run.
     undecided : str
         Why rows that should be computed again were not; empty when they were.
+    walls : list of str
+        What confined the program while it ran.
     notes : list of str
         What differs here from where the bundle was made.
     """
@@ -66,6 +71,7 @@ class Verification:
     only_present: int = 0
     was_run: bool = False
     undecided: str = ""
+    walls: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -96,6 +102,8 @@ class Verification:
             found.append(f"undecided: {self.undecided}")
         elif not self.was_run:
             found.append("nothing was run again")
+        if self.walls:
+            found.append(f"its program ran with {', '.join(self.walls)}")
         found += [str(one) for one in self.differences[:_SHOWN]]
         if len(self.differences) > _SHOWN:
             found.append(f"and {len(self.differences) - _SHOWN} more rows that differ")
@@ -114,7 +122,8 @@ class Verification:
         return {
             "outcome": self.outcome, "identity": self.identity, "files": self.files, "rows": self.rows,
             "compared": self.compared, "differing": len(self.differences), "only_present": self.only_present,
-            "was_run": self.was_run, "undecided": self.undecided, "notes": self.notes,
+            "was_run": self.was_run, "undecided": self.undecided, "walls": self.walls,
+            "notes": self.notes,
             "differences": [vars(one) for one in self.differences],
         }  # fmt: skip
 
@@ -132,6 +141,7 @@ def verify(
     *,
     run: bool = True,
     timeout_s: float = 600.0,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
     """Verify a bundle that `Study.bundle` wrote.
@@ -140,10 +150,14 @@ def verify(
     ----------
     path : path
     run : bool
-        Run the simulated part again. **That executes the program in the bundle**, in a process of its own and
-        with an empty home, but with your rights: pass False for a bundle whose author you do not trust.
+        Run the simulated part again. **That executes the program in the bundle**, in a process of its own
+        with an empty home. Where the system permits, it can write nowhere else and has no network
+        (`Verification.walls` says what held); but it can read what you can read: pass False for a bundle
+        whose author you do not trust.
     timeout_s : float
         Limit of host time for all runs together, in seconds.
+    memory_bytes : int
+        Limit of memory of the process (and of each one that it starts), beyond what Python itself takes.
     progress : callable, optional
         Called with the number of runs done and wanted.
 
@@ -155,8 +169,11 @@ def verify(
     ------
     DataError
         It is damaged, changed, hostile, no bundle, or of a newer format.
+    MachineError
+        A limit is none.
     """
     check_limit(timeout_s)
+    _check_memory(memory_bytes)
     bundle = open_bundle(path)
     data = _study(bundle)
     found = Verification(bundle.name, bundle.identity, len(bundle.files), len(data), notes=_notes(bundle))
@@ -170,10 +187,18 @@ def verify(
         found.undecided = why
         return found
     request = [{"point": index, "repetitions": sorted(wanted)} for index, wanted in plan.items()]
-    answers = run_again(bundle, request, timeout_s, progress)
-    found.was_run = True
-    _judge(found, data, plan, answers, timeout_s)
+    answers = run_again(bundle, request, timeout_s, memory_bytes, progress)
+    found.was_run, found.walls = True, answers.walls
+    _judge(found, data, plan, answers, (timeout_s, memory_bytes))
     return found
+
+
+def _check_memory(memory_bytes: Any) -> None:
+    is_number = isinstance(memory_bytes, numbers_abc.Integral) and not isinstance(memory_bytes, bool)
+    if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
+        raise MachineError(
+            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}"
+        )
 
 
 Plan = dict[int, dict[int, list[int]]]
@@ -205,15 +230,21 @@ def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
     return plan
 
 
-def _judge(found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers, timeout_s: float) -> None:
+def _judge(
+    found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers, limits: tuple[float, int]
+) -> None:
     """Compare what came back with what the bundle holds."""
     done: set[tuple[int, int]] = set()
+    starved = 0
     for answer in answers.runs:
         key = int(answer["point"]), int(answer["repetition"])
         rows = plan.get(key[0], {}).get(key[1], [])
         if key in done or not rows:
             continue
         done.add(key)
+        if answer.get("memory") is True:  # it says nothing about the rows
+            starved += len(rows)
+            continue
         found.compared += len(rows)
         if "error" in answer:
             reason = f"the run failed: {answer['error']}"
@@ -223,7 +254,12 @@ def _judge(found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers
             found.differences += compare_rows(data, rows, answer.get("rows", []))
     missing = sum(len(rows) for i, point in plan.items() for k, rows in point.items() if (i, k) not in done)
     if answers.is_timed_out:
-        found.undecided = f"the limit of {timeout_s:g} s ended the runs with {missing} rows to go; allow more"
+        found.undecided = f"the limit of {limits[0]:g} s ended the runs with {missing} rows to go; allow more"
+    elif starved:
+        found.undecided = (
+            f"{starved} rows need more than the limit of {limits[1] / (1 << 30):g} GiB of memory; allow more "
+            "(memory_bytes, --memory GIB)"
+        )
     elif missing:
         found.undecided = f"{missing} rows could not be computed again: {answers.fatal or 'no answer came'}"
 

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from labkit.errors import MachineError
+
 if TYPE_CHECKING:
     from labkit.bundle import Verification
 
@@ -20,8 +22,9 @@ Verify a bundle that study.bundle("study.zip") wrote: its structure, the SHA-256
 then run the simulated part again and compare each row with the one in the bundle, bit by bit. Rows of real
 machines are only checked for presence.
 
-RUNNING IT AGAIN EXECUTES THE PROGRAM IN THE BUNDLE, with your rights. On a terminal you are asked first.
-For a bundle whose author you do not trust: --no-run.
+RUNNING IT AGAIN EXECUTES THE PROGRAM IN THE BUNDLE, with limits of time and memory; where the system permits
+it, it can write nowhere but in a temporary folder and has no network (the report says what held). It can read
+what you can read. On a terminal you are asked first. For a bundle whose author you do not trust: --no-run.
 """
 _EPILOG = """\
 exit code: 0 whole and the same, 1 rows differ, 2 undecided (could not be run again, or wrong usage),
@@ -44,6 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="limit of all runs in seconds (default: 600)",
     )
+    add(
+        "--memory",
+        type=float,
+        default=4.0,
+        metavar="GIB",
+        help="limit of its memory in GiB, beyond what Python takes (default: 4)",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -62,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         verify(arguments.bundle, run=False)  # a bundle that is refused asks for no decision
         is_to_run = _may_run(arguments.bundle)
     found = verify(
-        arguments.bundle, run=is_to_run, timeout_s=arguments.timeout,
+        arguments.bundle, run=is_to_run, timeout_s=arguments.timeout, memory_bytes=_bytes(arguments.memory),
         progress=_show if sys.stderr.isatty() else None,
     )  # fmt: skip
     if sys.stderr.isatty():
@@ -70,6 +80,18 @@ def execute(arguments: argparse.Namespace) -> int:
     code = EXIT_CODES[found.outcome]
     print(json.dumps({**found.to_dict(), "exit": code}, default=str) if arguments.json else _text(found))
     return code
+
+
+def _bytes(gib: float) -> int:
+    """Return a limit of memory in bytes.
+
+    Raises
+    ------
+    MachineError
+    """
+    if not 1 / 16 <= gib < 1 << 20:  # NaN is refused, too
+        raise MachineError(f"--memory is a number of GiB from 0.0625 on, got {gib:g}")
+    return int(gib * (1 << 30))
 
 
 def _text(found: Verification) -> str:
@@ -84,8 +106,8 @@ def _text(found: Verification) -> str:
 def _may_run(name: str) -> bool:
     """Say what running means; ask where somebody can answer."""
     print(
-        f"labkit verify: running the simulated part of {name} again executes the program in it, with your "
-        "rights (--no-run only checks)",
+        f"labkit verify: running the simulated part of {name} again executes the program in it, which "
+        "can read what you can read (--no-run only checks)",
         file=sys.stderr,
     )
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -21,6 +21,8 @@ from labkit.testing.sandbox import landlock, seccomp
 __all__ = [
     "LIMITS",
     "Containment",
+    "address_space",
+    "confine_rerun",
     "die_with_parent",
     "give_up_rights",
     "leave_namespaces",
@@ -191,6 +193,55 @@ def probe() -> bool:
     return os.waitstatus_to_exitcode(status) == 42
 
 
+def confine_rerun(folder: str, memory_bytes: int, parent: int) -> list[str]:
+    """Confine this process, which runs a program again that somebody has handed over.
+
+    Parameters
+    ----------
+    folder : str
+        The only one that it may write in.
+    memory_bytes : int
+        Of it, and of each process that it starts, beyond what Python and NumPy take.
+    parent : int
+        With which it ends.
+
+    Returns
+    -------
+    list of str
+        What is in force: a system may lack some of it.
+    """
+    die_with_parent(parent)
+    walls = []
+    if _limit("RLIMIT_AS", address_space() + memory_bytes):
+        walls.append(f"at most {memory_bytes / (1 << 30):g} GiB of memory")
+    _limit("RLIMIT_CORE", 0)
+    is_alone = "network" in leave_namespaces()
+    with contextlib.suppress(OSError):
+        is_closed = landlock.forbid_writing([folder, "/dev/shm"])
+        walls.append("no files written outside its own folder")
+        is_alone = is_alone or is_closed
+    return walls + (["no network"] if is_alone else [])
+
+
+def address_space() -> int:
+    """Return the address space that this process uses, in bytes."""
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+    return 1 << 29
+
+
+def _limit(name: str, soft: int, hard: int | None = None) -> bool:
+    """Set a limit of this process; whether the system has it."""
+    kind = getattr(resource, name, None)
+    if kind is None:
+        return False
+    try:
+        resource.setrlimit(kind, (soft, soft if hard is None else hard))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
 def limit_rank(limits: dict[str, Any], base_bytes: int) -> None:
     """Put limits on this rank's process: CPU time, memory, file sizes, open files.
 
@@ -211,10 +262,7 @@ def limit_rank(limits: dict[str, Any], base_bytes: int) -> None:
         ("RLIMIT_NOFILE", 64, 64),
         ("RLIMIT_NPROC", 0, 0),
     ):
-        kind = getattr(resource, name, None)
-        if kind is not None:
-            with contextlib.suppress(ValueError, OSError):
-                resource.setrlimit(kind, (soft, hard))
+        _limit(name, soft, hard)
 
 
 #: what `limit_rank` and the grader limit

@@ -1,4 +1,4 @@
-"""Which files a submission's process may read: Python's own and those of installed packages, nothing else.
+"""What a process may do with files: a submission's reads Python's own and installed packages', nothing else.
 
 Landlock is the kernel's way for a process without privileges to give up rights to files; what was given up
 stays so, for its children as well. It needs Linux 5.13; without it no file can be opened at all
@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 
-__all__ = ["abi", "readable_paths", "restrict"]
+__all__ = ["abi", "forbid_writing", "readable_paths", "restrict"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
@@ -23,6 +23,9 @@ _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 #: rights to files that each version of the interface knows
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP_RIGHTS, _SCOPES = 0b11, 0b11
+#: to execute and read, and to control devices: what `forbid_writing` leaves
+_NOT_WRITING = 1 << 0 | _READ_FILE | _READ_DIR | 1 << 15
+_WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 #: of labkit itself: what a submission is asked to write
 _KEPT_BACK = {"algorithms", "testing"}
 
@@ -89,19 +92,43 @@ def restrict(paths: Iterable[str]) -> None:
     OSError
         The kernel refuses.
     """
+    handled = _known_rights()
+    rules = [(path, _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)) for path in paths]
+    _enforce(handled, rules)
+
+
+def forbid_writing(folders: Iterable[str]) -> bool:
+    """Give up every right to change files outside these folders, and TCP; whether TCP is closed, too.
+
+    Raises
+    ------
+    OSError
+        The kernel refuses.
+    """
+    handled = _known_rights() & ~_NOT_WRITING
+    _enforce(handled, [*((folder, handled) for folder in folders), ("/dev/null", _WRITE_FILE | _TRUNCATE)])
+    return abi() >= 4
+
+
+def _known_rights() -> int:
     version = abi()
     if version < 1:
         raise OSError("this kernel has no Landlock")
-    handled = (1 << _FILE_RIGHTS.get(version, 16)) - 1
+    return (1 << _FILE_RIGHTS.get(version, 16)) - 1
+
+
+def _enforce(handled: int, rules: Iterable[tuple[str, int]]) -> None:
+    """Give up the rights handled, but for those that a rule leaves beneath a path."""
+    version = abi()
     attributes = _Attributes(handled, _TCP_RIGHTS if version >= 4 else 0, _SCOPES if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "Landlock refuses a set of rules")
     try:
-        for path in paths:
+        for path, rights in rules:
             with contextlib.suppress(OSError):
-                _allow(ruleset, path)
+                _allow(ruleset, path, rights & handled)
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(38, 1, 0, 0, 0)
         if _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) != 0:
@@ -110,10 +137,9 @@ def restrict(paths: Iterable[str]) -> None:
         os.close(ruleset)
 
 
-def _allow(ruleset: int, path: str) -> None:
+def _allow(ruleset: int, path: str, rights: int) -> None:
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        rights = _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)
         rule = _Beneath(rights, handle)
         _call(_ADD, ruleset, _PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0))
     finally:

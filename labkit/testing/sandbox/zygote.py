@@ -12,7 +12,6 @@ import contextlib
 import gc
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -39,7 +38,7 @@ def main(descriptor: int) -> None:
     found = containment.give_up_rights(is_strict)
     containment.die_with_parent(int(sys.argv[2]))  # a change of user takes it back
     found.system_calls, found.namespaces, found.limits = is_strict, namespaces, containment.LIMITS
-    base_bytes = _address_space()
+    base_bytes = containment.address_space()
     _answer(control, found.to_dict())
     gc.collect()
     gc.freeze()
@@ -55,12 +54,6 @@ def main(descriptor: int) -> None:
             _answer(control, {"ends": _end(children)})
             children = {}
     _end(children)
-
-
-def _address_space() -> int:
-    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
-    return 1 << 29
 
 
 def _answer(control: socket.socket, answer: dict[str, Any]) -> None:

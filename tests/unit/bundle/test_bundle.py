@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import linecache
+import socket
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,7 @@ import pytest
 import labkit as lk
 from labkit.bundle import verify
 from labkit.cli import main
-from labkit.errors import DataError
+from labkit.errors import DataError, MachineError
 
 # As in a notebook: defined in a cell, of which Python knows the text but no file.
 CELL = """
@@ -148,18 +149,74 @@ def test_a_program_that_was_changed_is_found(bundle, tmp_path):
 
 
 def test_nothing_of_it_runs_with_run_false(bundle, tmp_path, capfd):
-    mark = tmp_path / "ran"
-
     def change(files):
-        files["program/broadcast.py"] += f"\nopen({str(mark)!r}, 'w').close()\n".encode()
+        files["program/broadcast.py"] += b"\nimport os\nos._exit(7)\n"
 
     path = rewritten(bundle, tmp_path / "x.zip", change)
     assert main(["verify", str(path), "--no-run"]) == 0
-    assert not mark.exists()
     assert "executes the bundle's program" in capfd.readouterr().out
-    assert main(["verify", str(path)]) == 0  # the mark changes no figure
-    assert mark.exists()
-    assert "executes the program in it, with your rights" in capfd.readouterr().err
+    assert main(["verify", str(path)]) == 2
+    told = capfd.readouterr()
+    assert "ended with code 7" in told.out
+    assert "executes the program in it, which can read what you can read" in told.err
+
+
+def test_it_writes_nowhere_else_and_has_no_network(bundle, tmp_path):
+    """As far as this system permits, which the report says; in its own folder it may do as it likes."""
+    mark = tmp_path / "ran"
+    attempts = f"""
+import os, pathlib, socket
+pathlib.Path(os.environ["TMPDIR"], "own").write_text("mine")
+
+def is_done(what):
+    try:
+        what()
+    except OSError:
+        return False
+    return True
+
+place = pathlib.Path({str(mark)!r})
+done = [is_done(lambda: place.write_text("x")), is_done(place.with_name("folder").mkdir)]
+server = socket.socket()
+done.append(is_done(lambda: server.connect(("127.0.0.1", PORT))))
+raise RuntimeError(f"done: {{done}}")
+"""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        text = attempts.replace("PORT", str(server.getsockname()[1])).encode()
+        path = rewritten(
+            bundle, tmp_path / "x.zip", lambda files: files.update({"program/broadcast.py": text})
+        )
+        found = verify(path)
+    said = " ".join(found.lines())
+    is_shut = "no files written outside its own folder" in found.walls
+    assert f"done: {[not is_shut, not is_shut, 'no network' not in found.walls]}" in said, said
+    assert mark.exists() == (not is_shut)
+
+
+def test_memory_is_limited(tmp_path):
+    def needs(files):
+        files["program/broadcast.py"] = b"""
+import numpy as np
+
+def broadcast(comm):
+    x = np.ones(1 << 24)
+    comm.bcast(bytes(1000))
+"""
+
+    small = lk.sweep(program, [2], work=[None, broadcast], progress=False).bundle(tmp_path / "small.zip")
+    path = rewritten(small.path, tmp_path / "x.zip", needs)
+    starved = verify(path, memory_bytes=64 << 20)
+    if "at most 0.0625 GiB of memory" not in starved.walls:
+        pytest.skip("this system limits no process's memory")
+    assert starved.outcome == "undecided", starved
+    assert "need more than the limit of 0.0625 GiB of memory; allow more" in starved.undecided
+    assert starved.compared > 0  # the points without it
+    assert verify(path, memory_bytes=2 << 30).outcome == "same"
+    assert main(["verify", str(path), "--run", "--memory", "0.0625"]) == 2
+    for bad in (0, 1.5e9, True, None, 1000):
+        with pytest.raises(MachineError, match="memory_bytes is a whole number from"):
+            verify(path, memory_bytes=bad)
+    assert main(["verify", str(path), "--memory", "nan"]) == 3
 
 
 def test_a_program_that_fails_or_never_ends_is_reported(bundle, tmp_path):
