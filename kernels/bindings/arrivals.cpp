@@ -56,10 +56,9 @@ void leave(Hub& hub) { hub.collectives().leave(hub.current()); }
 void run_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCall>& call, const nb::tuple& buffers,
                     std::shared_ptr<const Reduction> reduction, const char* name, bool has_data, bool may_repeat) {
   const auto* comm = reinterpret_cast<const CommObject*>(handle.ptr());
-  if (call->collective == nullptr) {
-    call->terms.reduction = std::move(reduction);
-    call->terms.has_data = has_data;
-  }
+  const std::int32_t rank = comm_rank(comm, &hub);
+  call->give(rank, std::move(reduction));
+  if (call->collective == nullptr) call->terms.has_data = has_data;
   auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
   if (may_repeat && hub.quick().has_question(hub.current(), name)) {
     if (call->agreement == nullptr) {
@@ -69,7 +68,7 @@ void run_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCal
     }
     hub.quick().answer(hub.current(), name, call->agreement, bound);
   }
-  if (!hub.run_collective(call, comm_rank(comm, &hub), std::move(bound), name)) throw nb::python_error();
+  if (!hub.run_collective(call, rank, std::move(bound), name)) throw nb::python_error();
 }
 
 nb::object start_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCall>& call,

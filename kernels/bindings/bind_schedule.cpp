@@ -128,6 +128,7 @@ class PythonReduction final : public Reduction {
     std::memmove(target, source, bytes);
     call(left.data(), target, bytes);
   }
+  [[nodiscard]] bool is_of_rank() const override { return true; }
 
  private:
   void call(const std::byte* in, std::byte* inout, std::size_t bytes) const {

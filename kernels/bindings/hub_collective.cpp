@@ -23,6 +23,15 @@ nb::tuple SharedCall::absent() {
   return absent_;
 }
 
+void SharedCall::give(std::int32_t rank, std::shared_ptr<const Reduction> reduction) {
+  if (reduction != nullptr && reduction->is_of_rank()) {
+    if (operators == nullptr) operators = std::make_shared<RankReductions>(static_cast<std::size_t>(size));
+    operators->give(rank, std::move(reduction));
+    reduction = operators;
+  }
+  if (collective == nullptr) terms.reduction = std::move(reduction);
+}
+
 void SharedCall::forget() {
   if (is_forgotten_) return;
   is_forgotten_ = true;
@@ -30,6 +39,7 @@ void SharedCall::forget() {
   terms.name.reset();
   terms.facts.reset();
   terms.reduction.reset();
+  operators.reset();
   made.reset();
   absent_.reset();
   absent_at_ = -1;

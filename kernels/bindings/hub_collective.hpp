@@ -49,6 +49,7 @@ struct SharedCall {
   Agreement terms;                             ///< filled by the first rank
   nanobind::object made;                       ///< dict: communicators that come of it
   std::shared_ptr<const Agreement> agreement;  ///< the terms, where another call may have the same
+  std::shared_ptr<RankReductions> operators;   ///< of a reduction by an operator of the program's own
   std::shared_ptr<Collective> collective;      ///< of a call that is a schedule
   std::vector<bool> has_come;                  ///< by rank of the communicator
   std::int32_t come = 0;
@@ -60,6 +61,8 @@ struct SharedCall {
   }
   /// Tuple of the world ranks that have not come; the same object until another one comes.
   nanobind::tuple absent();
+  /// A rank gives its operator: the first one's is everybody's, unless it is the program's own.
+  void give(std::int32_t rank, std::shared_ptr<const Reduction> reduction);
   /// The run has ended: drop references into Python.
   void forget();
 

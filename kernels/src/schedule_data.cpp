@@ -230,7 +230,7 @@ void Collective::combine(std::int32_t rank, const Section& source, const Section
   pieces_of(rank, source, from_);
   pieces_of(rank, target, to_);
   for_each_stretch(from_, to_, [&](const std::byte* s, std::byte* t, std::size_t n) {
-    setup_.reduction->apply(s, t, n, is_source_first);
+    setup_.reduction->apply_at(rank, s, t, n, is_source_first);
   });
 }
 

@@ -57,6 +57,20 @@ TEST_CASE("locations: the smaller index among equal values") {
   CHECK(combined<Pair>("minloc", "f4+i4", {1.0F, 7}, {2.0F, 3}).index == 7);
 }
 
+TEST_CASE("each rank's operands are combined by its own operator") {
+  RankReductions own(3);
+  own.give(0, native_reduction("sum", "i4"));
+  own.give(2, native_reduction("prod", "i4"));
+  const std::int32_t seven = 7;
+  const auto at = [&](std::int32_t rank) {
+    std::int32_t target = 5;
+    own.apply_at(rank, reinterpret_cast<const std::byte*>(&seven), reinterpret_cast<std::byte*>(&target), 4, true);
+    return target;
+  };
+  CHECK(at(0) == 12);
+  CHECK(at(2) == 35);
+}
+
 TEST_CASE("what MPI does not define is not there") {
   CHECK(native_reduction("band", "f8") == nullptr);
   CHECK(native_reduction("max", "c16") == nullptr);

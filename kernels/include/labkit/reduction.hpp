@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace labkit {
 
@@ -16,6 +19,32 @@ class Reduction {
   virtual ~Reduction() = default;
   /// target := source op target if is_source_first, else target op source; element by element.
   virtual void apply(const std::byte* source, std::byte* target, std::size_t bytes, bool is_source_first) const = 0;
+  /// The same, of the operands of a rank of the communicator.
+  virtual void apply_at(std::int32_t /*rank*/, const std::byte* source, std::byte* target, std::size_t bytes,
+                        bool is_source_first) const {
+    apply(source, target, bytes, is_source_first);
+  }
+  /// Whether it is the program's own: each rank, as a process of its own, gives its own.
+  [[nodiscard]] virtual bool is_of_rank() const { return false; }
+};
+
+/// One collective call's operators of the program's own: each rank's operands are combined by its own operator.
+class RankReductions final : public Reduction {
+ public:
+  explicit RankReductions(std::size_t ranks) : of_rank_(ranks) {}
+  void give(std::int32_t rank, std::shared_ptr<const Reduction> own) {
+    of_rank_[static_cast<std::size_t>(rank)] = std::move(own);
+  }
+  void apply(const std::byte* source, std::byte* target, std::size_t bytes, bool is_source_first) const override {
+    apply_at(0, source, target, bytes, is_source_first);
+  }
+  void apply_at(std::int32_t rank, const std::byte* source, std::byte* target, std::size_t bytes,
+                bool is_source_first) const override {
+    of_rank_.at(static_cast<std::size_t>(rank))->apply(source, target, bytes, is_source_first);
+  }
+
+ private:
+  std::vector<std::shared_ptr<const Reduction>> of_rank_;  // a rank combines only once it has come
 };
 
 /// The reduction for an operation (sum, prod, min, max, land, lor, lxor, band, bor, bxor, minloc,

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from labkit import context
 from labkit.comm.exceptions import Exception as MPIException
 
-__all__ = ["argument", "described", "mpi", "new_status", "status_row", "text", "whole"]
+__all__ = ["argument", "described", "made_from", "mpi", "new_status", "status_row", "text", "whole"]
+
+#: a grid of more dimensions is none
+_MOST_DIMS = 32
 
 
-def argument(kind: str, value: Any, arrays: Iterator[Any], written: list[Any]) -> Any:
-    """Rebuild one argument of a collective, as mpi4py takes it."""
+def argument(
+    kind: str, value: Any, arrays: Iterator[Any], written: list[Any], own: Callable[[int, bool], Any]
+) -> Any:
+    """Rebuild one argument of a collective, as mpi4py takes it.
+
+    Parameters
+    ----------
+    kind : str
+        As in `labkit.testing.sandbox.calls.COLLECTIVES`.
+    value : object
+        What the rank says of it.
+    arrays : iterator of ndarray
+        The bytes that came beside it.
+    written : list of ndarray
+        Gets those that the collective writes.
+    own : callable
+        ``own(number, commutes)``: an operator of the submission's own, which only its rank can apply.
+    """
     if kind == "root":
         return whole(value)
+    if kind == "op" and isinstance(value, dict):
+        return own(whole(value.get("own")), value.get("commutes") is True)
     if kind == "op":
         found = vars(mpi()).get(value) if isinstance(value, str) else None
         if not isinstance(found, mpi().Op):
@@ -45,6 +66,20 @@ def described(error: BaseException) -> list[Any]:
     if isinstance(error, MPIException):
         return ["mpi", error.Get_error_code(), error._detail]
     return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
+
+
+def made_from(name: str, values: Any) -> list[Any]:
+    """Return the arguments of a call that makes a communicator: numbers, of a grid lists of them."""
+    if not isinstance(values, list):
+        raise TypeError("a list of arguments is needed")
+    if name not in ("Create_cart", "Sub"):
+        return [whole(value) for value in values]
+    if not all(isinstance(value, list) and len(value) <= _MOST_DIMS for value in values):
+        raise ValueError(f"a grid has at most {_MOST_DIMS} dimensions")
+    dims, *flags = [[whole(number) for number in value] for value in values]
+    if name == "Sub":
+        return [[bool(keep) for keep in dims]]
+    return [dims, *([bool(ring) for ring in rings] for rings in flags)]
 
 
 def mpi() -> Any:

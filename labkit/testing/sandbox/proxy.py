@@ -7,7 +7,7 @@ the simulated communicator, and answers; so every message, byte and second is co
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -16,7 +16,16 @@ import numpy as np
 from labkit import context
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.errors import UnsupportedError
-from labkit.testing.sandbox.asked import argument, described, mpi, new_status, status_row, text, whole
+from labkit.testing.sandbox.asked import (
+    argument,
+    described,
+    made_from,
+    mpi,
+    new_status,
+    status_row,
+    text,
+    whole,
+)
 from labkit.testing.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.testing.sandbox.calls import COLLECTIVES
 from labkit.testing.sandbox.wire import (
@@ -44,7 +53,12 @@ _ANSWERED = (
     StopIteration,
 )
 _POSTS = ("send", "ssend", "isend", "issend")
-_MAKES = ("Dup", "Split", "Free")
+_MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
+#: collectives that are made of messages of a private communicator
+_OF_MESSAGES = (
+    *("reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
+    *("Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv"),
+)
 _MOST_OUTPUT = 21_000
 _MOST_HANDLES = 10_000
 _TRACED_LINES = 100_000
@@ -81,6 +95,7 @@ class RankProxy:
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
         self.only_messages = only_messages
         self.output = ""
+        self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
         self._handles = self._vain_polls = 0
@@ -255,9 +270,30 @@ class RankProxy:
         kinds, values = COLLECTIVES[name], header["args"]
         arrays = iter([np.frombuffer(bytearray(part), np.uint8) for part in parts])
         written: list[Any] = []
-        arguments = [argument(*pair, arrays, written) for pair in zip(kinds, values, strict=True)]
+        pairs = zip(kinds, values, strict=True)
+        arguments = [argument(*pair, arrays, written, self._own_operator) for pair in pairs]
         self._call(getattr(self._comm(header), name), arguments)
         return {}, written
+
+    def _own_operator(self, number: int, commutes: bool) -> Any:
+        """Return an operator that this rank's process applies: only its own operands are shown to it."""
+        return mpi().Op.Create(partial(self._combine, number), commutes)
+
+    def _combine(self, number: int, left: memoryview, right: memoryview, datatype: Any) -> None:
+        """Have the process, which waits in a call, apply its operator: ``right = left op right``."""
+        try:
+            self._write({"combine": number, "type": datatype._constant}, [bytes(left), bytes(right)])
+            header, parts = self._read()
+            if header.get("op") in _ENDS:
+                raise self._failure(str(header["op"]), text(header.get("text"), 6000))
+            if header.get("op") != "combined" or [len(part) for part in parts] != [len(right)]:
+                raise self._failure(
+                    "protocol", f"an operator of the program's own communicates, in a call at {self._place}"
+                )
+            right[:] = parts[0]
+        except SubmissionFailure as failure:
+            self.failure = self.failure or failure
+            raise
 
     def _refuse_collective(self, name: str) -> None:
         if self.only_messages and name != "Barrier":
@@ -268,16 +304,16 @@ class RankProxy:
             )
 
     def private(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Begin a reduction of objects."""
+        """Begin a collective that is made of messages: of objects, or among neighbours."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
-        if header["name"] not in ("reduce", "allreduce", "scan", "exscan"):
-            raise self._failure("protocol", "a reduction that does not exist")
+        if header["name"] not in _OF_MESSAGES:
+            raise self._failure("protocol", "a collective that does not exist")
         private, tag = self._call(comm._private, (header["name"], whole(header["root"])))
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
     def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """End a reduction of objects."""
+        """End such a collective."""
         from labkit.comm.native import leave
 
         leave(text(header["name"], 20))
@@ -285,9 +321,10 @@ class RankProxy:
 
     def make(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Make or free a communicator."""
-        name, arguments = header["name"], [whole(value) for value in header["args"]]
+        name = header["name"]
         if name not in _MAKES:
             raise self._failure("protocol", "a communicator's method that does not exist")
+        arguments = made_from(name, header["args"])
         if name == "Split":  # its colors and keys carry data
             self._refuse_collective(name)
         made = self._call(getattr(self._comm(header), name), arguments)

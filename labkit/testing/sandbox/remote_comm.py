@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labkit.comm import names
 from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
+from labkit.comm.communicator import COMM_NULL
+from labkit.comm.constants import CONSTANTS, UNDEFINED
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.grid import Grid
+from labkit.comm.making import _grid as make_grid
 from labkit.comm.objects import ObjectCollectives
 from labkit.comm.operators import Op
 from labkit.comm.pickling import pickle
@@ -29,6 +33,10 @@ _NAMES = {
     "sendbuf": "read", "recvbuf": "write", "buf": "write", "root": "root", "op": "op", "recvcounts": "counts",
 }  # fmt: skip
 _DEFAULTS: dict[str, Any] = {"root": 0, "op": None, "counts": None}
+_REFUSED = (
+    "comm.{} is not there in graded runs: point-to-point calls, requests, blocking collectives, Split, Dup "
+    "and Create_cart are"
+)
 
 
 class _PointToPoint:
@@ -107,7 +115,7 @@ class _PointToPoint:
         answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": target.nbytes})
         return RemoteRequest(self._caller, answer["request"], target)
 
-    def _exchange(
+    def _swap(
         self, data: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
     ) -> list[memoryview]:
         header = {
@@ -124,7 +132,7 @@ class _PointToPoint:
         recvtag: int = -1, status: Status | None = None,
     ) -> Any:  # fmt: skip
         """Send an object and receive one."""
-        return deliver(None, self._exchange(pickle.dumps(sendobj), dest, sendtag, source, recvtag, status))
+        return deliver(None, self._swap(pickle.dumps(sendobj), dest, sendtag, source, recvtag, status))
 
     def Sendrecv(
         self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
@@ -133,7 +141,7 @@ class _PointToPoint:
         """Send a buffer and receive into another."""
         target = array_of(parse_simple(recvbuf, True))
         data = array_of(parse_simple(sendbuf, False))
-        deliver(target, self._exchange(data, dest, sendtag, source, recvtag, status))
+        deliver(target, self._swap(data, dest, sendtag, source, recvtag, status))
 
     def Sendrecv_replace(
         self, buf: Any, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
@@ -141,7 +149,7 @@ class _PointToPoint:
     ) -> None:  # fmt: skip
         """Send a buffer and receive into it."""
         target = array_of(parse_simple(buf, True))
-        deliver(target, self._exchange(target.copy(), dest, sendtag, source, recvtag, status))
+        deliver(target, self._swap(target.copy(), dest, sendtag, source, recvtag, status))
 
     def probe(self, source: int = -1, tag: int = -1, status: Status | None = None) -> bool:
         """Wait for a message without receiving it."""
@@ -168,12 +176,12 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
     number : int
         By which the grader knows it.
     rank, size : int
-    grid : Grid, optional
+    shape : Grid, optional
         Of a Cartesian communicator.
     """
 
-    def __init__(self, caller: Caller, number: int, rank: int, size: int, grid: Grid | None = None) -> None:
-        self._caller, self._number, self.rank, self.size, self._grid = caller, number, rank, size, grid
+    def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
+        self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
     def Get_rank(self) -> int:
         """Rank of this process."""
@@ -196,7 +204,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
             raise AttributeError(name)
         if name in COLLECTIVES:
             return _collective(self, name)
-        raise UnsupportedError(f"comm.{name} is not there in graded runs; send, receive and collectives are")
+        if name not in names.COMM and name not in names.TOPOLOGY:
+            raise AttributeError(f"a communicator has no attribute {name!r}")
+        raise UnsupportedError(_REFUSED.format(name))
 
     def Abort(self, errorcode: int = 0) -> None:
         """End the whole run."""
@@ -234,12 +244,13 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         if kind == "op":
             if value is None:
                 return "SUM"
-            if not isinstance(value, Op) or value._constant is None:
-                raise UnsupportedError(
-                    f"{name}: graded runs take MPI's own operators (MPI.SUM, ...) for buffers; "
-                    f"{name.lower()} takes any function"
-                )
-            return value._constant
+            if not isinstance(value, Op):
+                raise TypeError(f"op: expected an MPI.Op, got {type(value).__name__}")
+            if value._constant is not None:
+                return value._constant
+            if not value:
+                return "OP_NULL"
+            return {"own": self._caller.operator(value), "commutes": value.Is_commutative()}
         is_root = name == "Bcast" and operator.index(given.get("root", 0)) == self.rank  # it only reads
         return _buffer(value, kind == "write" and not is_root, parts, targets)
 
@@ -252,21 +263,39 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
 
     # --- other communicators ----------------------------------------------------------------------
 
-    def _make(self, name: str, *args: Any) -> Any:
+    def _make(self, name: str, *args: Any, shape: Grid | None = None) -> Any:
         answer, _ = self._caller.ask({"op": "make", "comm": self._number, "name": name, "args": args})
         if answer["comm"] is None:
-            return None
-        return RemoteComm(self._caller, answer["comm"], answer["rank"], answer["size"])
+            return COMM_NULL
+        from labkit.testing.sandbox.remote_grid import RemoteCart
+
+        kind = RemoteComm if shape is None else RemoteCart
+        return kind(self._caller, answer["comm"], answer["rank"], answer["size"], shape)
 
     def Dup(self, info: Any = None) -> Any:
-        """Return a communicator of the same ranks with messages of its own."""
-        return self._make("Dup")
+        """Return a communicator of the same ranks and grid with messages of its own."""
+        return self._make("Dup", shape=self._shape)
 
     Clone = Dup
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
-        """Return a communicator of the ranks with the same color, ordered by key; None for UNDEFINED."""
+        """Return a communicator of the ranks with the same color, ordered by key; COMM_NULL for UNDEFINED."""
         return self._make("Split", operator.index(color), operator.index(key))
+
+    def Create_cart(
+        self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None, reorder: bool = False
+    ) -> Any:
+        """Return a communicator of ranks on a grid, in row-major order; COMM_NULL for ranks left over."""
+        shape = make_grid(dims, periods)
+        rings = [int(ring) for ring in shape.periods]
+        return self._make("Create_cart", list(shape.dims), rings, shape=shape)
+
+    def Get_topology(self) -> int:
+        """Kind of its topology: CART, or UNDEFINED for none."""
+        return UNDEFINED if self._shape is None else CONSTANTS["CART"]
+
+    topology = property(Get_topology, doc="Kind of its topology: CART, or UNDEFINED for none.")
+    is_topo = property(lambda self: self._shape is not None, doc="Whether it has a topology.")
 
     def Free(self) -> None:
         """Give a communicator back."""

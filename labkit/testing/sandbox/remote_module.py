@@ -11,10 +11,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit import context
-from labkit.comm import tree
+from labkit.comm import neighbors, tree
 from labkit.comm.module import simulated_module
 from labkit.comm.pickling import pickle
 from labkit.testing.sandbox.remote_comm import RemoteComm, RemoteRequest
+from labkit.testing.sandbox.remote_grid import RemoteCart
 
 if TYPE_CHECKING:
     from labkit.testing.sandbox.rank_process import Caller
@@ -90,6 +91,8 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
         COMM_SELF=RemoteComm(caller, -1, 0, 1),
         Comm=RemoteComm,
         Intracomm=RemoteComm,
+        Topocomm=RemoteCart,
+        Cartcomm=RemoteCart,
         Request=RemoteRequest,
         Wtime=machine.wtime,
     )
@@ -102,6 +105,7 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
         del sys.modules[name]
     sys.meta_path.insert(0, _Refuse())
     time.sleep = lambda seconds: machine.compute(float(seconds), None)
-    vars(tree)["leave"] = lambda name: caller.ask({"op": "leave", "name": name})
+    for made_of_messages in (tree, neighbors):
+        vars(made_of_messages)["leave"] = lambda name: caller.ask({"op": "leave", "name": name})
     assert pickle.is_default
     return comm

@@ -286,6 +286,7 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
         with _raw_messages():
             run = run_simulated(program, ranks, isolate=False, timeout_s=None, **how)
     except (DeadlockError, MismatchError, RankError, LabkitError) as error:
+        failures += [proxy.failure for proxy in proxies if proxy.failure is not None]
         outcome = _failed(error, failures, ranks)
     else:
         outcome = Outcome(
