@@ -11,6 +11,7 @@ c.CourseDirectory.course_id = "labkit"
 c.CourseDirectory.root = str(here)
 # No cell of a submission runs in a kernel: the sandbox judges its source.
 c.Autograde.autograde_preprocessors = AUTOGRADE
+c.SandboxExecute.source = str(here / "source")
 c.SandboxExecute.kept = str(here / ".labkit-grades")
 secret = here / "course.secret"
 c.SandboxExecute.secret_file = str(secret) if secret.exists() else ""

@@ -199,7 +199,7 @@ def test_assignments_are_found_by_name_and_by_file(tmp_path: Path) -> None:
     assert find_assignment("sort") is SORT
     file = tmp_path / "mine.py"
     file.write_text("from labkit.testing.assignments import SORT as ASSIGNMENT\n")
-    assert find_assignment(file) is SORT
+    assert find_assignment(file) == SORT
     file.write_text("x = 1\n")
     for bad, words in (
         ("no_such", "no assignment is called"),
@@ -228,7 +228,7 @@ def test_the_courses_notebooks_have_the_assignments_checks_and_a_right_solution(
     cells = json.loads(path.read_text())["cells"]
     marks = [cell["metadata"].get("nbgrader", {}) for cell in cells]
     tests = {m["grade_id"]: m["points"] for m in marks if m.get("grade")}
-    assert tests == {f"{assignment.name}_{c.name}": c.points for c in assignment.checks if not c.is_bonus}
+    assert tests == {f"{assignment.name}_{c.name}": 0 if c.is_bonus else c.points for c in assignment.checks}
     ids = [m["grade_id"] for m in marks if m]
     assert len(set(ids)) == len(ids)
     assert {m["schema_version"] for m in marks if m} == {3}

@@ -64,6 +64,9 @@ class Assignment:
         Of each run.
     budget_s : float
         Wall-clock seconds for all checks: what is not judged by then gets no points.
+    digest : str
+        SHA-256 of the file that it comes from, empty for one that comes with labkit: grades that were kept
+        hold as long as it stays.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Assignment:
     only_messages: bool = False
     limits: Limits = field(default_factory=Limits)
     budget_s: float = 600.0
+    digest: str = field(default="", compare=False)
 
     @property
     def max_points(self) -> float:

@@ -234,7 +234,8 @@ def _ungraded(student: str, assignment: Assignment, message: str) -> Grade:
 
 def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
     checks = [(c.name, c.points) for c in assignment.checks]
-    known = f"{assignment.name}{checks}{hashlib.sha256(secret.encode()).hexdigest()}{__version__}"
+    secret_known = hashlib.sha256(secret.encode()).hexdigest()
+    known = f"{assignment.name}{assignment.digest}{checks}{secret_known}{__version__}"
     return hashlib.sha256(f"{known}\0{source}".encode(errors="replace")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""A course in nbgrader: ``python -m labkit.testing.grade.nbgrader_course release|grade FOLDER``.
+"""A course in nbgrader: ``python -m labkit.testing.grade.nbgrader_course new|release|grade FOLDER``.
 
 nbgrader grades one submission after another. Here the long part, running submissions, is done first, several
 at a time (`grade_folder`); nbgrader then finds the grades kept, and one process alone writes its database.
@@ -20,6 +20,7 @@ from labkit.testing.grade.finding import find_assignment
 from labkit.testing.grade.folder import grade_folder
 from labkit.testing.grade.page import number
 from labkit.testing.grade.result import Grade
+from labkit.testing.grade.source_notebook import add_assignment
 
 __all__ = ["assignments_of", "grade_course", "main", "release_course", "submissions_of"]
 
@@ -102,7 +103,7 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         submitted = submissions_of(course, name)
         if not submitted:
             continue
-        assignment = find_assignment(name)
+        assignment = find_assignment(name, course / "source" / name)
         kept = course / ".labkit-grades" / name
         found[name] = grade_folder(submitted, assignment, jobs=jobs, secret=secret, kept=kept, progress=_say)
         _nbgrader(course, "autograde", name, "--force")
@@ -123,14 +124,19 @@ def _say(grade: Grade, done: int, every: int) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["release", "grade"])
+    parser.add_argument("command", choices=["new", "release", "grade"])
     parser.add_argument("course", type=Path, nargs="?", default=Path("course"))
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("file", type=Path, nargs="?", help="of `new`: a Python file with an ASSIGNMENT")
+    parser.add_argument("--jobs", type=int, default=2, help="submissions graded at a time")
     arguments = parser.parse_args(argv)
     course = arguments.course.resolve()
     began = time.monotonic()
     try:
-        if arguments.command == "release":
+        if arguments.command == "new":
+            if arguments.file is None:
+                raise DataError("new needs the Python file with the ASSIGNMENT: new COURSE FILE")
+            print(*add_assignment(course, arguments.file), sep="\n")
+        elif arguments.command == "release":
             print(*release_course(course), sep="\n")
         else:
             grade_course(course, arguments.jobs)

@@ -8,6 +8,10 @@ parallel_sort)``); the check is judged on the source of the student's cells by `
 outside any kernel, and its points and words become the cell's output. Cells of students are shown, but
 have no outputs.
 
+A bonus check has a test cell of 0 points: the sum to reach stays, and what the check is worth comes on top as
+the cell's score, which a human grader can override as any other. A check that could not be judged is left to
+a human grader.
+
 In a course's ``nbgrader_config.py``::
 
     from labkit.testing.grade.nbgrader_plugin import AUTOGRADE
@@ -36,10 +40,13 @@ from labkit.testing.grade.assignment import Assignment
 from labkit.testing.grade.finding import find_assignment
 from labkit.testing.grade.folder import grade_source, kept_grade
 from labkit.testing.grade.page import grade_html, number
-from labkit.testing.grade.result import Grade
+from labkit.testing.grade.result import CheckResult, Grade
 from labkit.testing.grade.submission import source_of_cells
 
-__all__ = ["AUTOGRADE", "SandboxExecute", "check_of"]
+__all__ = ["AUTOGRADE", "SandboxExecute", "SaveJudgedGrades", "check_of"]
+
+#: in what nbgrader hands from step to step: the scores of the cells that were judged, None: not judged
+_SCORES = "labkit_scores"
 
 
 def check_of(source: str) -> tuple[str, str] | None:
@@ -55,6 +62,9 @@ def check_of(source: str) -> tuple[str, str] | None:
 class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
     """Judges test cells in the sandbox instead of running the notebook."""
 
+    source = Unicode("", help="Folder of the course's sources: the teacher's own assignments are there.").tag(
+        config=True
+    )
     kept = Unicode("", help="Folder of grades that `labkit grade` has kept; they are taken from there.").tag(
         config=True
     )
@@ -70,15 +80,22 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
             cell.outputs, cell.execution_count = [], None
         tests = [(cell, check_of(cell.source)) for cell in cells if is_grade(cell) and not is_solution(cell)]
         grades: dict[str, Grade] = {}
+        scores: dict[str, float | None] = resources["nbgrader"].setdefault(_SCORES, {})
         for count, (cell, found) in enumerate(tests, 1):
+            marks = cell.metadata["nbgrader"]
+            scores[marks["grade_id"]] = None
             if found is None:
                 cell.outputs = [_error("this test cell calls no points(assignment, check, function)")]
                 continue
             name, check = found
             if name not in grades:
-                grades[name] = self._grade(find_assignment(name), student, cells)
+                # never the working folder: it holds what students have handed in
+                folder = Path(self.source, resources["nbgrader"]["assignment"]) if self.source else None
+                grades[name] = self._grade(find_assignment(name, folder), student, cells)
             cell.execution_count = count
-            cell.outputs = _outputs(grades[name], check, count, float(cell.metadata["nbgrader"]["points"]))
+            result = _result(grades[name], check)
+            scores[marks["grade_id"]] = score = _score(result, float(marks["points"]))
+            cell.outputs = _outputs(grades[name], check, result, score, count)
         return nb, resources
 
     def _grade(self, assignment: Assignment, student: str, cells: list[Any]) -> Grade:
@@ -93,16 +110,32 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
         return earlier or grade_source(source, assignment, student, secret)
 
 
-def _outputs(grade: Grade, check: str, count: int, most: float) -> list[Any]:
-    chosen = [result for result in grade.results if result.name == check]
-    if grade.status != "graded" or not chosen:
+def _result(grade: Grade, check: str) -> CheckResult | None:
+    """Return what a check gave; None when it was not judged."""
+    if grade.status != "graded":
+        return None
+    return next((result for result in grade.results if result.name == check), None)
+
+
+def _score(result: CheckResult | None, most: float) -> float | None:
+    """Return what a cell of so many points gets; a bonus cell has 0, and gets what the check is worth."""
+    if result is None:
+        return None
+    if result.is_bonus and most == 0:
+        return result.points
+    return most * (result.points / result.max_points if result.max_points else 1.0)
+
+
+def _outputs(
+    grade: Grade, check: str, result: CheckResult | None, score: float | None, count: int
+) -> list[Any]:
+    if result is None or score is None:
         return [_error(f"not graded: {grade.message or f'there is no check {check}'}")]
-    part = Grade(grade.student, grade.assignment, chosen, containment=grade.containment)
-    share = chosen[0].points / chosen[0].max_points if chosen[0].max_points else 1.0
-    return [
-        _output("display_data", {"text/plain": part.text(), "text/html": grade_html(part)}),
-        _output("execute_result", {"text/plain": number(share * most)}, execution_count=count),
-    ]
+    part = Grade(grade.student, grade.assignment, [result], containment=grade.containment)
+    shown = _output("display_data", {"text/plain": part.text(), "text/html": grade_html(part)})
+    if result.is_bonus:  # a value above the cell's points would be refused by whoever reads the cell again
+        return [shown]
+    return [shown, _output("execute_result", {"text/plain": number(score)}, execution_count=count)]
 
 
 def _output(kind: str, data: dict[str, str] | None = None, **fields: Any) -> Any:
@@ -113,12 +146,31 @@ def _error(text: str) -> Any:
     return _output("error", ename="NotGraded", evalue=text, traceback=[text])
 
 
+class SaveJudgedGrades(SaveAutoGrades):  # type: ignore[misc]
+    """Writes the scores that `SandboxExecute` found into nbgrader's database.
+
+    nbgrader's own reads them from the cells' outputs, none above the cell's points: there is no bonus.
+    """
+
+    def _add_score(self, cell: Any, resources: Any) -> None:
+        scores = resources["nbgrader"].get(_SCORES, {})
+        name = cell.metadata["nbgrader"]["grade_id"]
+        if name not in scores:
+            super()._add_score(cell, resources)
+            return
+        where = self.notebook_id, self.assignment_id, self.student_id
+        grade = self.gradebook.find_grade(name, *where)
+        grade.auto_score = scores[name]
+        grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
+        self.gradebook.db.commit()
+
+
 #: what nbgrader does with a submission once it is sanitized; its own Execute is not among it
 AUTOGRADE = [
     SandboxExecute,
     IgnorePattern,
     LimitOutput,
-    SaveAutoGrades,
+    SaveJudgedGrades,
     AssignLatePenalties,
     CheckCellMetadata,
 ]

@@ -1,7 +1,8 @@
 """The line that a test cell of an assignment has: ``points("sort", "easy", parallel_sort)``.
 
 In a student's notebook it tries the function out, shows what it found, and is worth the points:
-nbgrader takes a cell's last number as partial credit. When submissions are graded,
+nbgrader takes a cell's last number as partial credit. A bonus check's cell has 0 points in nbgrader, so that
+the sum to reach stays as it is, and no value. When submissions are graded,
 `labkit.testing.grade.nbgrader_plugin` does not run it, nor anything else of the notebook: it grades the
 source in the sandbox.
 """
@@ -9,6 +10,7 @@ source in the sandbox.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from labkit.testing.grade.finding import find_assignment
@@ -16,24 +18,29 @@ from labkit.testing.grade.finding import find_assignment
 __all__ = ["points"]
 
 
-def points(assignment: str, check: str, function: Callable[..., Any], on: str | None = None) -> float:
+def points(assignment: str, check: str, function: Callable[..., Any], on: str | None = None) -> float | None:
     """Try one check of an assignment on a function; show what it found, and return the points.
 
     Parameters
     ----------
     assignment : str
-        As for `find_assignment`.
+        One of labkit's, or the teacher's: ``"total"`` is ``total.py`` beside the notebook.
     check : str
         The check's name.
     function : callable
     on : str, optional
         ``"mpi"`` for real MPI, where results are judged but no counts and times.
+
+    Returns
+    -------
+    float or None
+        None for a bonus check: nbgrader refuses a cell whose value is above its points, which are 0.
     """
-    found = find_assignment(assignment)
-    found.check_named(check)
+    found = find_assignment(assignment, Path.cwd())
+    is_bonus = found.check_named(check).is_bonus
     grade = found.try_out(function, on, only=[check])
     _show(grade)
-    return grade.points
+    return None if is_bonus else grade.points
 
 
 def _show(grade: Any) -> None:

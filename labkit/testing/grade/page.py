@@ -29,7 +29,11 @@ def _clean(text: str) -> str:
 
 
 def _head(grade: Grade) -> str:
-    return f"{number(grade.points)} of {number(grade.max_points)} points"
+    if grade.results and all(result.is_bonus for result in grade.results):
+        most = sum(result.max_points for result in grade.results)
+        return f"{number(grade.points)} of {number(most)} bonus points"
+    bonus = f", {number(grade.bonus)} of them bonus" if grade.bonus else ""
+    return f"{number(grade.points)} of {number(grade.max_points)} points{bonus}"
 
 
 def grade_text(grade: Grade) -> str:

@@ -91,6 +91,11 @@ class Grade:
         return round(sum(result.points for result in self.results), 6)
 
     @property
+    def bonus(self) -> float:
+        """The points reached in bonus checks."""
+        return round(sum(result.points for result in self.results if result.is_bonus), 6)
+
+    @property
     def max_points(self) -> float:
         """The points of all checks but bonus ones."""
         return round(sum(result.max_points for result in self.results if not result.is_bonus), 6)
