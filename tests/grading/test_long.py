@@ -82,12 +82,18 @@ def test_a_course_goes_through_nbgrader(tmp_path: Path) -> None:
     _submit(course, "bob", "prefix_sum", sources["wrong_wrong_side"])
     _submit(course, "eve", "prefix_sum", "raise SystemExit\n")
     _submit(course, "mallory", "prefix_sum", sources["hostile_schedule_forgery"], tampers=True)
+    _submit(course, "ada", "broadcast", sources["good_binomial"])
+    _submit(course, "bob", "broadcast", sources["good_binary_tree"])
+    _submit(course, "mallory", "broadcast", sources["hostile_polls"], tampers=True)
     grade_course(course, jobs=2)
     with (course / "grades.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["assignment"] == "prefix_sum"]
-    assert {row["student_id"]: float(row["score"]) for row in rows} == {
-        "ada": 11, "bob": 9, "eve": 0, "mallory": 0,
+        rows = [row for row in csv.DictReader(file) if row["assignment"] != "sort"]
+    assert {(row["student_id"], row["assignment"]): float(row["score"]) for row in rows} == {
+        ("ada", "prefix_sum"): 11, ("bob", "prefix_sum"): 9, ("eve", "prefix_sum"): 0,
+        ("mallory", "prefix_sum"): 0,
+        ("ada", "broadcast"): 13, ("bob", "broadcast"): 12, ("eve", "broadcast"): 0, ("mallory", "broadcast"): 0,
     }  # fmt: skip
+    assert {row["max_score"] for row in rows if row["assignment"] == "broadcast"} == {"12.0"}, "bonus on top"
     page = (course / "feedback" / "bob" / "prefix_sum" / "prefix_sum.html").read_text()
     assert "Counterexample" in page
     assert not mark.exists(), "no cell of a submission may run in a kernel"
