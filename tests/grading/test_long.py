@@ -91,7 +91,8 @@ def test_a_course_goes_through_nbgrader(tmp_path: Path) -> None:
     assert {(row["student_id"], row["assignment"]): float(row["score"]) for row in rows} == {
         ("ada", "prefix_sum"): 11, ("bob", "prefix_sum"): 9, ("eve", "prefix_sum"): 0,
         ("mallory", "prefix_sum"): 0,
-        ("ada", "broadcast"): 13, ("bob", "broadcast"): 12, ("eve", "broadcast"): 0, ("mallory", "broadcast"): 0,
+        ("ada", "broadcast"): 13, ("bob", "broadcast"): 12, ("eve", "broadcast"): 0,
+        ("mallory", "broadcast"): 0,
     }  # fmt: skip
     assert {row["max_score"] for row in rows if row["assignment"] == "broadcast"} == {"12.0"}, "bonus on top"
     page = (course / "feedback" / "bob" / "prefix_sum" / "prefix_sum.html").read_text()

@@ -27,13 +27,13 @@ from labkit.testing.sandbox.remote_request import RemoteRequest, deliver, fill_s
 if TYPE_CHECKING:
     from labkit.testing.sandbox.rank_process import Caller
 
-__all__ = ["RemoteComm", "RemoteRequest"]
+__all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
 
 _NAMES = {
     "sendbuf": "read", "recvbuf": "write", "buf": "write", "root": "root", "op": "op", "recvcounts": "counts",
 }  # fmt: skip
 _DEFAULTS: dict[str, Any] = {"root": 0, "op": None, "counts": None}
-_REFUSED = (
+REFUSED = (
     "comm.{} is not there in graded runs: point-to-point calls, requests, blocking collectives, Split, Dup "
     "and Create_cart are"
 )
@@ -206,7 +206,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
             return _collective(self, name)
         if name not in names.COMM and name not in names.TOPOLOGY:
             raise AttributeError(f"a communicator has no attribute {name!r}")
-        raise UnsupportedError(_REFUSED.format(name))
+        raise UnsupportedError(REFUSED.format(name))
 
     def Abort(self, errorcode: int = 0) -> None:
         """End the whole run."""

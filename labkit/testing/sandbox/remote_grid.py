@@ -9,7 +9,8 @@ from typing import Any
 from labkit.comm.grid import Grid
 from labkit.comm.neighbors import NeighborCollectives
 from labkit.comm.topologies import Cartcomm, Topocomm
-from labkit.testing.sandbox.remote_comm import RemoteComm
+from labkit.errors import UnsupportedError
+from labkit.testing.sandbox.remote_comm import REFUSED, RemoteComm
 
 __all__ = ["RemoteCart"]
 
@@ -24,6 +25,14 @@ class RemoteCart(NeighborCollectives, RemoteComm):
     def _grid(self) -> Grid:
         assert self._shape is not None
         return self._shape
+
+    _topology = _grid
+
+    def _begin(self, name: str, sent: Any, received: Any) -> Any:
+        raise UnsupportedError(REFUSED.format(name))
+
+    def _neighbor_init(self, name: str, build: Any) -> Any:
+        raise UnsupportedError(REFUSED.format(name))
 
     inoutedges = Topocomm.inoutedges
     inedges, outedges = Topocomm.inedges, Topocomm.outedges
