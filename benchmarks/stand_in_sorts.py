@@ -12,7 +12,7 @@ import sys
 import time
 
 N_LOCAL = 10**7
-SORTS = ("sample_sort", "histogram_sort", "exact_splitting_sort")
+SORTS = ("sample_sort", "histogram_sort", "exact_splitting_sort", "radix_sort")
 
 
 def measure(name: str, ranks: int) -> None:

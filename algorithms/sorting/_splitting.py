@@ -53,8 +53,8 @@ def require_keys(keys: object, why: str) -> None:
     """Refuse stand-in data, for a sorter that looks at every key."""
     if local.is_stand_in(keys):
         raise DataError(
-            f"stand-in data cannot be sorted here: {why}; use sample_sort, histogram_sort or "
-            "exact_splitting_sort"
+            f"stand-in data cannot be sorted here: {why}; use sample_sort, histogram_sort, "
+            "exact_splitting_sort or radix_sort"
         )
 
 

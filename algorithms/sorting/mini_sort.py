@@ -103,7 +103,7 @@ def mini_sort(
         On all ranks alike, if a rank passed another number of keys than one, if keys cannot be sorted, or if
         ranks differ in dtype or options.
     """
-    require_keys(key, "it sorts one key per rank")
+    require_keys(key, "mini sort sorts one key per rank, which memory holds: pass that key")
     with phase("agree"):
         given, _ = agree_briefly(
             comm,

@@ -58,7 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
-from labkit.algorithms.sorting._splitting import require_check, require_keys
+from labkit.algorithms.sorting._splitting import require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -129,16 +129,17 @@ def radix_sort(
         On all ranks alike, if keys cannot be sorted or ranks differ in dtype or options.
     """
     with phase("agree"):
+        stand_ins = local.StandIns(comm, keys)
         given, total = agree_briefly(
             comm, keys, bits=bits, exchange=exchange, skip_constant=skip_constant, check=check
         )
-        require_keys(given, "its passes look at the digits of keys that came from other ranks")
         _require_valid(bits, exchange, check)
+        require_check(check, given)
         bounds = block_bounds(total, comm.size)
         send = exchange_by_alltoallv if exchange == "alltoallv" else exchange_by_messages
 
     with phase("count"):
-        mine = local.to_codes(given)
+        mine = stand_ins.with_digits(local.to_codes(given))
 
     for digit in digits(given.dtype, bits):
         with phase("count"):
@@ -215,7 +216,7 @@ def exchange_by_messages(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Cou
     to_receive = np.empty(comm.size, np.int64)
     comm.Alltoall(np.diff(begins), to_receive)
     ends = np.cumsum(to_receive)
-    pieces = np.empty(ends[-1], mine.dtype)
+    pieces = local.room_like(mine, int(ends[-1]))
     requests = []
     for peer in np.flatnonzero(to_receive).tolist():
         piece = pieces[ends[peer] - to_receive[peer] : ends[peer]]
@@ -234,7 +235,6 @@ def _require_valid(bits: int, exchange: str, check: str) -> None:
         raise DataError(f"bits must be an integer from 1 to {MOST_BITS}, got {bits!r}")
     if exchange not in ("alltoallv", "messages"):
         raise DataError(f'exchange must be "alltoallv" or "messages", got {exchange!r}')
-    require_check(check)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

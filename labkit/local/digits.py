@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labkit import _kernels
 from labkit.errors import DataError
 from labkit.local.calibration import charge
+from labkit.local.standin import StandIn
 from labkit.local.work import require_integers
 
 __all__ = ["MOST_DIGIT_BITS", "digit_counts", "partition", "scatter"]
@@ -59,6 +60,8 @@ def digit_counts(keys: Keys, shift: int, bits: int) -> Counts:
     """
     _require_digit(keys, shift, bits)
     charge("digit_counts", keys.itemsize, len(keys), 1 << bits, 1 << bits)
+    if isinstance(keys, StandIn):
+        return keys.digit_counts(shift, bits)
     counts = np.empty(1 << bits, np.int64)
     _kernels.count_digits(np.ascontiguousarray(keys), shift, bits, counts)
     return counts
@@ -90,14 +93,16 @@ def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
     """
     _require_digit(keys, shift, bits)
     counts = np.ascontiguousarray(counts, np.int64)
-    keys = np.ascontiguousarray(keys)
-    out: Keys | None
-    if is_few(len(keys), bits):
+    is_in_halves = is_few(len(keys), bits)
+    if is_in_halves:
         charge("scatter_few", keys.itemsize, len(keys))
-        out = _scattered_in_halves(keys, counts, shift, bits)
     else:
         charge("scatter", keys.itemsize, len(keys), 1 << bits, 1 << bits)
-        out = _scattered_by_table(keys, counts, shift, bits)
+    if isinstance(keys, StandIn):
+        return keys.scattered(shift, bits)
+    keys = np.ascontiguousarray(keys)
+    scattered = _scattered_in_halves if is_in_halves else _scattered_by_table
+    out = scattered(keys, counts, shift, bits)
     if out is None:
         raise DataError("the counts are not those of these keys; pass what digit_counts gave for them")
     return out
@@ -172,7 +177,8 @@ def partition(keys: Keys, shift: int, bits: int) -> tuple[Keys, Counts]:
 
 
 def _require_digit(keys: Keys, shift: int, bits: int) -> None:
-    require_integers(keys)
+    if not isinstance(keys, StandIn):
+        require_integers(keys)
     if not (0 <= shift < 8 * keys.itemsize and 1 <= bits <= MOST_DIGIT_BITS):
         raise DataError(
             f"no digit of {bits} bits from bit {shift} in keys of {8 * keys.itemsize} bits; "

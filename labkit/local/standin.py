@@ -9,6 +9,10 @@ size only (`labkit.sized`). `labkit.local`'s kernels charge for it what they cha
 Which keys it stands for is definite: within a range of k keys, key i lies at (i + shift) / k of
 the range, where the shift moves from rank to rank by the golden ratio. `StandIn.keys` makes them, and a run
 on these keys has the same messages and takes the same time.
+
+Radix sorts ask for other things: the digits of keys, from the lowest, which these keys have by accident of
+their spacing. For them a `StandIn` has the same ranges, and within a range every pattern of lower bits is
+equally likely: see `labkit.local.passes`.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ from numpy.typing import NDArray
 from labkit import context
 from labkit.errors import DataError
 from labkit.hollow import Sized, sized
+from labkit.local.passes import Passes
 
-__all__ = ["ASSUMPTIONS", "Range", "StandIn", "is_stand_in", "room_like", "stand_in"]
+__all__ = ["ASSUMPTIONS", "Digits", "Range", "StandIn", "is_stand_in", "room_like", "stand_in"]
 
 ASSUMPTIONS = (
     "stand-in data: messages are sized by the input's distribution and carry no keys; keys lie evenly "
@@ -65,6 +70,11 @@ class _Ranges:
                 "a range holds one value, or at least as many as it has keys: cut it into single values"
             )
 
+    def told(self) -> list[Range]:
+        """Return them as they were given, empty ones left out."""
+        rows = zip(self.counts.tolist(), self.begins.tolist(), self.last.tolist(), strict=True)
+        return [Range(keys, begin, last - begin + 1) for keys, begin, last in rows]
+
     def words_at(self, places: Counts) -> Words:
         """Return the positions on the key axis of the keys at these places."""
         which = np.searchsorted(self.first, places, side="right") - 1
@@ -98,10 +108,32 @@ class _Ranges:
         return counted
 
 
+class Digits(NamedTuple):
+    """What a rank in a radix sort knows of its keys.
+
+    Attributes
+    ----------
+    passes : Passes
+        What the sort's ranks share.
+    rank : int
+        This rank among them.
+    sorted : tuple of (int, int)
+        The digits that all keys have been sorted by, each in a pass: lowest bit, width.
+    local : tuple of (int, int), optional
+        The digit that this rank's keys have been put in the order of, before their exchange.
+    """
+
+    passes: Passes
+    rank: int
+    sorted: tuple[tuple[int, int], ...] = ()
+    local: tuple[int, int] | None = None
+
+
 class StandIn(Sized):
     """n keys of one rank, of dtype int64, known by their distribution: see `stand_in`."""
 
     _ranges: _Ranges | None = None
+    _digits: Digits | None = None
     is_sorted: bool = False
 
     def __array_finalize__(self, base: object) -> None:
@@ -136,6 +168,35 @@ class StandIn(Sized):
         words = np.asarray(limits, np.int64).view(np.uint64) ^ _SIGN
         return self._ranges.below(words, np.broadcast_to(np.asarray(including, np.bool_), words.shape))
 
+    def ranges(self) -> list[Range]:
+        """Return where the keys lie."""
+        if self._ranges is None:
+            raise DataError("this stand-in has lost its distribution: only what a sorter was given has one")
+        return self._ranges.told()
+
+    def digit_counts(self, shift: int, bits: int) -> Counts:
+        """Count how often each value of a digit occurs: in a radix sort."""
+        if self._digits is None:
+            raise DataError(
+                "counting digits looks at every key, and a stand-in holds none; sorters tell all ranks "
+                "their distributions first (labkit.local.StandIns)"
+            )
+        passes, rank, history, _ = self._digits
+        counts = passes.counts(history, rank, shift, bits)
+        if counts.sum() != self.size:
+            raise DataError(
+                f"this rank has {self.size} keys where even blocks have {counts.sum()}: stand-in data can be "
+                "sorted by digits only where every pass leaves even blocks"
+            )
+        return counts
+
+    def scattered(self, shift: int, bits: int) -> StandIn:
+        """Return the keys in the order of a digit."""
+        known = self._digits
+        if known is not None and (shift, bits) not in known.sorted:
+            known = known._replace(local=(shift, bits))
+        return _make(self.size, None, False, known)
+
     def keys(self) -> NDArray[np.int64]:
         """Make the keys themselves, in order: for comparisons, where memory holds them."""
         if self._ranges is None:
@@ -148,7 +209,7 @@ class StandIn(Sized):
 
     def copy(self, order: Any = "C") -> StandIn:
         """Return the same keys."""
-        return _make(self.size, self._ranges, self.is_sorted)
+        return _make(self.size, self._ranges, self.is_sorted, self._digits)
 
     def __deepcopy__(self, memo: Any) -> StandIn:
         return self.copy()
@@ -161,9 +222,9 @@ def _as_keys(words: Words) -> NDArray[np.int64]:
     return (words ^ _SIGN).view(np.int64)
 
 
-def _make(n: int, ranges: _Ranges | None, is_sorted: bool) -> StandIn:
+def _make(n: int, ranges: _Ranges | None, is_sorted: bool, digits: Digits | None = None) -> StandIn:
     made = sized(n, np.int64).view(StandIn)
-    made._ranges, made.is_sorted = ranges, is_sorted
+    made._ranges, made.is_sorted, made._digits = ranges, is_sorted, digits
     return made
 
 
@@ -207,4 +268,9 @@ def is_stand_in(keys: object) -> bool:
 
 def room_like(keys: NDArray[Any], n: int) -> NDArray[Any]:
     """Make room for n keys like these: of a size only where these are."""
-    return _make(n, None, False) if isinstance(keys, StandIn) else np.empty(n, keys.dtype)
+    if not isinstance(keys, StandIn):
+        return np.empty(n, keys.dtype)
+    known = keys._digits
+    if known is not None and known.local is not None:  # keys arrive here, and the pass is done
+        known = Digits(known.passes, known.rank, (*known.sorted, known.local))
+    return _make(n, None, False, known)

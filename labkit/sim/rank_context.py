@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.comm.actions import phase_line
 from labkit.sampling import Sample
@@ -26,6 +26,8 @@ class RankContext:
         #: what sampled work took, by name and rank (-1: all ranks together)
         self.notes: list[str] = []
         self.samples: dict[tuple[str, int], Sample] = {}
+        #: what ranks of stand-in data tell each other besides their messages (`labkit.local.sharing`)
+        self.board: dict[Any, Any] = {}
         #: what the ranks' node-local work costs (`labkit.local.calibration`)
         self.calibration = simulation.calibration
         self._open: dict[int, list[tuple[str, float]]] = {}
