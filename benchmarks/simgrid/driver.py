@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from named import NAMED
+from named import EVERY
 
 from labkit.sim.models import NetworkModel
 from labkit.sim.platform import Platform
@@ -20,7 +20,7 @@ from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
 #: Operation of a program -> the option of smpirun that chooses its algorithm.
-ALGORITHMS = {name: option for name, (_, _, option) in NAMED.items()}
+ALGORITHMS = {name: option for name, (_, _, option) in EVERY.items() if option}
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,15 @@ def run(
     extra: tuple[str, ...] = (),
     limit_s: float | None = None,
     xml: str | None = None,
+    before: tuple[str, ...] = (),
 ) -> Measured:
     """One smpirun; without a folder, in a temporary one. Beyond its limit it is ended: TimeoutExpired.
 
-    With `xml` the platform is that text, not labkit's own.
+    With `xml` the platform is that text, not labkit's own. `before`: smpirun's own options, such as a wrapper.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run(program, ranks, platform, model, Path(temporary), extra, limit_s, xml)
+            return run(program, ranks, platform, model, Path(temporary), extra, limit_s, xml, before)
     options = smpirun_options(model)
     xml = xml or platform_xml(platform, ranks)
     for name, text in (
@@ -98,14 +99,14 @@ def run(
         (folder / name).write_text(text)
     largest = max((int(n) for n in re.findall(r"\d+", program)), default=0)
     buffer = str(min(largest, 1 << 25) + 1)
-    command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
+    command = ["smpirun", *before, "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
                "--log=root.thres:warning", *(f"--cfg={o}" for o in [*options, *algorithms(program), *extra]),
                str(compile_interpreter(folder)), "program.txt", buffer]  # fmt: skip
     begin, before = time.perf_counter(), os.times()
     done = _run(command, folder, limit_s)
     took, after = time.perf_counter() - begin, os.times()
     cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-    if done.returncode:
+    if done.returncode or "Deadlock detected" in done.stderr:  # for which it may return 0
         raise RuntimeError(
             f"smpirun failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         )

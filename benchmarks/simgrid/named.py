@@ -5,7 +5,7 @@ README.md lists those of labkit's algorithms that SimGrid has not, or with other
 
 from __future__ import annotations
 
-__all__ = ["NAMED", "OF_MESSAGE_PROGRAMS"]
+__all__ = ["EVERY", "NAMED", "OF_MESSAGE_PROGRAMS", "VECTORS"]
 
 #: operation -> problem, labkit's algorithm, SimGrid's option
 NAMED = {
@@ -35,3 +35,12 @@ NAMED = {
 }
 #: those that labkit.sim.message_program expands itself
 OF_MESSAGE_PROGRAMS = ("allreduce", "alltoall", "alltoall_bruck", "alltoall_linear", "allgather", "bcast")
+#: those of unequal blocks, which only random programs use (random_cases.py)
+VECTORS = {
+    "allgatherv_ring": ("allgatherv", "ring", "smpi/allgatherv:ring"),
+    "alltoallv_linear": ("alltoallv", "linear", "smpi/alltoallv:ompi_basic_linear"),
+    "alltoallv_pairwise": ("alltoallv", "pairwise", "smpi/alltoallv:ring"),
+    "gatherv_linear": ("gatherv", "linear", ""),
+    "scatterv_linear": ("scatterv", "linear", ""),
+}
+EVERY = NAMED | VECTORS

@@ -9,7 +9,7 @@ from labkit.sim.spec import parse_spec
 from labkit.sim.xml_zones import zones_xml
 from labkit.sim.zones import Zone
 
-__all__ = ["PLATFORMS"]
+__all__ = ["EXACT", "PLATFORMS", "graph"]
 
 
 def _hosts(zone: Zone, *names: str) -> None:
@@ -36,8 +36,16 @@ def _full() -> Zone:
     return zone
 
 
-def _graph(routing: str, seed: int, hosts: int, routers: int, extra: int) -> Zone:
+#: bandwidths (bytes/s) and latencies (s) of cables
+USUAL = ([1e8, 1e9, 1.25e9], [1e-6, 1e-5])
+#: Sums, products and quotients of these are exact in a double, or round the same way (README.md, fat pipes).
+EXACT = ([2.0**27, 2.0**30], [2.0**-20, 2.0**-18])
+Numbers = tuple[list[float], list[float]]
+
+
+def graph(routing: str, seed: int, hosts: int, routers: int, extra: int, numbers: Numbers = USUAL) -> Zone:
     """A random connected graph with many equally short ways."""
+    bandwidths, latencies = numbers
     draw = random.Random(seed)
     zone = Zone(f"graph{seed}", routing)
     names = [f"h{i}" for i in range(hosts)] + [f"r{i}" for i in range(routers)]
@@ -58,8 +66,23 @@ def _graph(routing: str, seed: int, hosts: int, routers: int, extra: int) -> Zon
         sharing = draw.choice(["shared", "splitduplex", "fatpipe"])
         names = [f"l{number}"] if draw.random() < 0.8 else [f"l{number}", f"m{number}"]
         for name in names:
-            zone.link(name, draw.choice([1e8, 1e9, 1.25e9]), draw.choice([1e-6, 1e-5]), sharing)
+            zone.link(name, draw.choice(bandwidths), draw.choice(latencies), sharing)
         zone.route(a, b, [(name, "up") if sharing == "splitduplex" else name for name in names])
+    return zone
+
+
+def _pipe() -> Zone:
+    """Two pairs of hosts with one fat pipe in common; the second pair is eight times as far apart."""
+    zone = Zone("pipe", "full")
+    _hosts(zone, "a", "b", "c", "d")
+    zone.link("pipe", 2.0**24, 2.0**-20, "fatpipe")
+    zone.link("near", 2.0**30, 2.0**-20)
+    zone.link("far", 2.0**30, 15 * 2.0**-20)
+    for src, dst, cable in (("a", "b", "near"), ("c", "d", "far")):
+        zone.route(src, dst, [cable, "pipe"])
+    for src in "ab":
+        for dst in "cd":
+            zone.route(src, dst, ["far"])
     return zone
 
 
@@ -118,10 +141,13 @@ def _nested() -> Zone:
 #: name -> platform XML; all written by `labkit.sim.xml_zones`
 PLATFORMS = {
     "full": zones_xml(_full()),
-    "floyd-8": zones_xml(_graph("floyd", 1, 6, 8, 7)),
-    "floyd-14": zones_xml(_graph("floyd", 2, 10, 14, 16)),
-    "dijkstra-8": zones_xml(_graph("dijkstra", 3, 6, 8, 7)),
-    "dijkstra-14": zones_xml(_graph("dijkstra", 4, 10, 14, 16)),
+    "floyd-8": zones_xml(graph("floyd", 1, 6, 8, 7)),
+    "floyd-14": zones_xml(graph("floyd", 2, 10, 14, 16)),
+    "dijkstra-8": zones_xml(graph("dijkstra", 3, 6, 8, 7)),
+    "dijkstra-14": zones_xml(graph("dijkstra", 4, 10, 14, 16)),
+    "pipe-exact": zones_xml(_pipe()),
+    "floyd-exact": zones_xml(graph("floyd", 4, 10, 14, 16, EXACT)),
+    "dijkstra-exact": zones_xml(graph("dijkstra", 4, 10, 14, 16, EXACT)),
     "clusters-full": zones_xml(_clusters("full", is_transit=False)),
     "clusters-floyd": zones_xml(_clusters("floyd", is_transit=True)),
     "clusters-dijkstra": zones_xml(_clusters("dijkstra", is_transit=True)),

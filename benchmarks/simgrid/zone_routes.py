@@ -24,6 +24,26 @@ PROGRAMS = {
     "alltoall_linear": ("*: alltoall_linear 20000; mark\n", "lab"),
     "bcast": ("*: bcast 1000 0; mark\n", "lv08"),
 }
+#: with weights that are sums of latencies, on numbers without rounding
+EXACT_PROGRAMS = {
+    f"alltoall_linear-{model}": ("*: alltoall_linear 20000; mark\n", model) for model in ("raw", "cm02")
+}
+#: of a pipe that two pairs of hosts share
+PIPE_PROGRAMS = {
+    f"pairs-{model}": (
+        "0: send 1 0 1048560; mark\n1: recv 0 0 1048560; mark\n"
+        "2: send 3 0 1048560; mark\n3: recv 2 0 1048560; mark\n",
+        model,
+    )
+    for model in ("raw", "cm02")
+}
+
+
+def programs(name: str) -> dict[str, tuple[str, str]]:
+    """What runs on a platform."""
+    if name == "pipe-exact":
+        return PIPE_PROGRAMS
+    return EXACT_PROGRAMS if name.endswith("exact") else PROGRAMS
 
 
 def ask(folder: Path, name: str, xml: str) -> dict[str, Any]:
@@ -37,7 +57,7 @@ def ask(folder: Path, name: str, xml: str) -> dict[str, Any]:
         [str(folder / "zone_routes"), str(path), *hosts], capture_output=True, text=True, check=True
     ).stdout
     runs = {}
-    for program, (text, model) in PROGRAMS.items():
+    for program, (text, model) in programs(name).items():
         # Its clock's grain of 1 ns, its lazy updates and its sharing's precision show in loads that are not
         # synchronised (README.md).
         fine = ("surf/precision:1e-13", "network/optim:Full", "maxmin/precision:1e-9")
