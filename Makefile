@@ -70,12 +70,9 @@ site: $(VENV)/.set-up-dev       ## the course as static pages with live figures,
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py
 
-fuzz: $(VENV)/.set-up-dev       ## the readers under atheris for FUZZ_SECONDS each (skipped where it is not installed), those in C++ by a mutator of their own
+fuzz: $(VENV)/.set-up-dev       ## FUZZ_SECONDS each: the readers under atheris where it is installed; the C++ under clang's libFuzzer, else by a mutator of its own
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
-	mkdir -p build/fuzz
-	$(CXX) -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DLABKIT_FUZZ_MAIN -Ikernels/include \
-	  -o build/fuzz/trace_readers kernels/fuzz/trace_readers.cpp kernels/src/ti_*.cpp kernels/src/goal_reader.cpp
-	build/fuzz/trace_readers $(FUZZ_SECONDS)
+	$(BIN)/python kernels/fuzz/run.py $(FUZZ_SECONDS)
 
 lint: $(VENV)/.set-up-dev
 	$(BIN)/ruff check .

@@ -86,12 +86,12 @@ LinkId links_per_host(const StarSpec& spec) {
 }  // namespace
 
 std::shared_ptr<const Platform> make_star(const StarSpec& spec) {
-  if (spec.hosts < 1 || spec.hosts > (1 << 28)) {
-    throw std::invalid_argument("a star has " + std::to_string(spec.hosts) +
-                                " hosts; it must have 1 to 2^28");
+  if (spec.hosts < 1) {
+    throw std::invalid_argument("a star has " + std::to_string(spec.hosts) + " hosts; it must have at least 1");
   }
-  std::vector<Link> links;
   const LinkId per_host = links_per_host(spec);
+  check_cluster_size("a star", spec.hosts, capped_product(spec.hosts, per_host) + 1);
+  std::vector<Link> links;
   links.reserve(static_cast<std::size_t>(spec.hosts) * static_cast<std::size_t>(per_host) + 1);
   const Policy policy = spec.duplex == Duplex::fatpipe ? Policy::fatpipe : Policy::shared;
   const Link host_link{spec.link.bandwidth_bytes_per_s, spec.link.latency_s, policy};
