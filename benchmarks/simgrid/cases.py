@@ -38,10 +38,12 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     #: further --cfg items for SimGrid; README.md says why
     simgrid: tuple[str, ...] = ()
+    #: where no specification says it
+    machine: Platform | None = None
 
     @property
     def platform(self) -> Platform:
-        return platform(self.spec)
+        return self.machine or platform(self.spec)
 
     @property
     def network_model(self) -> NetworkModel:

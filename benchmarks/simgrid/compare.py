@@ -1,14 +1,14 @@
 """Live comparison with SimGrid: the same message programs here and under smpirun, predictions and host time.
 
-``--fuzz N`` adds N random programs on random stars under random models (``--seed`` for other ones);
-``--names`` keeps the cases whose names contain one of the words. SimGrid's host time includes what smpirun
-needs to start, which is printed once; labkit's includes reading the program.
+``--fuzz N`` adds N random programs on random machines under random models (``--seed`` for other ones,
+``--kind`` for one kind of program); ``--names`` keeps the cases whose names contain one of the words.
+SimGrid's host time includes what smpirun needs to start, which is printed once; labkit's includes reading the
+program.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
 import time
@@ -16,67 +16,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import communicator
 import driver
 import numpy as np
-from cases import (
-    CONTENDED,
-    FINE,
-    FULL,
-    GIGABIT,
-    STAR,
-    Case,
-    all_cases,
-    blocking_mix,
-    linear_alltoall,
-    posted_mix,
-)
+from cases import FINE, FULL, Case, all_cases
 from named import NAMED, OF_MESSAGE_PROGRAMS
+from random_cases import KINDS, random_case
 
 from labkit import registry
 from labkit.errors import DeadlockError
 from labkit.schedule.native import simulate
+from labkit.sim.mapping import mapping_of
 from labkit.sim.message_program import run_program
+from labkit.sim.platform import Platform, platform
 
 TOLERANCE = 1e-6
-
-
-def random_star(rng: random.Random) -> str:
-    spec = rng.choice([STAR, GIGABIT, CONTENDED, "odd"])
-    if spec == "odd":
-        spec = (
-            f"star:{{p}},bw={rng.randrange(10, 5000)}MBps,lat={rng.choice([0, rng.randrange(1, 90_000)])}ns"
-        )
-        if rng.random() < 0.4:
-            spec += f",limiter={rng.randrange(10, 9000)}MBps"
-        if rng.random() < 0.4:
-            spec += f",bb_bw={rng.randrange(10, 20_000)}MBps,bb_sharing={rng.choice(['shared', 'fatpipe'])}"
-    if rng.random() < 0.2:
-        spec += ",sharing=shared"
-    if rng.random() < 0.3:
-        spec += ",cores=2" + (",loopback_bw=6GBps,loopback_lat=100ns" if rng.random() < 0.5 else "")
-    return spec
-
-
-def random_case(seed: int) -> Case:
-    rng = random.Random(f"labkit {seed}")
-    p = rng.randrange(2, 17) if rng.random() < 0.9 else 64
-    spec = random_star(rng)
-    options: dict[str, Any] = {}
-    if rng.random() < 0.3:
-        options["cross_traffic"] = rng.random() < 0.5
-    if rng.random() < 0.3:
-        options["detached_below_bytes"] = rng.choice([0, 1000, 300_000])
-    messages = rng.randrange(1, 8 * p)
-    kind = rng.random()
-    if kind < 0.2:
-        program = linear_alltoall(seed, p, rng.choice([100, 10_000, 100_000]), rng.random() < 0.7)
-    elif kind < 0.5:
-        program = blocking_mix(seed, p, messages)
-    else:
-        wait = rng.choice(["waitall", "waitany", "wait", "test"])
-        program = posted_mix(seed, p, messages, rng.random() < 0.4 and wait in ("waitall", "wait"), wait)
-    model = rng.choice(["raw", "cm02", "lv08", "smpi", "lab"])
-    return Case(f"random-{seed}", p, spec.format(p=p), model, program, options, FINE + FULL)
 
 
 def compare(case: Case, folder: Path) -> tuple[float, str]:
@@ -88,6 +42,10 @@ def compare(case: Case, folder: Path) -> tuple[float, str]:
     except DeadlockError as error:
         return float("inf"), f"{case.name}: {error}"
     took = time.perf_counter() - begin
+    if case.machine is not None:
+        assert np.array_equal(marks, labkit_marks(reread(case, folder))[0]), (
+            "the file read back is another machine"
+        )
     mine, other = marks, np.concatenate(theirs.marks)
     different = mine != other
     worst = float((np.abs(mine - other)[different] / other[different]).max(initial=0.0))
@@ -96,11 +54,20 @@ def compare(case: Case, folder: Path) -> tuple[float, str]:
     return worst, f"{case.name:36} {case.ranks:5} {messages:8} {figures}"
 
 
+def reread(case: Case, folder: Path) -> Case:
+    """Read the platform file that SimGrid was given; the ranks stand where they stood."""
+    machine = platform(folder / "platform.xml")
+    mapping = mapping_of([int(host) for host in case.platform.rank_hosts(case.ranks)])
+    return replace(case, machine=Platform(machine.description, mapping=mapping))
+
+
 def labkit_marks(case: Case) -> tuple[np.ndarray, int]:
     """Every rank's marks, one after the other, and how many messages there were."""
     if operation_of(case.program) in set(NAMED) - set(OF_MESSAGE_PROGRAMS):
         ran = as_schedule(case)
         return ran.end_s, ran.messages
+    if communicator.needs_communicator(case.program):
+        return communicator.marks_of(case)
     ran = run_program(case.program, case.ranks, case.platform, case.network_model)
     return np.concatenate(ran.marks), ran.messages
 
@@ -138,6 +105,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fuzz", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=sorted(KINDS), default="")
     parser.add_argument("--names", nargs="*", default=[])
     parser.add_argument("--quiet", action="store_true", help="print only what differs")
     chosen = parser.parse_args()
@@ -145,7 +113,7 @@ def main() -> int:
         print("smpirun is not here (Debian: apt install libsimgrid-dev); nothing to compare with")
         return 0
     cases = [c for c in all_cases() if not chosen.names or any(word in c.name for word in chosen.names)]
-    cases += [random_case(chosen.seed + i) for i in range(chosen.fuzz)]
+    cases += [random_case(chosen.seed + i, chosen.kind) for i in range(chosen.fuzz)]
     worst, failed = 0.0, []
     with tempfile.TemporaryDirectory() as folder:
         driver.compile_interpreter(Path(folder))

@@ -9,9 +9,15 @@
  *   waitall SLOT SLOT ...         waitany SLOT SLOT ...           test SLOT (until it is done)
  *   sendrecv DST TAG BYTES SRC TAG BYTES                          wtime (costs what MPI_Wtime costs)
  *   allreduce BYTES   alltoall|alltoall_bruck|alltoall_linear|allgather BYTES (per block)   bcast BYTES ROOT   mark
+ * and, of communicator.py only:
+ *   until NS (of the clock)      iprobe SRC TAG (until there is one)
+ *   comm SLOT RANK RANK ...  the members' communicator; OP@SLOT is a collective of it
+ *   scan|exscan BYTES     gatherv|scatterv BYTES STEP ROOT     allgatherv|alltoallv BYTES STEP
+ *     (the block of rank r is BYTES + STEP * r; from i to j of alltoallv BYTES + STEP * ((i + 2 j) mod p))
  * SRC and TAG may be -1: any. Every mark prints "rank index time" with 17 digits; it reads SimGrid's clock for free.
  */
 #include <mpi.h>
+#include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <smpi/smpi.h>
 #include <stdio.h>
@@ -19,12 +25,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_SLOTS = 4096, MAX_MARKS = 4096 };
+enum { MAX_SLOTS = 4096, MAX_MARKS = 4096, MAX_COMMS = 16, MAX_RANKS = 4096 };
 
 typedef struct {
   int rank, size;
   char *out, *in;
   MPI_Request *slots;
+  MPI_Comm comms[MAX_COMMS];
   double *marks;
   int n_marks;
 } State;
@@ -74,9 +81,69 @@ static void send_or_receive(State *s, const char *op, char **save) {
 /* The first word of the name says what; which algorithm, the options of smpirun say. */
 static int is(const char *op, const char *what) { return !strncmp(op, what, strlen(what)); }
 
+typedef struct {
+  int *counts, *starts, total;
+} Blocks;
+
+static Blocks blocks_of(int size, long bytes, long step, int self, int is_to) {
+  Blocks b = {malloc(size * sizeof(int)), malloc(size * sizeof(int)), 0};
+  for (int r = 0; r < size; r++) {
+    long times = is_to < 0 ? r : is_to ? (self + 2 * r) % size : (r + 2 * self) % size;
+    b.counts[r] = (int)(bytes + step * times);
+    b.starts[r] = b.total;
+    b.total += b.counts[r];
+  }
+  return b;
+}
+
+static void forget(Blocks b) {
+  free(b.counts);
+  free(b.starts);
+}
+
+static void of_unequal_blocks(const char *op, char **save, MPI_Comm comm) {
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  long bytes = next(save), step = next(save);
+  int is_all = is(op, "alltoall"), root = is(op, "gatherv") || is(op, "scatterv") ? (int)next(save) : 0;
+  Blocks to = blocks_of(size, bytes, step, rank, is_all ? 1 : -1), from = blocks_of(size, bytes, step, rank, is_all ? 0 : -1);
+  char *out = calloc(1, to.total + 1), *in = calloc(1, from.total + 1);
+  if (is_all)
+    MPI_Alltoallv(out, to.counts, to.starts, MPI_BYTE, in, from.counts, from.starts, MPI_BYTE, comm);
+  else if (is(op, "allgatherv"))
+    MPI_Allgatherv(out, to.counts[rank], MPI_BYTE, in, from.counts, from.starts, MPI_BYTE, comm);
+  else if (is(op, "gatherv"))
+    MPI_Gatherv(out, to.counts[rank], MPI_BYTE, in, from.counts, from.starts, MPI_BYTE, root, comm);
+  else
+    MPI_Scatterv(out, to.counts, to.starts, MPI_BYTE, in, from.counts[rank], MPI_BYTE, root, comm);
+  free(out);
+  free(in);
+  forget(to);
+  forget(from);
+}
+
+static void with_blocks_of_all(State *s, const char *op, int bytes, int root, MPI_Comm comm) {
+  int size; /* p^2 blocks in all need memory in common */
+  MPI_Comm_size(comm, &size);
+  char *all_out = SMPI_SHARED_MALLOC((size_t)bytes * size + 1), *all_in = SMPI_SHARED_MALLOC((size_t)bytes * size + 1);
+  if (is(op, "alltoall")) MPI_Alltoall(all_out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, comm);
+  else if (is(op, "allgather")) MPI_Allgather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, comm);
+  else if (is(op, "gather")) MPI_Gather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, root, comm);
+  else MPI_Scatter(all_out, bytes, MPI_BYTE, s->in, bytes, MPI_BYTE, root, comm);
+  SMPI_SHARED_FREE(all_out);
+  SMPI_SHARED_FREE(all_in);
+}
+
 static void collective(State *s, const char *op, char **save) {
+  const char *at = strchr(op, '@');
+  MPI_Comm comm = at ? s->comms[atoi(at + 1)] : MPI_COMM_WORLD;
   if (is(op, "barrier")) {
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(comm);
+    return;
+  }
+  if (is(op, "gatherv") || is(op, "scatterv") || is(op, "allgatherv") || is(op, "alltoallv")) {
+    of_unequal_blocks(op, save, comm);
     return;
   }
   int bytes = (int)next(save);
@@ -86,24 +153,43 @@ static void collective(State *s, const char *op, char **save) {
                  ? (int)next(save)
                  : 0;
   if (is(op, "allreduce")) {
-    MPI_Allreduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    MPI_Allreduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, comm);
   } else if (is(op, "bcast")) {
-    MPI_Bcast(s->out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+    MPI_Bcast(s->out, bytes, MPI_BYTE, root, comm);
   } else if (is(op, "reduce_scatter_block")) {
-    char *all_out = calloc(s->size, bytes);
-    MPI_Reduce_scatter_block(all_out, s->in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    int size;
+    MPI_Comm_size(comm, &size);
+    char *all_out = calloc(size, bytes + 1);
+    MPI_Reduce_scatter_block(all_out, s->in, bytes, MPI_BYTE, MPI_BOR, comm);
     free(all_out);
   } else if (is(op, "reduce")) {
-    MPI_Reduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
-  } else { /* blocks of all ranks, p^2 in all, need memory in common */
-    char *all_out = SMPI_SHARED_MALLOC((size_t)bytes * s->size), *all_in = SMPI_SHARED_MALLOC((size_t)bytes * s->size);
-    if (is(op, "alltoall")) MPI_Alltoall(all_out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
-    else if (is(op, "allgather")) MPI_Allgather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, MPI_COMM_WORLD);
-    else if (is(op, "gather")) MPI_Gather(s->out, bytes, MPI_BYTE, all_in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
-    else MPI_Scatter(all_out, bytes, MPI_BYTE, s->in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
-    SMPI_SHARED_FREE(all_out);
-    SMPI_SHARED_FREE(all_in);
+    MPI_Reduce(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, root, comm);
+  } else if (is(op, "scan")) {
+    MPI_Scan(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, comm);
+  } else if (is(op, "exscan")) {
+    MPI_Exscan(s->out, s->in, bytes, MPI_BYTE, MPI_BOR, comm);
+  } else {
+    with_blocks_of_all(s, op, bytes, root, comm);
   }
+}
+
+/* nanosleep would cut to whole nanoseconds. */
+static void pause_until(double at_s) {
+  double left_s = at_s - simgrid_get_clock();
+  if (left_s > 0) sg_actor_sleep_for(left_s);
+}
+
+static void make_comm(State *s, char **save) {
+  int slot = (int)next(save), n = 0;
+  int members[MAX_RANKS];
+  char *word;
+  while ((word = strtok_r(NULL, " ", save))) members[n++] = atoi(word);
+  MPI_Group all, some;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, n, members, &some);
+  MPI_Comm_create_group(MPI_COMM_WORLD, some, slot, &s->comms[slot]);
+  MPI_Group_free(&some);
+  MPI_Group_free(&all);
 }
 
 static void run(State *s, char *op) {
@@ -113,6 +199,14 @@ static void run(State *s, char *op) {
     long ns = next(&save);
     struct timespec t = {ns / 1000000000L, ns % 1000000000L};
     nanosleep(&t, NULL);
+  } else if (!strcmp(name, "until")) {
+    pause_until((double)next(&save) * 1e-9);
+  } else if (!strcmp(name, "iprobe")) {
+    int source = (int)next(&save), tag = (int)next(&save);
+    for (int flag = 0; !flag;)
+      MPI_Iprobe(any_source(source), any_tag(tag), MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  } else if (!strcmp(name, "comm")) {
+    make_comm(s, &save);
   } else if (!strcmp(name, "mark")) {
     s->marks[s->n_marks++] = simgrid_get_clock();
   } else if (!strcmp(name, "wtime")) {
