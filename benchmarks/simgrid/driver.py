@@ -84,7 +84,7 @@ def run(
 ) -> Measured:
     """One smpirun; without a folder, in a temporary one. Beyond its limit it is ended: TimeoutExpired.
 
-    With `xml` the platform is that text, not labkit's own. `before`: smpirun's own options, such as a wrapper.
+    With `xml` the platform is that text, not labkit's own. `before`: options of smpirun, such as a wrapper.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
