@@ -22,7 +22,7 @@ void OperationTable::begin(Hub& hub, const std::shared_ptr<Progress>& progress) 
   // The call itself posts what can be posted at once, as real libraries do, and pays for it.
   engine.follow(rank, agent);
   if (!is_through) {
-    under_way_[agent] = progress;
+    under_way_[{rank, agent}] = progress;
     engine.set_driver(agent, progress.get());
     return;
   }
@@ -33,11 +33,20 @@ void OperationTable::begin(Hub& hub, const std::shared_ptr<Progress>& progress) 
 }
 
 void OperationTable::forget() {
-  for (const auto& [agent, progress] : under_way_) progress->forget();
+  for (const auto& [key, progress] : under_way_) progress->forget();
+}
+
+std::vector<std::shared_ptr<Progress>> OperationTable::of(Rank owner) const {
+  std::vector<std::shared_ptr<Progress>> found;
+  for (auto at = under_way_.lower_bound({owner, -1}); at != under_way_.end() && at->first.first == owner; ++at) {
+    found.push_back(at->second);
+  }
+  return found;
 }
 
 void Progress::resume(Rank agent) {
-  const std::shared_ptr<Progress> self = hub_.operations().of(agent);  // the table lets go of it below
+  const Rank owner = hub_.engine().owner_of(agent);
+  const std::shared_ptr<Progress> self = hub_.operations().of(owner, agent);  // the table lets go of it below
   bool is_through = true;
   try {
     is_through = go_on();
@@ -45,7 +54,7 @@ void Progress::resume(Rank agent) {
     failure_ = std::current_exception();
   }
   if (!is_through) return;
-  hub_.operations().through(agent);
+  hub_.operations().through(owner, agent);
   end();
 }
 

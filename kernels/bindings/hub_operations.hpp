@@ -81,13 +81,15 @@ class OperationTable {
  public:
   /// The running rank begins an operation. Throws what the beginning throws; the operation is then over.
   void begin(Hub& hub, const std::shared_ptr<Progress>& progress);
-  [[nodiscard]] std::shared_ptr<Progress> of(Rank agent) const { return under_way_.at(agent); }
-  void through(Rank agent) { under_way_.erase(agent); }
-  [[nodiscard]] const std::map<Rank, std::shared_ptr<Progress>>& under_way() const { return under_way_; }
+  /// What an agent carries on.
+  [[nodiscard]] std::shared_ptr<Progress> of(Rank owner, Rank agent) const { return under_way_.at({owner, agent}); }
+  void through(Rank owner, Rank agent) { under_way_.erase({owner, agent}); }
+  /// What a rank has under way.
+  [[nodiscard]] std::vector<std::shared_ptr<Progress>> of(Rank owner) const;
   void forget();
 
  private:
-  std::map<Rank, std::shared_ptr<Progress>> under_way_;  // by agent
+  std::map<std::pair<Rank, Rank>, std::shared_ptr<Progress>> under_way_;  // by rank and agent
 };
 
 }  // namespace labkit::bindings

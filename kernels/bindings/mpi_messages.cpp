@@ -1,5 +1,6 @@
 // Several messages that are one request: nonblocking neighbour collectives, Isendrecv.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <optional>
 #include <utility>
@@ -134,11 +135,10 @@ nb::object start_messages(Hub& given, nb::object comm, std::string name, const n
 
 nb::list operations_of(Hub& hub, Rank rank) {
   nb::list rows;
-  for (const auto& [agent, progress] : hub.operations().under_way()) {
-    if (hub.engine().owner_of(agent) != rank) continue;
+  for (const auto& progress : hub.operations().of(rank)) {
     const RequestId id = progress->operation().request;
     const bool is_waited = hub.engine().is_live(id) && hub.engine().request(id).is_waited;
-    rows.append(nb::make_tuple(progress->name(), progress->absent(), is_waited, agent));
+    rows.append(nb::make_tuple(progress->name(), progress->absent(), is_waited, progress->operation().agent));
   }
   return rows;
 }

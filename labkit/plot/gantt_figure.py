@@ -11,7 +11,7 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.markup import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.lanes import phase_bars, phase_lanes, profile
+from labkit.plot.lanes import lanes_of, phase_bars, phase_lanes, profile
 from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.run.units import format_share
@@ -79,6 +79,8 @@ def gantt(
         if arrows or (arrows is None and len(run.trace) <= MOST_ARROWS):
             _arrows(panel, run)
             said = " Arrows are messages."
+        if len(run.trace.operations):
+            said += " A thin bar below a rank: a nonblocking collective that goes on beside it."
         parts.append(panel)
     for part in parts[:-1]:
         part.xaxis.visible = False
@@ -142,8 +144,31 @@ def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> A
             tips.append(("message", "@message"))
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
         items.append(LegendItem(label=name, renderers=[drawn]))
+    items += _operations(fig, run, what.makespan_s)
     _legend(fig, items)
     return fig
+
+
+def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
+    """Draw what went on beside the ranks as thin bars below theirs; what overlaps, one below the other."""
+    table = run.trace.operations
+    if not len(table):
+        return []
+    begin, end = table["begin_s"].to_numpy(), np.minimum(table["end_s"].to_numpy(), makespan_s)
+    lane = lanes_of(table["rank"].to_numpy(), begin, end)
+    height = 0.11 / (lane.max() + 1)
+    source = ColumnDataSource({
+        "y": table["rank"] + 0.39 + height * (lane + 0.5), "rank": table["rank"], "name": table["name"],
+        "left": begin, "right": end, "text": [quantity(float(s), "s") for s in end - begin],
+        "at": [quantity(float(s), "s") for s in begin],
+    })  # fmt: skip
+    drawn = fig.hbar(
+        y="y", left="left", right="right", height=0.9 * height, source=source, fill_color="#111111",
+        line_color="white", line_width=0.5,
+    )  # fmt: skip
+    tips = [("rank", "@rank"), ("beside it", "@name"), ("under way", "@text"), ("from", "@at")]
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
+    return [LegendItem(label="nonblocking collective", renderers=[drawn])]
 
 
 def _messages(run: Run, rows: Any) -> list[str]:

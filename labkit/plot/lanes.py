@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LegendItem, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
+from numpy.typing import NDArray
 
 from labkit.markup import quantity
 from labkit.plot.style import ACTIVITY, COLORS, HATCHES, style_axes, time_axis
@@ -16,7 +17,7 @@ from labkit.trace.activity import KINDS, Activity
 if TYPE_CHECKING:
     from labkit.run import Run
 
-__all__ = ["phase_bars", "phase_lanes", "profile"]
+__all__ = ["lanes_of", "phase_bars", "phase_lanes", "profile"]
 
 _BINS = 400
 _MOST_BARS = 20_000
@@ -57,6 +58,18 @@ def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     return fig
+
+
+def lanes_of(rank: NDArray[Any], begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
+    """Give each interval the first lane of its rank in which nothing lies at that time; in order of begin."""
+    lane = np.zeros(len(rank), np.int64)
+    free_from: dict[int, list[float]] = {}
+    for i in np.argsort(begin, kind="stable").tolist():
+        ends = free_from.setdefault(int(rank[i]), [])
+        found = next((k for k, upto in enumerate(ends) if upto <= begin[i]), len(ends))
+        ends[found : found + 1] = [float(end[i])]
+        lane[i] = found
+    return lane
 
 
 def phase_bars(fig: Any, run: Run) -> list[LegendItem]:

@@ -55,6 +55,8 @@ def _request(row: Any) -> str:
 
 def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     """Describe the requests waited for, and whose they are."""
+    if not rows:
+        return "", ()
     if len(rows) == 1:
         return _request(rows[0]), () if rows[0][1] == _ANY else (rows[0][1],)
     parts = []
@@ -66,6 +68,23 @@ def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     shown = "; ".join(parts[:4]) + (f"; ... ({len(parts)} requests)" if len(parts) > 4 else "")
     is_open = any(row[1] == _ANY for row in rows)
     return shown, () if is_open else tuple(dict.fromkeys(peers))
+
+
+def _operations(hub: Any, operations: Sequence[Any], rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+    """Describe nonblocking collectives (and single requests) waited for, and whose they are."""
+    parts, groups = [], []
+    for name, missing, _, agent in operations[:4]:
+        text, peers = (_text_of(missing), missing) if missing else _requests(hub.requests(agent))
+        parts.append(f"{name}, waiting for {text}" if missing else f"{name} ({text or 'its messages'})")
+        groups.append(peers)
+    if rows:
+        text, peers = _requests(rows)
+        parts.append(text)
+        groups.append(peers)
+    if len(operations) > 4:
+        parts.append(f"... ({len(operations)} operations)")
+    # one tuple for all ranks that wait for the same: it may name a million
+    return "; ".join(parts), groups[0] if len(groups) == 1 else tuple(dict.fromkeys(sum(groups, ())))
 
 
 def _text_of(missing: tuple[int, ...]) -> str:
@@ -88,12 +107,16 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
         called = place.method if place is not None and place.method else called
         whom = _text_of(missing) if missing else "its messages"
         return Waiting(f"{called}, waiting for {whom}{where}", missing)
+    beside = [operation for operation in hub.operations(rank) if operation[2]]
     rows = hub.requests(rank)
-    waited = [row for row in rows if row[5]] or rows
+    waited = [row for row in rows if row[5]] or (rows if not beside else [])
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
-    if hub.state(rank) == "probe" or not waited:
+    if hub.state(rank) == "probe" or not (waited or beside):
         source = () if peer in (_ANY, _PROC_NULL) else (int(peer),)
         return Waiting(f"{method} {_peer('from', peer, tag)}{where}", source)
+    if beside:
+        shown, peers = _operations(hub, beside, waited)
+        return Waiting(f"{method} for {shown}{where}", peers)
     shown, peers = _requests(waited)
     return Waiting(f"{method} {shown}{where}", peers)
 

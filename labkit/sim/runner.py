@@ -23,6 +23,7 @@ from labkit.sim.platform import Platform, platform
 from labkit.sim.randomness import RankRandom
 from labkit.sim.rank_pickle import RankPickle
 from labkit.sim.simulation import Simulation
+from labkit.trace.beside import taken_apart
 from labkit.trace.recording import Trace
 
 __all__ = ["run_simulated"]
@@ -225,9 +226,8 @@ def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any
 
 def _trace(hub: Any, setting: tuple[Platform, models.NetworkModel]) -> Trace:
     ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
-    waits = hub.wait_columns()
-    if "operation" in waits:
-        own = waits.pop("operation") < 0
-        waits = {name: column[own] for name, column in waits.items()}
-        waits["message"] = np.maximum(waits["message"], -1)
-    return Trace.from_columns(hub.message_columns(), waits, hub.computation_columns(), ends_s, setting)
+    messages, waits, operations = hub.message_columns(), hub.wait_columns(), hub.operation_columns()
+    beside = None
+    if operations:
+        waits, beside = taken_apart(messages, waits, operations, hub.side_columns())
+    return Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)

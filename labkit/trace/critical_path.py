@@ -2,8 +2,9 @@
 
 It is walked backwards from the rank that ended last. On a rank, everything since its last wait was its own
 work; the wait was ended by a message; that message could start when the later of its two sides was posted,
-and there the path goes on. The steps follow each other without a gap from 0 to the makespan, so their lengths
-add up to it.
+and there the path goes on. A nonblocking collective is a line of its own beside its rank's: a wait that its
+end ended leads onto it, and its begin leads back to the rank. The steps follow each other without a gap from
+0 to the makespan, so their lengths add up to it.
 """
 
 from __future__ import annotations
@@ -53,18 +54,50 @@ class Step:
         return self.end_s - self.begin_s
 
 
-class _ByRank:
-    """Rows of a table, by rank, in the order in which they were recorded."""
+class _ByLine:
+    """Rows of a table, by line (a rank's, or an operation's), in the order in which they were recorded."""
 
-    def __init__(self, table: pd.DataFrame, ranks: int) -> None:
-        owner = table["rank"].to_numpy()
+    def __init__(self, table: pd.DataFrame, lines: int, line: NDArray[np.int64] | None = None) -> None:
+        owner = table["rank"].to_numpy() if line is None else line
         self.order: NDArray[np.int64] = np.argsort(owner, kind="stable")
-        self.first = np.searchsorted(owner[self.order], np.arange(ranks + 1))
+        self.first = np.searchsorted(owner[self.order], np.arange(lines + 1))
         self.begin_s = table["begin_s"].to_numpy()
         self.end_s = table["end_s"].to_numpy()
 
-    def rows(self, rank: int) -> NDArray[np.int64]:
-        return self.order[self.first[rank] : self.first[rank + 1]]
+    def rows(self, line: int) -> NDArray[np.int64]:
+        return self.order[self.first[line] : self.first[line + 1]]
+
+
+class _Lines:
+    """The lines that time runs along: ranks, then operations. What waited when, and who posted what."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.ranks = len(trace.ends_s)
+        self.begin_s = np.empty(0)
+        self.source, self.destination = (trace.messages[end].to_numpy() for end in ("source", "destination"))
+        if trace.beside is None:
+            self.waits, self.rank_of = _ByLine(trace.waits, self.ranks), np.arange(self.ranks)
+            self.ended_by = trace.waits["message"].to_numpy()
+            return
+        waits, operations = trace.beside.waits, trace.beside.operations
+        waiter = waits["operation"].to_numpy()
+        line = np.where(waiter >= 0, self.ranks + waiter, waits["rank"].to_numpy())
+        self.rank_of = np.concatenate([np.arange(self.ranks), operations["rank"].to_numpy()])
+        self.waits = _ByLine(waits, len(self.rank_of), line)
+        self.ended_by = waits["message"].to_numpy()
+        self.begin_s = operations["begin_s"].to_numpy()
+        for end, side in (("source", "send_operation"), ("destination", "recv_operation")):
+            by = trace.messages[side].to_numpy()
+            setattr(self, end, np.where(by >= 0, self.ranks + by, getattr(self, end)))
+
+    def last_wait(self, line: int, now: float, before: int) -> tuple[int, float]:
+        """Return the last wait of a line that was over at a time, and its end; -1 and the line's begin."""
+        own = self.waits.rows(line)
+        ended = np.searchsorted(self.waits.end_s[own], now, side="right")
+        own = own[: min(ended, np.searchsorted(own, before))]
+        if own.size:
+            return int(own[-1]), float(self.waits.end_s[own[-1]])
+        return -1, float(self.begin_s[line - self.ranks]) if line >= self.ranks else 0.0
 
 
 def critical_path(trace: Trace) -> list[Step]:
@@ -80,36 +113,43 @@ def critical_path(trace: Trace) -> list[Step]:
         From the start of the run to its end, without a gap. Where several ranks or messages end at the same
         time, the lowest rank's, and the sender's side of a message, is taken.
     """
-    ranks = len(trace.ends_s)
-    waits, work = _ByRank(trace.waits, ranks), _ByRank(trace.computations, ranks)
-    ended_by = trace.waits["message"].to_numpy()
-    source, destination = (trace.messages[end].to_numpy() for end in ("source", "destination"))
+    lines = _Lines(trace)
+    ranks, waits, ended_by = lines.ranks, lines.waits, lines.ended_by
+    work = _ByLine(trace.computations, ranks)
     sent, start = (trace.messages[when].to_numpy() for when in ("send_posted_s", "start_s"))
 
-    rank = int(np.argmax(trace.ends_s))
-    now = float(trace.ends_s[rank])
+    line = int(np.argmax(trace.ends_s))
+    now = float(trace.ends_s[line])
     before = len(ended_by)  # waits are recorded in order: an earlier one has a smaller row
     steps: list[Step] = []
     while now > 0.0:
-        own = waits.rows(rank)
-        own = own[: min(np.searchsorted(waits.end_s[own], now, side="right"), np.searchsorted(own, before))]
-        resumed = float(waits.end_s[own[-1]]) if own.size else 0.0
-        steps += _own_work(work, rank, resumed, now)
-        if not own.size:
-            break
-        before = int(own[-1])
+        rank, is_beside = int(lines.rank_of[line]), line >= ranks
+        row, resumed = lines.last_wait(line, now, before)
+        if not is_beside:
+            steps += _own_work(work, rank, resumed, now)
+        elif resumed < now:
+            steps.append(Step("overhead", rank, resumed, now))
+        if row < 0:
+            if not is_beside:
+                break
+            line, now = rank, resumed
+            continue
+        before = row
         message = int(ended_by[before])
+        if message < -1:
+            line, now = ranks - 2 - message, resumed
+            continue
         if message < 0:
             steps.append(Step("probe", rank, float(waits.begin_s[before]), resumed))
             now = float(waits.begin_s[before])
             continue
         now = float(start[message])
         steps.append(Step("transfer", rank, now, resumed, message))
-        rank = int(source[message] if sent[message] >= now else destination[message])
+        line = int(lines.source[message] if sent[message] >= now else lines.destination[message])
     return steps[::-1]
 
 
-def _own_work(work: _ByRank, rank: int, begin_s: float, end_s: float) -> list[Step]:
+def _own_work(work: _ByLine, rank: int, begin_s: float, end_s: float) -> list[Step]:
     """Cut a rank's own time into computations and overheads, latest first."""
     own = work.rows(rank)
     first = np.searchsorted(work.end_s[own], begin_s, side="right")
