@@ -76,13 +76,11 @@ nb::object start_collective(Hub& hub, nb::handle handle, const std::shared_ptr<S
                             bool has_data) {
   auto* comm = reinterpret_cast<CommObject*>(handle.ptr());
   hub.collectives().leave(hub.current());  // the rank goes on: it is in no call
-  if (call->collective == nullptr) {
-    call->terms.reduction = std::move(reduction);
-    call->terms.has_data = has_data;
-  }
+  const std::int32_t rank = comm_rank(comm, &hub);
+  call->give(rank, std::move(reduction));
+  if (call->collective == nullptr) call->terms.has_data = has_data;
   auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
-  const auto progress = std::make_shared<CollectiveProgress>(hub, std::move(name), call, comm_rank(comm, &hub),
-                                                             std::move(bound), buffers);
+  const auto progress = std::make_shared<CollectiveProgress>(hub, std::move(name), call, rank, std::move(bound), buffers);
   hub.operations().begin(hub, progress);
   return nb::steal(make_operation_request(comm, &hub, progress));
 }

@@ -1,11 +1,11 @@
-"""The upper-case collectives that a submission may call, and what their arguments are."""
+"""The upper-case collectives that a submission may call, blocking or not, and what their arguments are."""
 
 from __future__ import annotations
 
-__all__ = ["COLLECTIVES"]
+__all__ = ["BLOCKING", "COLLECTIVES"]
 
 #: upper-case collective -> what its arguments are: read, written, operator, root, counts
-COLLECTIVES: dict[str, tuple[str, ...]] = {
+BLOCKING: dict[str, tuple[str, ...]] = {
     "Barrier": (),
     "Bcast": ("write", "root"),
     "Reduce": ("read", "write", "op", "root"),
@@ -23,3 +23,6 @@ COLLECTIVES: dict[str, tuple[str, ...]] = {
     "Reduce_scatter_block": ("read", "write", "op"),
     "Reduce_scatter": ("read", "write", "counts", "op"),
 }
+
+#: these, and their nonblocking twins: Allreduce and Iallreduce
+COLLECTIVES = {**BLOCKING, **{f"I{name[0].lower()}{name[1:]}": kinds for name, kinds in BLOCKING.items()}}

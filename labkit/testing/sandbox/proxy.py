@@ -28,6 +28,7 @@ from labkit.testing.sandbox.asked import (
 )
 from labkit.testing.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.testing.sandbox.calls import COLLECTIVES
+from labkit.testing.sandbox.waiting import MODES
 from labkit.testing.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
     Closed,
@@ -98,6 +99,7 @@ class RankProxy:
         self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
+        self._written: dict[int, Any] = {}  # by collectives under way
         self._handles = self._vain_polls = 0
         self._call: Callable[[Any, Any], Any] = _caller_at(1, "submission")
         self._place = "submission.py"
@@ -129,7 +131,7 @@ class RankProxy:
     # --- the line to the process ------------------------------------------------------------------
 
     def _failure(self, kind: str, message: str) -> SubmissionFailure:
-        return SubmissionFailure(kind, self.rank, message)
+        return self.failure or SubmissionFailure(kind, self.rank, message)  # the first one says why
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
@@ -247,22 +249,22 @@ class RankProxy:
     def requests(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Wait for requests, or test them."""
         mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
-        if mode not in _MODES:
+        if mode not in MODES:
             raise self._failure("protocol", "a way of waiting that does not exist")
         if len(set(numbers)) != len(numbers) or any(number not in self._requests for number in numbers):
             raise ValueError("a request that does not exist (any more), or one twice")
-        over, data, statuses = _MODES[mode](
-            self, mpi().Request, [self._requests[number] for number in numbers]
-        )
+        open_ = [self._requests[number] for number in numbers]
+        over, data, statuses = MODES[mode](self._call, mpi().Request, open_)
         self._count_poll(over is not None)
-        if over is not None:
-            for position in over:
-                del self._requests[numbers[position]]
         rows = [status_row(status) for status in statuses]
-        return {"over": over, "statuses": rows}, [item or b"" for item in data]
+        out = [item or b"" for item in data]
+        for nth, position in enumerate(over or ()):
+            del self._requests[numbers[position]]
+            out[nth] = self._written.pop(numbers[position], out[nth])
+        return {"over": over, "statuses": rows}, out
 
     def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Carry out an upper-case collective."""
+        """Carry out an upper-case collective, or begin one."""
         name = header["name"]
         if name not in COLLECTIVES:
             raise self._failure("protocol", "a collective that does not exist")
@@ -272,8 +274,12 @@ class RankProxy:
         written: list[Any] = []
         pairs = zip(kinds, values, strict=True)
         arguments = [argument(*pair, arrays, written, self._own_operator) for pair in pairs]
-        self._call(getattr(self._comm(header), name), arguments)
-        return {}, written
+        request = self._call(getattr(self._comm(header), name), arguments)
+        if request is None:
+            return {}, written
+        number = self._keep(self._requests, request)
+        self._written.update((number, array) for array in written)
+        return {"request": number}, []
 
     def _own_operator(self, number: int, commutes: bool) -> Any:
         """Return an operator that this rank's process applies: only its own operands are shown to it."""
@@ -281,6 +287,8 @@ class RankProxy:
 
     def _combine(self, number: int, left: memoryview, right: memoryview, datatype: Any) -> None:
         """Have the process, which waits in a call, apply its operator: ``right = left op right``."""
+        if self.failure is not None:  # its process is past answering
+            raise self.failure
         try:
             self._write({"combine": number, "type": datatype._constant}, [bytes(left), bytes(right)])
             header, parts = self._read()
@@ -296,7 +304,7 @@ class RankProxy:
             raise
 
     def _refuse_collective(self, name: str) -> None:
-        if self.only_messages and name != "Barrier":
+        if self.only_messages and name not in ("Barrier", "Ibarrier"):
             raise self._failure(
                 "forbidden",
                 f"{self._place} calls {name} (or its lower-case spelling). The task is to build it from "
@@ -353,31 +361,6 @@ class RankProxy:
         return {}, []
 
 
-def _wait_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [new_status() for _ in open_]
-    data = proxy._call(kind.waitall, (open_, statuses))
-    return list(range(len(open_))), data, statuses
-
-
-def _test_all(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [new_status() for _ in open_]
-    flag, data = proxy._call(kind.testall, (open_, statuses))
-    return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
-
-
-def _wait_any(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    status = new_status()
-    index, data = proxy._call(kind.waitany, (open_, status))
-    return [index], [data], [status]
-
-
-def _wait_some(proxy: RankProxy, kind: Any, open_: list[Any]) -> Any:
-    statuses: list[Any] = [new_status() for _ in open_]
-    over, data = proxy._call(kind.waitsome, (open_, statuses))
-    return list(over), data, statuses[: len(over)]
-
-
-_MODES = {"waitall": _wait_all, "testall": _test_all, "waitany": _wait_any, "waitsome": _wait_some}
 _SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
     **dict.fromkeys(_POSTS, RankProxy.post),
     "recv": RankProxy.receive,

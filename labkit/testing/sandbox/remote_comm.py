@@ -22,7 +22,7 @@ from labkit.comm.special import is_in_place
 from labkit.comm.status import Status
 from labkit.errors import UnsupportedError
 from labkit.testing.sandbox.calls import COLLECTIVES
-from labkit.testing.sandbox.remote_request import RemoteRequest, deliver, fill_status
+from labkit.testing.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
 
 if TYPE_CHECKING:
     from labkit.testing.sandbox.rank_process import Caller
@@ -34,8 +34,8 @@ _NAMES = {
 }  # fmt: skip
 _DEFAULTS: dict[str, Any] = {"root": 0, "op": None, "counts": None}
 REFUSED = (
-    "comm.{} is not there in graded runs: point-to-point calls, requests, blocking collectives, Split, Dup "
-    "and Create_cart are"
+    "comm.{} is not there in graded runs: point-to-point calls, requests, collectives, Split, Dup and "
+    "Create_cart are"
 )
 
 
@@ -84,6 +84,18 @@ class _PointToPoint:
         """Post a synchronous send of a buffer."""
         answer = self._post("issend", array_of(parse_simple(buf, False)), dest, tag)
         return RemoteRequest(self._caller, answer["request"], None)
+
+    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
+        """Make a request that sends a buffer whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Isend(buf, dest, tag))
+
+    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
+        """Make a request that sends a buffer in synchronous mode whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Issend(buf, dest, tag))
+
+    def Recv_init(self, buf: Any, source: int = -1, tag: int = -1) -> RemotePrequest:
+        """Make a request that receives into a buffer whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Irecv(buf, source, tag))
 
     def _source(self, name: str, source: int, tag: int) -> dict[str, Any]:
         return {
@@ -214,7 +226,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
 
     # --- collectives ------------------------------------------------------------------------------
 
-    def _collective(self, name: str, *args: Any, **kwargs: Any) -> None:
+    def _collective(self, name: str, *args: Any, **kwargs: Any) -> RemoteRequest | None:
         kinds = COLLECTIVES[name]
         given = dict(zip(kinds, args, strict=False))
         for key, value in kwargs.items():
@@ -228,10 +240,13 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         targets: list[Any] = []
         values = [self._argument(name, kind, given, parts, targets) for kind in kinds]
         header = {"op": "collective", "comm": self._number, "name": name, "args": values}
-        _, received = self._caller.ask(header, parts)
+        answer, received = self._caller.ask(header, parts)
+        if "request" in answer:
+            return RemoteRequest(self._caller, answer["request"], targets[0] if targets else None)
         for target, data in zip(targets, received, strict=False):  # Bcast's root gives one and writes none
             if len(data):
                 target[:] = np.frombuffer(data, np.uint8)
+        return None
 
     def _argument(self, name: str, kind: str, given: dict[str, Any], parts: Any, targets: Any) -> Any:
         if kind not in given and kind not in _DEFAULTS:
@@ -251,7 +266,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
             if not value:
                 return "OP_NULL"
             return {"own": self._caller.operator(value), "commutes": value.Is_commutative()}
-        is_root = name == "Bcast" and operator.index(given.get("root", 0)) == self.rank  # it only reads
+        is_root = (
+            name in ("Bcast", "Ibcast") and operator.index(given.get("root", 0)) == self.rank
+        )  # it only reads
         return _buffer(value, kind == "write" and not is_root, parts, targets)
 
     # --- for the reductions of objects ------------------------------------------------------------
@@ -304,9 +321,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
     free = Free
 
 
-def _collective(comm: RemoteComm, name: str) -> Callable[..., None]:
-    def call(*args: Any, **kwargs: Any) -> None:
-        comm._collective(name, *args, **kwargs)
+def _collective(comm: RemoteComm, name: str) -> Callable[..., RemoteRequest | None]:
+    def call(*args: Any, **kwargs: Any) -> RemoteRequest | None:
+        return comm._collective(name, *args, **kwargs)
 
     return call
 

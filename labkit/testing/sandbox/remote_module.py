@@ -16,6 +16,7 @@ from labkit.comm.module import simulated_module
 from labkit.comm.pickling import pickle
 from labkit.testing.sandbox.remote_comm import RemoteComm, RemoteRequest
 from labkit.testing.sandbox.remote_grid import RemoteCart
+from labkit.testing.sandbox.remote_request import RemotePrequest
 
 if TYPE_CHECKING:
     from labkit.testing.sandbox.rank_process import Caller
@@ -94,6 +95,7 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
         Topocomm=RemoteCart,
         Cartcomm=RemoteCart,
         Request=RemoteRequest,
+        Prequest=RemotePrequest,
         Wtime=machine.wtime,
     )
     context.install(machine, module)

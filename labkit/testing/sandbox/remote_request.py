@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from labkit.comm.status import Status
 if TYPE_CHECKING:
     from labkit.testing.sandbox.rank_process import Caller
 
-__all__ = ["RemoteRequest", "deliver", "fill_status"]
+__all__ = ["RemotePrequest", "RemoteRequest", "deliver", "fill_status"]
 
-_ERR_TRUNCATE = 15
+_ERR_REQUEST, _ERR_TRUNCATE = 7, 15
 #: positions and objects
 _Over = tuple[list[int], list[Any]]
 
@@ -81,8 +81,10 @@ class RemoteRequest:
         mode: str, requests: Sequence[RemoteRequest], statuses: Any
     ) -> tuple[list[int], list[Any]] | None:
         """Wait for or test requests; positions and objects of those that are over, None if not enough are."""
-        active = [(i, request) for i, request in enumerate(requests) if request]
+        active = [(i, request) for i, request in enumerate(requests) if request._number is not None]
         if not active:
+            if mode.startswith("test") and requests:  # a look at nothing takes its time, too
+                requests[0]._caller.ask({"op": "requests", "mode": mode, "numbers": []})
             return [], []
         header = {"op": "requests", "mode": mode, "numbers": [request._number for _, request in active]}
         answer, parts = active[0][1]._caller.ask(header)
@@ -158,6 +160,34 @@ class RemoteRequest:
         return cls.waitsome(requests, statuses)[0]
 
     @classmethod
+    def testany(
+        cls, requests: Sequence[RemoteRequest], status: Status | None = None
+    ) -> tuple[int, bool, Any]:
+        """Index of one that is over, whether there is one, and its object."""
+        found = cls._ask("testany", requests, None if status is None else [status])
+        if found is None:
+            return UNDEFINED, False, None
+        return (found[0][0], True, found[1][0]) if found[0] else (UNDEFINED, True, None)
+
+    @classmethod
+    def Testany(cls, requests: Sequence[RemoteRequest], status: Status | None = None) -> tuple[int, bool]:
+        """Index of one that is over, and whether there is one."""
+        return cls.testany(requests, status)[:2]
+
+    @classmethod
+    def testsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[Any, Any]:
+        """Return the indices of all that are over, and their objects; None when there is nothing to test."""
+        found = cls._ask("testsome", requests, statuses)
+        if found is None:
+            return [], []
+        return found if found[0] else (None, None)
+
+    @classmethod
+    def Testsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> Any:
+        """Return the indices of all that are over."""
+        return cls.testsome(requests, statuses)[0]
+
+    @classmethod
     def testall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[bool, Any]:
         """Whether all are over, and then the objects."""
         found = cls._ask("testall", requests, statuses)
@@ -167,3 +197,45 @@ class RemoteRequest:
     def Testall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> bool:
         """Whether all are over."""
         return cls.testall(requests, statuses)[0]
+
+
+class RemotePrequest(RemoteRequest):
+    """A persistent request: `Start` begins what the nonblocking call would begin then.
+
+    Parameters
+    ----------
+    caller : Caller
+    begin : callable
+        That call.
+    """
+
+    def __init__(self, caller: Caller, begin: Callable[[], RemoteRequest]) -> None:
+        self._caller, self._target, self._is_object = caller, None, False
+        self._begin: Callable[[], RemoteRequest] | None = begin
+        self._number = None
+
+    def __bool__(self) -> bool:
+        return self._begin is not None
+
+    def Start(self) -> None:
+        """Begin the communication.
+
+        Raises
+        ------
+        MPI.Exception
+            It is under way already, or null.
+        """
+        if self._begin is None or self._number is not None:
+            raise MPIException(_ERR_REQUEST, "a request is started once, then waited for")
+        begun = self._begin()
+        self._number, self._target = begun._number, begun._target
+
+    def Free(self) -> None:
+        """Make it null."""
+        self._begin = None
+
+    @classmethod
+    def Startall(cls, requests: Sequence[RemotePrequest]) -> None:
+        """Begin all of them, in the list's order."""
+        for request in requests:
+            request.Start()

@@ -289,6 +289,9 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
         failures += [proxy.failure for proxy in proxies if proxy.failure is not None]
         outcome = _failed(error, failures, ranks)
     else:
+        late = next((proxy.failure for proxy in proxies if proxy.failure is not None), None)
+        if late is not None:  # in a collective that nobody has waited for
+            return Outcome(late.kind, ranks, str(late), late.rank, output=[p.output for p in proxies])
         outcome = Outcome(
             "finished", ranks, results=run.results, makespan_s=run.makespan_s, messages=run.messages,
             bytes=run.bytes, trace=run.trace,
