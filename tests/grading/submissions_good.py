@@ -171,6 +171,51 @@ NOISY = SAMPLE.replace(
     1,
 )
 
+GRID = """
+from mpi4py import MPI
+
+def broadcast(comm, data, root):
+    \"\"\"Along a binomial tree whose ranks are places on a ring that begins at the root.\"\"\"
+    ring = comm.Create_cart([comm.size], periods=[True])
+    me = (ring.coords[0] - root) % ring.dims[0]
+    distance = 1
+    while distance < ring.size:
+        distance *= 2
+    while distance > 1:
+        distance //= 2
+        before, after = ring.Shift(0, distance)
+        if me % (2 * distance) == distance:
+            data = ring.recv(source=before, tag=3)
+        elif me % (2 * distance) == 0 and me + distance < ring.size:
+            ring.send(data, after, tag=3)
+    return data
+"""
+
+NONBLOCKING = SAMPLE.replace(
+    "    comm.Alltoall(counts.astype(np.int64), received)\n",
+    "    request = comm.Ialltoall(counts.astype(np.int64), received)\n    request.Wait()\n",
+).replace(
+    "    comm.Alltoallv([keys, counts], [out, received])\n",
+    "    comm.Ialltoallv([keys, counts], [out, received]).Wait()\n    comm.Ibarrier().wait()\n",
+)
+
+OWN_OPERATOR = SAMPLE.replace(
+    "import numpy as np\n",
+    """import numpy as np
+from mpi4py import MPI
+
+
+def longer(left, right, datatype):
+    a, b = np.frombuffer(left, np.int64), np.frombuffer(right, np.int64)
+    np.maximum(a, b, out=b)
+""",
+).replace(
+    "    p = comm.size\n",
+    "    p = comm.size\n    most = np.zeros(1, np.int64)\n"
+    "    comm.Allreduce(np.array([len(keys)]), most, op=MPI.Op.Create(longer, commute=True))\n"
+    "    assert most[0] >= len(keys)\n",
+)
+
 HILLIS = """
 from labkit.schedule import whole
 
@@ -219,6 +264,9 @@ GOOD: dict[str, tuple[str, str, set[str]]] = {
     "sample": ("sort", SAMPLE, {"equal_keys"}),
     "objects": ("sort", OBJECTS, {"equal_keys"}),
     "ties": ("sort", TIES, set()),
+    "grid": ("broadcast", GRID, {"messages", "optimal"}),  # a new communicator costs a barrier
+    "nonblocking": ("sort", NONBLOCKING, {"equal_keys"}),
+    "own_operator": ("sort", OWN_OPERATOR, {"equal_keys"}),
     "noisy": ("sort", NOISY, {"equal_keys"}),
     "hillis": ("prefix_sum", HILLIS, set()),
     "doubling": ("prefix_sum", DOUBLING, set()),

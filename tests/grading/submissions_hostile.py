@@ -294,6 +294,79 @@ def rounds(group):
     yield group.copy(huge, huge)
 """
 
+OPERATOR_FORGES = """
+import os, json
+import numpy as np
+from mpi4py import MPI
+
+def parallel_sort(comm, keys):
+    caller = comm._caller
+
+    def op(left, right, datatype):
+        caller.tell({"op": "result", "value": 0, "points": 100})
+        caller.tell({"op": "combined"}, [bytes(right)])
+        caller.tell({"op": "grade", "score": 1})
+
+    comm.Allreduce(np.ones(4), np.ones(4), op=MPI.Op.Create(op))
+    return np.sort(keys)
+"""
+
+OPERATOR_SPIES = """
+import numpy as np
+from mpi4py import MPI
+
+SEEN = []
+
+def broadcast(comm, data, root):
+    \"\"\"What the operator is shown does not travel in messages of its own: is a reduction a way round?\"\"\"
+    def op(left, right, datatype):
+        SEEN.append(bytes(left))
+
+    mine = np.zeros(64)
+    try:
+        comm.Allreduce(mine, np.zeros(64), op=MPI.Op.Create(op))
+    except BaseException:
+        comm._caller.ask({"op": "private", "comm": 0, "name": "Neighbor_allgather", "root": 0})
+    return data if data is not None else np.frombuffer(SEEN[0])
+"""
+
+OPERATOR_HANGS = """
+import numpy as np
+from mpi4py import MPI
+
+def parallel_sort(comm, keys):
+    def op(left, right, datatype):
+        while True:
+            pass
+
+    request = comm.Iallreduce(np.ones(4), np.ones(4), op=MPI.Op.Create(op))
+    request.Wait()
+    return np.sort(keys)
+"""
+
+GRID_BOMB = """
+def broadcast(comm, data, root):
+    for _ in range(10**6):
+        comm.Create_cart([1] * 30)
+    comm._caller.ask({"op": "make", "comm": 0, "name": "Create_cart", "args": [[10**18] * 10**5, []]})
+    return data
+"""
+
+#: colors carry data in a Split; can the shape of a grid, or being left out of one?
+GRID_SIGNALS = """
+import numpy as np
+from mpi4py import MPI
+
+def broadcast(comm, data, root):
+    bits = []
+    wanted = 0 if data is None else int(data.flat[0]) if data.size else 0
+    for bit in range(8):
+        flag = (wanted >> bit) & 1 if comm.rank == root else 0
+        made = comm.Create_cart([comm.size], periods=[bool(flag)])
+        bits.append(made.periods[0])
+    return np.array([sum(b << i for i, b in enumerate(bits))])
+"""
+
 #: name -> (assignment, source)
 HOSTILE: dict[str, tuple[str, str]] = {
     "memory": ("sort", MEMORY),
@@ -318,6 +391,11 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "polls": ("broadcast", POLLS),
     "huge_answer": ("sort", HUGE_ANSWER),
     "clears_limits": ("sort", CLEARS_LIMITS),
+    "operator_forges": ("sort", OPERATOR_FORGES),
+    "operator_spies": ("broadcast", OPERATOR_SPIES),
+    "operator_hangs": ("sort", OPERATOR_HANGS),
+    "grid_bomb": ("broadcast", GRID_BOMB),
+    "grid_signals": ("broadcast", GRID_SIGNALS),
     "schedule_forgery": ("prefix_sum", SCHEDULE_FORGERY),
     "schedule_blocks": ("prefix_sum", SCHEDULE_BLOCKS),
 }

@@ -106,6 +106,47 @@ HOT_SPOT = TIES.replace(
     "source=(me - k) % p) for k in range(1, p)]", "source=r) for r in range(p) if r != me]"
 )
 
+#: everybody's keys, merged on their way: an operator is shown only what came to its rank by counted messages
+MERGES = """
+import numpy as np
+from mpi4py import MPI
+
+def parallel_sort(comm, keys):
+    lengths = comm.allgather(len(keys))
+    most, total = sum(lengths), comm.size * max(sum(lengths), 1)
+    dtype = keys.dtype
+
+    def merge(left, right, datatype):
+        a, b = np.frombuffer(left, np.uint8), np.frombuffer(right, np.uint8)
+        n, m = (int(side[:8].view(np.int64)[0]) for side in (a, b))
+        size = dtype.itemsize
+        both = np.concatenate([a[8 : 8 + n * size], b[8 : 8 + m * size]]).view(dtype)
+        b[:8] = np.array([n + m]).view(np.uint8)
+        b[8 : 8 + (n + m) * size] = np.sort(both).view(np.uint8)
+
+    mine = np.zeros(8 + most * dtype.itemsize, np.uint8)
+    mine[:8] = np.array([len(keys)]).view(np.uint8)
+    mine[8 : 8 + keys.nbytes] = np.ascontiguousarray(keys).view(np.uint8)
+    every = np.zeros_like(mine)
+    comm.Allreduce(mine, every, op=MPI.Op.Create(merge, commute=True))
+    every = np.sort(every[8:].view(dtype))
+    return every[comm.rank * most // comm.size : (comm.rank + 1) * most // comm.size].copy()
+"""
+
+NEIGHBOURS = """
+def broadcast(comm, data, root):
+    ring = comm.Create_cart([comm.size], periods=[True])
+    for _ in range(comm.size):
+        left, right = ring.neighbor_allgather(data)
+        data = data if data is not None else left if left is not None else right
+    return data
+"""
+
+#: the request is never waited for
+NO_WAIT = SAMPLE.replace(
+    "comm.Alltoallv([keys, counts], [out, received])", "comm.Ialltoallv([keys, counts], [out, received])"
+)
+
 CHAIN = """
 from labkit.schedule import whole
 
@@ -154,6 +195,9 @@ WRONG: dict[str, tuple[str, str, set[str]]] = {
     "collective": ("broadcast", COLLECTIVE, _BROADCAST),
     "gather": ("sort", GATHER, {"volume", "scaling"}),
     "local": ("sort", LOCAL, _SORT),
+    "merges": ("sort", MERGES, {"volume", "scaling"}),
+    "neighbours": ("broadcast", NEIGHBOURS, _BROADCAST),
+    "no_wait": ("sort", NO_WAIT, _SORT),
     "hot_spot": ("sort", HOT_SPOT, {"scaling"}),
     "constant": ("sort", CONSTANT, _SORT),
     "unique": ("sort", UNIQUE, {"duplicates", "adversaries", "extremes", "equal_keys"}),

@@ -18,7 +18,12 @@ PLACES = [None, 0, 1, -3, [0, 1], [5, -5], [10**12, 0], [2**62, 2**62]]
 TYPES = ["INT64_T", "DOUBLE", "BYTE", "Exception", "COMM_WORLD", "DATATYPE_NULL", "SHORT_INT", 5, None]
 MOVES = "Bcast Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv".split()
 SUMS = ["Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block", "Reduce_scatter"]
-OPERATIONS = "isend isend issend irecv iprobe requests begin end wtime compute leave".split()
+SUMS += ["Iallreduce", "Iscan", "Ireduce_scatter_block"]
+MOVES += ["Ibcast", "Iallgather", "Ialltoallv", "Igatherv"]
+OPERATIONS = "isend isend issend irecv iprobe requests begin end wtime compute leave make private".split()
+MAKES = ["Create_cart", "Create_cart", "Sub", "Dup", "Split", "Create", "x"]
+PRIVATES = ["allreduce", "Neighbor_alltoall", "x"]
+OWN = {"own": 0, "commutes": True}
 
 
 def a_buffer(r):
@@ -29,13 +34,19 @@ def a_request(r):
     fields = ("comm", "dest", "source", "tag", "recvtag", "root", "seconds", "flops", "room")
     request = {name: r.choice(WHOLE) for name in fields if r.random() < 0.9}
     request.update(op=r.choice(OPERATIONS), name=r.choice(["x", 7, None]))
-    request["mode"] = r.choice(["testall", []])
+    request["mode"] = r.choice(["testall", "testany", "testsome", []])
+    if request["op"] in ("make", "private"):
+        request["comm"] = r.choice([-1, -1, 3, 10**9])
+        request["name"] = r.choice(MAKES if request["op"] == "make" else PRIVATES)
+        shapes = [[1], [1]], [[1, 1], [0, 1]], [[0]], [[10**9] * 40, []]
+        request["args"] = r.choice([*shapes, [0, 0], [], None, 7])
     request["numbers"] = r.choice([[], [1], [1, 2], [1, 1], ["a"], None, [10**9]])
     request["at"] = r.choice([[1, "f"], [10**9, "g"], ["x", None], None, [5, "a b"]])
     if r.random() < 0.6:
         name = r.choice(MOVES + SUMS)
         request.update(op="collective", name=name, comm=r.choice([-1, -1, -1, 0]))
-        last = [r.choice(["SUM", "MAXLOC", "x", 7])] if name in SUMS else [r.choice(WHOLE)]
+        strange = {"own": r.choice([0, -1, 10**30, "a", None]), "commutes": r.choice([True, 7])}
+        last = [r.choice(["SUM", "MAXLOC", "x", 7, OWN, strange])] if name in SUMS else [r.choice(WHOLE)]
         two = [a_buffer(r), a_buffer(r)]
         request["args"] = r.choice([two, [*two, *last], two[:1], None])
         if name == "Reduce":
@@ -45,6 +56,7 @@ def a_request(r):
 
 def nonsense(comm, seed):
     r = random.Random(f"{seed}:{comm.rank}")
+    comm._caller.operator(type("Op", (), {"_function": staticmethod(lambda a, b, t: None)}))
     answered = refused = 0
     for _ in range(80):
         parts = [bytes(r.choice([0, 8, 16, 16, 24, 1000])) for _ in range(r.choice([0, 1, 2, 2, 3]))]
