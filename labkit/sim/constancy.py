@@ -20,6 +20,7 @@ import numpy as np
 from labkit.comm.handles import MODULE_NAME
 from labkit.sim.code import is_installed, names_used
 from labkit.sim.copy_rules import ATOMS, is_changeable
+from labkit.sim.mpi4py_name import OWN_NAMES
 
 __all__ = ["is_constant", "is_plain_data"]
 
@@ -95,7 +96,11 @@ def _parts(value: Any) -> Iterable[Any] | None:
         return None if value.dtype.hasobject or is_changeable(value) else ()
     if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
         return ()
+    if kind.__module__ in OWN_NAMES or getattr(value, "__module__", None) in OWN_NAMES:
+        return None  # of mpi4py's own module: a rank gets the simulated one instead
     if isinstance(value, types.ModuleType):
+        if value.__name__ in OWN_NAMES:
+            return None
         is_shared = value.__name__ == MODULE_NAME or is_installed(
             value.__name__, getattr(value, "__file__", None)
         )

@@ -79,6 +79,9 @@ class Copier:
         found = self._memo.get(id(value), self)
         if found is not self:
             return found
+        stand_in = self.plan.stand_ins.get(id(value))
+        if stand_in is not None and not self.is_restoring:
+            return self.remember(value, stand_in(self.rank))
         handler = _HANDLERS.get(kind)
         if handler is None:
             handler = _handler_for(kind)
@@ -232,9 +235,6 @@ class Copier:
 
     def by_reduction(self, value: Any) -> Any:
         """Copy any other object the way pickle would rebuild it."""
-        stand_in = self.plan.stand_ins.get(id(value))
-        if stand_in is not None and not self.is_restoring:
-            return self.remember(value, stand_in(self.rank))
         kind = type(value)
         method = getattr(kind, "__deepcopy__", None)
         if method is not None and not self.is_restoring:

@@ -18,6 +18,7 @@ from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.isolation import Isolation
 from labkit.sim.mapping import ListedMapping, crowding
 from labkit.sim.measured import NOTE, measured_of
+from labkit.sim.mpi4py_name import SimulatedName
 from labkit.sim.noise import noise_of
 from labkit.sim.platform import Platform, platform
 from labkit.sim.randomness import RankRandom
@@ -143,14 +144,16 @@ def _run_program(
     """Run, with or without isolation; results go into the simulation."""
     comm = context.mpi_module().COMM_WORLD
     random = RankRandom(seed)
-    isolation = Isolation(program, args, kwargs, random.stand_ins) if isolate else None
+    name = SimulatedName(context.mpi_module())
+    shared = {**random.stand_ins, **name.stand_ins()}
+    isolation = Isolation(program, args, kwargs, shared) if isolate else None
     if isolate is False:
         notes.append("ranks shared their globals, closure and arguments (isolate=False)")
     if isolation is None or isolation.is_shared:
-        with random:
+        with random, name:
             simulation.run(_main_of(program, comm, args, kwargs))
         return
-    with random, RankPickle(isolation) as pickling:
+    with random, name, RankPickle(isolation) as pickling:
 
         def main(rank: int) -> Any:
             own = isolation.program(rank)

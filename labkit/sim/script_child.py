@@ -8,8 +8,6 @@ simulated time to a rank.
 from __future__ import annotations
 
 import faulthandler
-import importlib.abc
-import importlib.machinery
 import os
 import pickle
 import shutil
@@ -17,15 +15,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.context import compute, current, mpi_module
-from labkit.errors import LabkitError, MachineError, RankError, UnsupportedError
+from labkit.errors import LabkitError, MachineError, RankError
 from labkit.run.processes import JOB_VARIABLE, end_processes
+from labkit.sim.mpi4py_name import SimulatedName
 from labkit.sim.rank_world import OwnModules, RankWorld
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
@@ -105,7 +103,7 @@ def _simulate(request: dict[str, Any]) -> Any:
     directory = str(Path(path).resolve().parent)
     sys.argv = [path, *request["args"]]
     sys.path.insert(0, directory)
-    _stand_in_for_mpi4py(mpi_module())
+    SimulatedName(mpi_module()).__enter__()  # for the rest of this process
     _simulate_clocks()
     worlds: list[RankWorld] = []
     own = OwnModules(directory, lambda: _running(worlds))
@@ -123,51 +121,6 @@ def _simulate(request: dict[str, Any]) -> Any:
 def _running(worlds: list[RankWorld]) -> RankWorld | None:
     rank = _kernels.current_rank()
     return worlds[rank] if 0 <= rank < len(worlds) else None
-
-
-class _Refuse(importlib.abc.MetaPathFinder):
-    """Refuse the parts of mpi4py that are not simulated, with a sentence instead of 'no module'."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name.startswith("mpi4py."):
-            raise _not_simulated(name)
-        return None
-
-
-def _not_simulated(name: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{name} is not simulated; of mpi4py the module mpi4py.MPI is. Run the script with --on mpi to use it"
-    )
-
-
-class _Mpi4py(ModuleType):
-    """The package `mpi4py` on the simulated machine."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise _not_simulated(f"mpi4py.{name}")
-
-
-class _Rc:
-    """`mpi4py.rc`: its settings are accepted; there is nothing to set up."""
-
-    initialize = threads = finalize = True
-    thread_level = "funneled"
-
-    def __call__(self, **settings: Any) -> None:
-        vars(self).update(settings)
-
-
-def _stand_in_for_mpi4py(simulated: ModuleType) -> None:
-    package = _Mpi4py("mpi4py")
-    package.__path__ = []
-    vars(package).update(MPI=simulated, rc=_Rc(), __version__="4.1", get_config=dict)
-    sys.modules["mpi4py"] = package
-    sys.modules["mpi4py.MPI"] = simulated
-    sys.meta_path.insert(0, _Refuse())
 
 
 def _simulate_clocks() -> None:
