@@ -61,7 +61,7 @@ def run(
     ----------
     program : callable or path
         ``program(comm, *args, **kwargs)``, called once per rank; or the path of an mpi4py script, which then
-        gets `args` as its command line.
+        gets `args` as its command line. On a simulated machine the name `mpi4py.MPI` means `labkit.MPI`.
     ranks : int
         Number of ranks, at least 1.
     on : str or Platform

@@ -1,4 +1,4 @@
-"""mpi4py's own module, imported by a program that is then simulated: it must not be alone in a world of one."""
+"""mpi4py's own module, imported by a program that is then simulated: no rank is alone in a world of one."""
 
 from __future__ import annotations
 
