@@ -7,7 +7,7 @@ itself posts what can be posted at once and pays for that; everything after the 
 overheads of its messages included. A real MPI without asynchronous progress goes on only inside calls: there
 a rank that computes for long has to `Test` now and then, and overlaps less than here.
 
-A nonblocking collective runs the schedule that its blocking twin would run (``algorithms=`` chooses both). So
+A nonblocking collective runs the schedule that its blocking twin would run (``coll=`` chooses for both). So
 ``Iallreduce(...).Wait()`` takes as long as ``Allreduce(...)``, and never less.
 
 All ranks start the same collectives in the same order on a communicator, blocking and nonblocking ones
