@@ -30,6 +30,12 @@ class Platform:
     def speed(self, rank: int) -> float:
         """Flop/s of the core a rank runs on."""
 
+    def cores(self, rank: int) -> int:
+        """Cores of the host a rank runs on."""
+
+    def crowded_hosts(self) -> list[tuple[int, int, int]]:
+        """Hosts with more ranks than cores: their numbers, cores and ranks."""
+
     def placed(self, rank_hosts: Sequence[int]) -> Platform:
         """The same machine with other ranks on it."""
 
@@ -453,9 +459,15 @@ class Hub:
     def wtime(self) -> float:
         """The running rank's clock, as MPI_Wtime."""
 
-    def compute(self, arg: float, /) -> None: ...
+    def compute(self, arg: float, /) -> None:
+        """
+        Charge the running rank seconds of a core; it waits for them where its host has more ranks than cores.
+        """
 
     def compute_flops(self, arg: float, /) -> None: ...
+
+    def sleep(self, arg: float, /) -> None:
+        """Let the running rank's clock go on; no core is needed."""
 
     def measure_host(self, flops_per_cpu_s: float) -> None:
         """

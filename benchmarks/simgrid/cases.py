@@ -236,10 +236,12 @@ def mixes() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    from matrix_cases import matrix_cases  # they take their programs from here
+    from cores_cases import cores_cases  # they take their programs from here
+    from matrix_cases import matrix_cases
     from model_cases import model_cases
     from topology_cases import topology_cases
 
     cases = [*point_to_point(), *mixes(), *collectives(), *topology_cases(), *matrix_cases(), *model_cases()]
+    cases += cores_cases()
     assert len({case.name for case in cases}) == len(cases)
     return cases

@@ -8,6 +8,7 @@
  *   isend|issend SLOT DST TAG BYTES   irecv SLOT SRC TAG BYTES    wait SLOT
  *   waitall SLOT SLOT ...         waitany SLOT SLOT ...           test SLOT (until it is done)
  *   sendrecv DST TAG BYTES SRC TAG BYTES                          wtime (costs what MPI_Wtime costs)
+ *   compute NS (on a core of its own)
  *   allreduce BYTES   alltoall|alltoall_bruck|alltoall_linear|allgather BYTES (per block)   bcast BYTES ROOT   mark
  * and, of communicator.py only:
  *   until NS (of the clock)      iprobe SRC TAG (until there is one)
@@ -19,6 +20,7 @@
 #include <mpi.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
+#include <simgrid/host.h>
 #include <smpi/smpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +209,8 @@ static void run(State *s, char *op) {
       MPI_Iprobe(any_source(source), any_tag(tag), MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   } else if (!strcmp(name, "comm")) {
     make_comm(s, &save);
+  } else if (!strcmp(name, "compute")) {
+    smpi_execute_flops(1e-9 * next(&save) * sg_host_get_speed(sg_host_self()));
   } else if (!strcmp(name, "mark")) {
     s->marks[s->n_marks++] = simgrid_get_clock();
   } else if (!strcmp(name, "wtime")) {

@@ -184,4 +184,22 @@ def trace_cases() -> list[TraceCase]:
             FINE + FULL,
         )
     )
+    return cases + shared_cores()
+
+
+def shared_cores() -> list[TraceCase]:
+    """More ranks than cores on every host: their computations share them."""
+    hosts = "star:{hosts},bw=1.25GBps,lat=1us,cores={cores},mapping={mapping}"
+    cases = []
+    for name, p, hosts_, cores, mapping, model, lines, collectives in (
+        ("cores-ring", 16, 4, 2, "block", "smpi", ring(16, 20, 800), ()),
+        ("cores-halo", 32, 4, 3, "cyclic", "lab", halo(32, 10, 20_000), ()),
+        ("cores-mix", 24, 4, 1, "random:2", "lab", mix(5, 24, 300, "wait"), ()),
+        ("cores-allreduce", 32, 8, 2, "cyclic", "smpi", collective(32, 4, "allreduce 1000 5e4 0", skewed),
+         ("allreduce",)),
+        ("cores-application", 32, 8, 2, "block", "lab", application(32, 10),
+         ("bcast", "allreduce", "barrier")),
+    ):  # fmt: skip
+        spec = hosts.format(hosts=hosts_, cores=cores, mapping=mapping)
+        cases.append(TraceCase(name, p, spec, model, lines, collectives, FINE + FULL))
     return cases

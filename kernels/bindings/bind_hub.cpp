@@ -41,6 +41,7 @@ const char* state_of(Hub& hub, Rank rank) {
     case Blocked::wait_any: return "any";
     case Blocked::probe: return "probe";
     case Blocked::sync: return "sync";
+    case Blocked::compute: return "compute";
     case Blocked::finished: return "finished";
     case Blocked::no: break;
   }
@@ -70,12 +71,11 @@ void set_hollow(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory
   hollow_memory() = {static_cast<const char*>(memory.data()), memory.nbytes()};
 }
 
-void charge_flops(Hub& hub, double flops) {
-  hub.catch_up_host();
-  Engine& engine = hub.engine();
-  const HostId host = engine.host_of(hub.current());
-  engine.compute(hub.current(), flops / engine.platform().host(host).speed_flops);
+void require(bool is_good) {
+  if (!is_good) throw nb::python_error();
 }
+
+void catch_up(Hub& hub) { require(hub.catch_up_host()); }
 
 void register_python_side(nb::dict names) {
   PythonSide& side = python_side();
@@ -133,9 +133,9 @@ void bind_hub_class(nb::module_& module) {
       .def("stop", &Hub::stop, "Leave run() as soon as control is back at the hub.")
       .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
            "From now on every call of a rank raises make_error().")
-      .def("unwind", [](Hub& hub) { if (!hub.unwind()) throw nb::python_error(); },
+      .def("unwind", [](Hub& hub) { require(hub.unwind()); },
            "Resume every suspended rank, so that it raises and unwinds.")
-      .def("abandon", [](Hub& hub) { if (!hub.abandon()) throw nb::python_error(); },
+      .def("abandon", [](Hub& hub) { require(hub.abandon()); },
            "Put the running rank aside for good.")
       .def("set_limit", [](Hub& hub, double seconds, nb::object call) { hub.set_limit(seconds, call.ptr()); },
            nb::arg("seconds"), nb::arg("on_limit"))
@@ -162,21 +162,28 @@ void bind_hub_class(nb::module_& module) {
            }, "How often the tolerance was in force, and what the certificates found.")
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
       .def("now", [](Hub& hub) {
-             hub.catch_up_host();
+             catch_up(hub);
              return hub.engine().clock(hub.current());
            }, "The running rank's clock, free of cost.")
       .def("wtime", [](Hub& hub) {
-             hub.catch_up_host();
+             catch_up(hub);
              return hub.engine().wtime(hub.current());
            }, "The running rank's clock, as MPI_Wtime.")
       .def("compute", [](Hub& hub, double seconds) {
-             hub.catch_up_host();
-             hub.engine().compute(hub.current(), seconds);
+             catch_up(hub);
+             require(hub.compute(seconds));
+           }, "Charge the running rank seconds of a core; it waits for them where its host has more ranks than cores.")
+      .def("compute_flops", [](Hub& hub, double flops) {
+             catch_up(hub);
+             require(hub.compute_flops(flops));
            })
-      .def("compute_flops", &charge_flops)
+      .def("sleep", [](Hub& hub, double seconds) {
+             catch_up(hub);
+             hub.engine().sleep(hub.current(), seconds);
+           }, "Let the running rank's clock go on; no core is needed.")
       .def("measure_host", &Hub::measure_host, nb::arg("flops_per_cpu_s"),
            "From now on each second of this thread's CPU time in a rank's code counts for so many operations.")
-      .def("catch_up_host", &Hub::catch_up_host, "Charge the running rank what it has spent since its last call.")
+      .def("catch_up_host", &catch_up, "Charge the running rank what it has spent since its last call.")
       .def("skip_host", &Hub::skip_host, "What has been spent until now is nobody's.")
       .def("set_noise", [](Hub& hub, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {

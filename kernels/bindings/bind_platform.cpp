@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bound_platform.hpp"
+#include "labkit/cores.hpp"
 #include "labkit/degraded.hpp"
 #include "labkit/dragonfly.hpp"
 #include "labkit/fat_tree.hpp"
@@ -177,6 +178,16 @@ void bind_platform(nb::module_& module) {
       .def("speed", [](const BoundPlatform& self, std::size_t rank) {
              return self.platform->host(self.rank_hosts.at(rank)).speed_flops;
            }, "rank"_a, "Flop/s of the core a rank runs on.")
+      .def("cores", [](const BoundPlatform& self, std::size_t rank) {
+             return self.platform->host(self.rank_hosts.at(rank)).cores;
+           }, "rank"_a, "Cores of the host a rank runs on.")
+      .def("crowded_hosts", [](const BoundPlatform& self) {
+             std::vector<std::tuple<HostId, std::int32_t, std::int32_t>> rows;
+             for (const CrowdedHost& one : crowded_hosts(*self.platform, self.rank_hosts)) {
+               rows.emplace_back(one.host, one.cores, one.ranks);
+             }
+             return rows;
+           }, "Hosts with more ranks than cores: their numbers, cores and ranks.")
       .def("placed", [](const BoundPlatform& self, std::vector<HostId> rank_hosts) {
              return placed(self.platform, std::move(rank_hosts));
            }, "rank_hosts"_a, "The same machine with other ranks on it.")

@@ -186,13 +186,21 @@ double Hub::host_time_s() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-void Hub::charge_host() {
-  const double now_s = host_time_s();
-  if (current_ >= 0 && now_s > host_mark_s_) {
-    const double speed = engine_.platform().host(engine_.host_of(current_)).speed_flops;
-    engine_.compute(current_, (now_s - host_mark_s_) * flops_per_cpu_s_ / speed);
-  }
-  host_mark_s_ = now_s;
+bool Hub::compute_together(double seconds) {
+  // An operator that the engine calls may not block; what it charges is not shared.
+  if (is_busy_) return engine_.sleep(current_, seconds), true;
+  if (is_ending()) return raise_ending();
+  return engine_.compute(current_, seconds) || block({"compute", kProcNull, kAnyTag, 0});
+}
+
+bool Hub::compute_flops(double flops) {
+  return compute(flops / engine_.platform().host(engine_.host_of(current_)).speed_flops);
+}
+
+bool Hub::charge_host() {
+  const double spent_s = host_time_s() - host_mark_s_;
+  host_mark_s_ += spent_s;
+  return current_ < 0 || !(spent_s > 0.0) || compute_flops(spent_s * flops_per_cpu_s_);
 }
 
 bool Hub::abandon() {

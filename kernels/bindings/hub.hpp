@@ -68,13 +68,18 @@ class Hub final : public Client {
   bool raise_ending();
   /// Put the running rank aside for good and go to the hub: for a rank that swallows every error.
   bool abandon();
+  /// The running rank computes, for so many seconds on a core of its own; where it shares its host's cores,
+  /// others run until it is over. False: an error.
+  bool compute(double seconds) {
+    if (!engine_.shares_cores(current_)) return engine_.compute(current_, seconds);
+    return compute_together(seconds);
+  }
+  bool compute_flops(double flops);
   // Host time (labkit.sim.measured): what this thread spends in a rank between its calls is charged to it.
   /// Each second of CPU time counts for so many operations from now on; 0: none.
   void measure_host(double flops_per_cpu_s) { flops_per_cpu_s_ = flops_per_cpu_s; }
-  /// Charge the running rank what it has spent since its last call.
-  void catch_up_host() {
-    if (flops_per_cpu_s_ > 0.0) charge_host();
-  }
+  /// Charge the running rank what it has spent since its last call. False: an error.
+  bool catch_up_host() { return flops_per_cpu_s_ > 0.0 ? charge_host() : true; }
   /// What has been spent until now is nobody's.
   void skip_host() {
     if (flops_per_cpu_s_ > 0.0) host_mark_s_ = host_time_s();
@@ -142,7 +147,8 @@ class Hub final : public Client {
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  void charge_host();
+  bool compute_together(double seconds);
+  bool charge_host();
   static double host_time_s();
   Rank pick();
   Advance advance();

@@ -36,10 +36,7 @@ void raise_schedule_fault(const std::exception& fault) {
 Hub* enter(const char* name) {
   Hub* hub = Hub::active();
   if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {
-    if (!hub->is_ending()) {
-      hub->catch_up_host();
-      return hub;
-    }
+    if (!hub->is_ending()) return hub->catch_up_host() ? hub : nullptr;
     hub->raise_ending();
     return nullptr;
   }

@@ -246,7 +246,7 @@ PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged
   const Py_ssize_t count = PyVectorcall_NARGS(flagged);
   Hub* hub = count > 0 ? open_hub(args[0]) : nullptr;
   if (hub != nullptr) {
-    hub->catch_up_host();
+    if (!hub->catch_up_host()) return nullptr;
     PyObject* result = nullptr;
     const auto* comm = reinterpret_cast<const CommObject*>(args[0]);
     if (take_short_way(method, hub, comm, args + 1, count - 1, kwnames, result)) return result;

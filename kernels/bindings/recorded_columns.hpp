@@ -68,6 +68,7 @@ inline nanobind::dict computation_columns(Engine& engine) {
   columns["rank"] = column(rows, [](Row row) { return row.rank; });
   columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
   columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  if (engine.shares_cores()) columns["alone_s"] = column(rows, [](Row row) { return row.alone_s; });
   return columns;
 }
 

@@ -1,8 +1,7 @@
-// Clocks, the run loop, and what the engine reports.
+// Ranks that begin and end, the run loop, and what the engine reports.
 #include "labkit/engine.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,6 +16,17 @@ constexpr Network::EventKinds kNetworkKinds{2, 3};  // Parts::latency_over, Part
 std::shared_ptr<const Platform> require(std::shared_ptr<const Platform> platform) {
   if (!platform) throw std::invalid_argument("the engine needs a platform");
   return platform;
+}
+
+const std::vector<HostId>& checked(const std::vector<HostId>& hosts, const Platform& platform) {
+  if (hosts.empty()) throw std::invalid_argument("the engine needs at least one rank");
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i] < 0 || static_cast<std::size_t>(hosts[i]) >= platform.host_count()) {
+      throw std::invalid_argument("rank " + std::to_string(i) + " is placed on host " + std::to_string(hosts[i]) +
+                                  "; the platform has hosts 0 to " + std::to_string(platform.host_count() - 1));
+    }
+  }
+  return hosts;
 }
 
 /// Several ranks on a host make messages between the same two hosts likely.
@@ -37,17 +47,14 @@ Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
       network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
       matching(slab, hosts.size()),
       rank_count(static_cast<Rank>(hosts.size())),
-      ranks(hosts.size()) {
+      ranks(hosts.size()),
+      cores(*platform, checked(hosts, *platform), queue, end_work) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
   model.validate();
-  if (hosts.empty()) throw std::invalid_argument("the engine needs at least one rank");
+  if (cores.is_used()) computations.resize(hosts.size());
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (hosts[i] < 0 || static_cast<std::size_t>(hosts[i]) >= platform->host_count()) {
-      throw std::invalid_argument("rank " + std::to_string(i) + " is placed on host " +
-                                  std::to_string(hosts[i]) + "; the platform has hosts 0 to " +
-                                  std::to_string(platform->host_count() - 1));
-    }
     ranks[i].host = hosts[i];
+    ranks[i].shares_cores = cores.are_shared_by(static_cast<Rank>(i));
   }
 }
 
@@ -78,39 +85,11 @@ void Engine::set_noise(Noise noise) {
   parts_->noise = std::move(noise);
 }
 Recorder& Engine::recorder() { return parts_->recorder; }
-Time Engine::now() const { return parts_->queue.now(); }
-Time Engine::clock(Rank rank) const { return parts_->rank(rank).clock; }
 std::uint64_t Engine::events() const { return parts_->events; }
 Blocked Engine::blocked(Rank rank) const { return parts_->rank(rank).blocked; }
 
-void Engine::compute(Rank rank, double seconds) {
-  if (!(seconds >= 0.0) || !std::isfinite(seconds)) {
-    throw std::invalid_argument("rank " + std::to_string(rank) + " computes for " +
-                                std::to_string(seconds) + " s; it must be finite and at least 0");
-  }
-  if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
-  const Time& clock = parts_->rank(rank).clock;
-  const Time begins = clock;
-  parts_->work(rank, seconds);
-  if (!parts_->is_agent(rank)) parts_->recorder.keep_computation(rank, begins, clock);
-}
-
-void Engine::poll(Rank rank, double seconds) {
-  CallLog* const log = std::exchange(parts_->calls, nullptr);
-  if (log != nullptr) log->slept(rank, seconds);
-  compute(rank, seconds);
-  parts_->calls = log;
-}
-
 void Engine::set_call_log(CallLog* log) { parts_->calls = log; }
 CallLog* Engine::call_log() { return parts_->calls; }
-
-Time Engine::wtime(Rank rank) {
-  Parts::RankState& state = parts_->rank(rank);
-  if (parts_->calls != nullptr) parts_->calls->slept(rank, parts_->model.wtime_s);
-  state.clock += parts_->model.wtime_s;
-  return state.clock;
-}
 
 Engine::ToleranceUse Engine::tolerance_use() const {
   const Network::ToleranceUse& use = parts_->network.tolerance_use();
@@ -198,6 +177,12 @@ void Engine::Parts::handle(const Event& event) {
     case operation_over:
       operation_is_over(event.id, queue.now());
       break;
+    case begin_work:
+      cores.begin(static_cast<Rank>(event.id), computations[event.id].work_s);
+      break;
+    case end_work:
+      end_computations(event);
+      break;
     default:
       make_ready(static_cast<Rank>(event.id));
   }
@@ -223,6 +208,10 @@ Advance Engine::advance(std::uint64_t max_events) {
     if (!parts.network.is_settled()) {
       parts.network.settle();
       continue;  // rounding may let a flow end at this very instant
+    }
+    if (!parts.cores.is_settled()) {
+      parts.cores.settle();
+      continue;  // as above
     }
     if (!parts.queue.advance()) return Advance::idle;
   }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "labkit/cores.hpp"
 #include "labkit/engine.hpp"
 #include "labkit/event_queue.hpp"
 #include "labkit/matching.hpp"
@@ -33,7 +34,9 @@ class RankQueue {
 };
 
 struct Engine::Parts {
-  enum Kind : std::uint32_t { post_send, post_receive, latency_over, flow_end, catch_up, begin, operation_over };
+  enum Kind : std::uint32_t {
+    post_send, post_receive, latency_over, flow_end, catch_up, begin, operation_over, begin_work, end_work
+  };
 
   struct RankState {
     Time clock = 0.0;
@@ -44,6 +47,12 @@ struct Engine::Parts {
     Blocked blocked = Blocked::no;
     bool is_ready = false;
     bool is_syncing = false;         // a wait_any or wait_probe that first catches up
+    bool shares_cores = false;
+  };
+  /// What a rank that shares cores computes, or is about to.
+  struct Computation {
+    Time begin_s = 0.0;
+    double work_s = 0.0;
   };
   /// What only waits for any and probes need.
   struct Detail {
@@ -77,6 +86,9 @@ struct Engine::Parts {
   std::vector<RankState> ranks;
   std::vector<Agent> agents;
   std::deque<Rank> free_agents;
+  Cores cores;
+  std::vector<Computation> computations;  // by rank, where some share cores
+  std::vector<Rank> computed;             // scratch of end_computations
   std::unordered_map<Rank, Detail> details;
   RankQueue ready;         // ranks the caller resumes
   RankQueue driven;        // ranks a driver resumes
@@ -93,6 +105,10 @@ struct Engine::Parts {
   Agent& agent(Rank r) { return agents[static_cast<std::size_t>(r - rank_count)]; }
   [[nodiscard]] const Agent& agent(Rank r) const { return agents[static_cast<std::size_t>(r - rank_count)]; }
   [[nodiscard]] Rank owner_of(Rank r) const { return is_agent(r) ? agent(r).owner : r; }
+  /// Work of the rank's own clock, recorded.
+  void work_alone(Rank r, double seconds);
+  void begin_computation(Rank r, double work_s);
+  void end_computations(const Event& event);
   Request& live(RequestId id);
   [[nodiscard]] bool is_ahead(const RankState& state) const {
     return state.clock > queue.now() || state.queued_posts > 0;

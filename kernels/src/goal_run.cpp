@@ -37,7 +37,7 @@ bool GoalRun::run(const std::function<bool()>& look) {
 
 void GoalRun::run_rank(Rank rank) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  settle(rank, state);
+  if (!settle(rank, state)) return;
   while (step(rank, state)) {
   }
   if (state.left == 0) engine_.finish(rank);
@@ -48,35 +48,27 @@ bool GoalRun::step(Rank rank, RankState& state) {
   if (!state.messages.empty()) {
     const std::uint32_t op = state.messages.top();
     state.messages.pop();
-    start(rank, state, op);
+    post(rank, state, op);
     return true;
   }
-  if (!state.calculations.empty()) {
-    const std::uint32_t op = state.calculations.top();
-    state.calculations.pop();
-    start(rank, state, op);
-    if (state.open.empty() || state.calculations.empty()) return true;
-    state.pending = Pending::sync;  // what has come meanwhile may have something to send
-    if (!engine_.sync(rank)) return false;
-    settle(rank, state);
-    return true;
-  }
+  if (!state.calculations.empty()) return calculate(rank, state);
   if (state.open.empty()) return false;
   state.pending = Pending::any;
-  if (!engine_.wait_any(rank, state.open)) return false;
-  settle(rank, state);
-  return true;
+  return engine_.wait_any(rank, state.open) && settle(rank, state);
 }
 
-void GoalRun::start(Rank rank, RankState& state, std::uint32_t index) {
+/// The next calculation. False: the rank is blocked.
+bool GoalRun::calculate(Rank rank, RankState& state) {
+  state.calculation = state.calculations.top();
+  state.calculations.pop();
+  reached(rank, state, state.calculation, true);
+  const GoalOp& op = program_.ranks[static_cast<std::size_t>(rank)].ops[state.calculation];
+  state.pending = Pending::calculation;
+  return engine_.compute(rank, static_cast<double>(op.amount) * 1e-9) && settle(rank, state);
+}
+
+void GoalRun::post(Rank rank, RankState& state, std::uint32_t index) {
   const GoalOp& op = program_.ranks[static_cast<std::size_t>(rank)].ops[index];
-  if (op.kind == GoalKind::calc) {
-    reached(rank, state, index, true);
-    engine_.compute(rank, static_cast<double>(op.amount) * 1e-9);
-    reached(rank, state, index, false);
-    --state.left;
-    return;
-  }
   RequestId id;
   if (op.kind == GoalKind::send) {
     SendPost post;
@@ -127,12 +119,20 @@ void GoalRun::close(Rank rank, RankState& state, std::size_t at) {
   reached(rank, state, index, false);
 }
 
-void GoalRun::settle(Rank rank, RankState& state) {
+/// Finishes what the rank was blocked in. False: blocked again.
+bool GoalRun::settle(Rank rank, RankState& state) {
   switch (std::exchange(state.pending, Pending::nothing)) {
     case Pending::nothing:
-      return;
+      return true;
+    case Pending::calculation:
+      reached(rank, state, state.calculation, false);
+      --state.left;
+      if (state.open.empty() || state.calculations.empty()) return true;
+      state.pending = Pending::sync;  // what has come meanwhile may have something to send
+      return engine_.sync(rank) && settle(rank, state);
     case Pending::any:
-      return close(rank, state, engine_.any_index(rank));
+      close(rank, state, engine_.any_index(rank));
+      return true;
     case Pending::sync:
       for (std::size_t i = 0; i < state.open.size();) {
         if (engine_.is_complete(state.open[i])) {
@@ -143,6 +143,7 @@ void GoalRun::settle(Rank rank, RankState& state) {
         }
       }
   }
+  return true;
 }
 
 GoalRun::Where GoalRun::where(Rank rank) const {

@@ -128,7 +128,7 @@ class Interpreter {
 
   bool look(Rank rank, RankState& state) {
     state.pending = Pending::look_again;
-    engine_.compute(rank, engine_.model().test_s);
+    engine_.poll(rank, engine_.model().test_s);
     return engine_.sync(rank) && settle(rank, state);
   }
 
@@ -160,8 +160,10 @@ class Interpreter {
   bool step(Rank rank, RankState& state) {
     switch (static_cast<MessageOp>(operand(state))) {
       case MessageOp::sleep:
-        engine_.compute(rank, static_cast<double>(operand(state)) / 1e9);
+        engine_.sleep(rank, static_cast<double>(operand(state)) / 1e9);
         return true;
+      case MessageOp::compute:
+        return engine_.compute(rank, static_cast<double>(operand(state)) / 1e9);
       case MessageOp::mark:
         state.marks.push_back(engine_.clock(rank));
         return true;

@@ -100,10 +100,9 @@ bool Replay::step(Rank rank, RankState& state) {
   };
   switch (record_.action) {
     case TiAction::compute:
-      engine_.compute(rank, record_.amount / engine_.platform().host(engine_.host_of(rank)).speed_flops);
-      return true;
+      return compute(rank, record_.amount);
     case TiAction::sleep:
-      engine_.compute(rank, record_.amount);
+      engine_.sleep(rank, record_.amount);
       return true;
     case TiAction::send: case TiAction::ssend: case TiAction::bsend:
       state.waited.assign(1, post_send(rank, mode_of(record_.action), true, args[0], args[1], args[2]));
@@ -137,6 +136,11 @@ bool Replay::step(Rank rank, RankState& state) {
     default:
       return collective(rank, state);
   }
+}
+
+/// False: blocked; nothing is left to do when it is over.
+bool Replay::compute(Rank rank, double flops) {
+  return engine_.compute(rank, flops / engine_.platform().host(engine_.host_of(rank)).speed_flops);
 }
 
 /// The innermost open phase of that name is over.
@@ -217,7 +221,7 @@ bool Replay::test(Rank rank, RankState& state) {
                               record_.comm}, 0);
   if (state.tested == state.open.size()) return true;
   constexpr double kLeast_s = 1e-9;  // never nothing, as in programs: a polling loop lets time pass
-  engine_.compute(rank, std::max(engine_.model().test_s, kLeast_s));
+  engine_.poll(rank, std::max(engine_.model().test_s, kLeast_s));
   state.pending = Pending::test;
   return engine_.sync(rank) && settle(rank, state);
 }

@@ -186,8 +186,7 @@ bool Replay::finish_collective(Rank rank, RankState& state) {
   call.collective->rethrow(local);
   if (const std::string& reason = call.collective->fault(local); !reason.empty()) fault(rank, reason);
   if (++call.left == call.collective->program().size()) calls_.erase(std::pair(call.key));
-  if (state.flops > 0.0) engine_.compute(rank, state.flops / engine_.platform().host(engine_.host_of(rank)).speed_flops);
-  return true;
+  return !(state.flops > 0.0) || compute(rank, state.flops);
 }
 
 }  // namespace labkit

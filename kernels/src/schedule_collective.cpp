@@ -188,8 +188,7 @@ bool Collective::execute(std::int32_t rank, const Column& column, std::size_t en
       copy(rank, column.source.at(entry), column.section.at(entry));
       return true;
     case OpKind::combine:
-      combine(rank, column.source.at(entry), column.section.at(entry), column.is_source_first.at(entry) != 0);
-      return true;
+      return combine(rank, column.source.at(entry), column.section.at(entry), column.is_source_first.at(entry) != 0);
   }
   return true;
 }

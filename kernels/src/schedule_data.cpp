@@ -215,23 +215,24 @@ void Collective::copy(std::int32_t rank, const Section& source, const Section& t
   for_each_stretch(from_, to_, move_bytes);
 }
 
-void Collective::combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first) {
-  if (!setup_.has_data && setup_.combine_s_per_byte <= 0.0) return;
+/// False: blocked until it is charged. The bytes are combined before: until the rank goes on, they are its own.
+bool Collective::combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first) {
+  if (!setup_.has_data && setup_.combine_s_per_byte <= 0.0) return true;
   const std::uint64_t bytes = bytes_of(rank, target);
   if (bytes != bytes_of(rank, source)) {
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " combines " +
                         std::to_string(bytes_of(rank, source)) + " bytes with " + std::to_string(bytes));
   }
-  if (setup_.combine_s_per_byte > 0.0) {
-    engine_.compute(actor(rank), static_cast<double>(bytes) * setup_.combine_s_per_byte);
+  if (setup_.has_data && bytes > 0) {
+    if (!setup_.reduction) throw ScheduleFault(program_->name() + " combines; the call has no operator");
+    pieces_of(rank, source, from_);
+    pieces_of(rank, target, to_);
+    for_each_stretch(from_, to_, [&](const std::byte* s, std::byte* t, std::size_t n) {
+      setup_.reduction->apply_at(rank, s, t, n, is_source_first);
+    });
   }
-  if (!setup_.has_data || bytes == 0) return;
-  if (!setup_.reduction) throw ScheduleFault(program_->name() + " combines; the call has no operator");
-  pieces_of(rank, source, from_);
-  pieces_of(rank, target, to_);
-  for_each_stretch(from_, to_, [&](const std::byte* s, std::byte* t, std::size_t n) {
-    setup_.reduction->apply_at(rank, s, t, n, is_source_first);
-  });
+  if (setup_.combine_s_per_byte <= 0.0) return true;
+  return engine_.compute(actor(rank), static_cast<double>(bytes) * setup_.combine_s_per_byte);
 }
 
 Collective::Transfer* Collective::new_transfer(std::int32_t rank, const Section& section, std::byte* data) {

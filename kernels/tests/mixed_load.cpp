@@ -39,6 +39,10 @@ class MixedLoad final : public Driver {
 
   void resume(Rank rank) override {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
+    if (state.is_computing) {
+      state.is_computing = false;
+      if (!post_round(rank, state)) return;
+    }
     for (;;) {
       if (state.waits_for_any) {
         const std::size_t which = engine_.any_index(rank);
@@ -63,6 +67,7 @@ class MixedLoad final : public Driver {
   struct RankState {
     std::size_t round = 0;
     bool waits_for_any = false;
+    bool is_computing = false;
     std::vector<RequestId> ids;
   };
 
@@ -82,9 +87,19 @@ class MixedLoad final : public Driver {
 
   /// False when the rank is blocked.
   bool start_round(Rank rank, RankState& state) {
-    const std::vector<Letter>& letters = rounds_[state.round++];
-    Random mine(static_cast<std::uint64_t>(rank) * 1000 + state.round);
-    engine_.compute(rank, 1e-4 * mine.unit());
+    Random mine = random_of(rank, ++state.round);
+    state.is_computing = !engine_.compute(rank, 1e-4 * mine.unit());
+    return !state.is_computing && post_round(rank, state);
+  }
+
+  static Random random_of(Rank rank, std::size_t round) {
+    return Random(static_cast<std::uint64_t>(rank) * 1000 + round);
+  }
+
+  bool post_round(Rank rank, RankState& state) {
+    const std::vector<Letter>& letters = rounds_[state.round - 1];
+    Random mine = random_of(rank, state.round);
+    (void)mine.unit();  // that of the computation
     for (const Letter& letter : letters) {
       if (letter.to == rank) {
         ReceivePost post;

@@ -85,10 +85,7 @@ class Scenario {
 
   void add(Rank rank, Step step) { steps_[static_cast<std::size_t>(rank)].push_back(std::move(step)); }
   void compute(Rank rank, double seconds) {
-    add(rank, [this, rank, seconds] {
-      engine.compute(rank, seconds);
-      return true;
-    });
+    add(rank, [this, rank, seconds] { return engine.compute(rank, seconds); });
   }
   void send(Rank rank, Rank dest, std::uint64_t bytes, std::int32_t tag = 0,
             SendMode mode = SendMode::standard) {

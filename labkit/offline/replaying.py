@@ -112,6 +112,7 @@ def replay(
             f"{_where(engine, ranks)}"
         )
     run = _as_run(engine, name, machine, network, trace)
+    run.notes.extend(crowding(built))
     run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)
@@ -137,7 +138,7 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
             "platform": machine.spec, "model": network.name, "events": int(engine.events),
             "finish_s": finish_s,
         },
-        notes=[*_notes(engine), *crowding(machine.rank_hosts(ranks), machine.description.cores)],
+        notes=_notes(engine),
     )  # fmt: skip
 
 

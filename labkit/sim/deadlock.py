@@ -100,6 +100,8 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     greenlet = hub.greenlet(rank)
     place = place_of(greenlet.gr_frame if greenlet is not None else None)
     where = f" at {place}" if place is not None else ""
+    if hub.state(rank) == "compute":
+        return Waiting(f"computing{where}", ())
     name, peer, tag, _ = hub.call(rank)
     collective = calls.pending_collective(rank)
     if collective is not None:

@@ -285,16 +285,24 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
     return host, int(count) if colon else 1
 
 
-def crowding(rank_hosts: NDArray[Any], cores: int) -> list[str]:
-    """Say where ranks share cores that the simulation does not share out; nothing where they do not.
+def crowding(built: Any) -> list[str]:
+    """Say where ranks share cores; nothing where each has one of its own.
 
-    SimGrid shares a host's cores evenly among what computes there: k computations on c cores go on at c / k
-    of a core's speed each.
+    Parameters
+    ----------
+    built : labkit._kernels.Platform
+
+    Notes
+    -----
+    The rule is SimGrid's: while k ranks compute on a host with c cores, each goes on at min(1, c / k) of a
+    core's speed. What calls of MPI cost themselves, and sleeping, need no core.
     """
-    most = int(np.bincount(rank_hosts).max())
-    if most <= cores:
+    crowded = built.crowded_hosts()
+    if not crowded:
         return []
+    _, cores, ranks = max(crowded, key=lambda row: row[2] / row[1])
+    where = "a host has" if len(crowded) == 1 else f"{len(crowded):,} hosts have"
     return [
-        f"a host with {cores} core{'s' if cores > 1 else ''} has {most} ranks: computation is charged as if "
-        f"each rank had a core of its own (SimGrid: up to {most / cores:.3g} times slower)"
+        f"{where} more ranks than cores: what computes there at the same time shares them "
+        f"({ranks} ranks on {cores} core{'s' if cores > 1 else ''}: up to {ranks / cores:.3g} times slower)"
     ]

@@ -8,6 +8,7 @@ the very same program. One line a rank, ``3: send 0 7 1024; mark``, or one for a
     isend|issend SLOT DST TAG BYTES       irecv SLOT SRC TAG BYTES           wait SLOT
     waitall SLOT SLOT ...                 waitany SLOT SLOT ...              test SLOT (until it is done)
     sendrecv DST TAG BYTES SRC TAG BYTES  wtime                              mark
+    compute NS (on a core of its own; ranks of a host with fewer cores share them)
     allreduce BYTES                       bcast BYTES ROOT                   alltoall BYTES (per block)
     alltoall_bruck BYTES                  alltoall_linear BYTES              allgather BYTES
 
@@ -45,6 +46,7 @@ _CODES: dict[str, tuple[int, int | None]] = {
     "waitany": (10, None),
     "test": (11, 1),
     "sendrecv": (12, 6),
+    "compute": (13, 1),
 }
 #: Collectives use a tag no program uses, one per kind.
 _TAGS = {

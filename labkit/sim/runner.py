@@ -116,6 +116,7 @@ def run_simulated(
     _run_program(simulation, program, tuple(args), dict(kwargs or {}), seed, isolate, notes)
     if target is not None:
         notes.append(write_calls(simulation, target))
+    notes.extend(crowding(built))
     run = _as_run(simulation, program, machine, network, notes, time.perf_counter() - began)
     notes.extend(simulation.context.notes)
     run.machine["deterministic"] = simulation.context.is_deterministic
@@ -208,7 +209,7 @@ def _as_run(
             "platform": machine.spec,
             "model": network.name,
             "hosts": int(hub.hosts),
-            **_placement(machine, simulation.ranks, notes),
+            **_placement(machine, simulation.ranks),
             "calibration": simulation.calibration.name,
             "events": int(hub.events),
         },
@@ -216,11 +217,10 @@ def _as_run(
     )
 
 
-def _placement(machine: Platform, ranks: int, notes: list[str]) -> dict[str, Any]:
+def _placement(machine: Platform, ranks: int) -> dict[str, Any]:
     """Describe where the ranks are; a list or a file is kept whole, because nothing else could repeat it."""
     placed = machine.rank_hosts(ranks)
     most = int(np.bincount(placed).max())
-    notes.extend(crowding(placed, machine.description.cores))
     described: dict[str, Any] = {"mapping": str(machine.mapping), "most_ranks_on_a_host": most}
     if isinstance(machine.mapping, ListedMapping):
         described["rank_hosts"] = placed.tolist()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from labkit.errors import DataError
 from labkit.markup import card, escape, quantity, table
 from labkit.sim.measures.link_names import HOST_KINDS
-from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, Explanation, spoken
+from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, SHARED_CORES, Explanation, spoken
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,8 @@ class Contrast:
         )
 
     def _sameness(self, names: list[str], spread: float) -> str:
-        shared = self.seconds.loc[[reason for reason in self.seconds.index if reason in SHARED]].sum()
+        of_hosts = [r for r in self.seconds.index if r in SHARED or str(r).startswith(SHARED_CORES)]
+        shared = self.seconds.loc[of_hosts].sum()
         ends = [e.makespan_s or 1.0 for e in self.explanations]
         shares = [float(shared[name]) / end for name, end in zip(names, ends, strict=True)]
         if min(shares) < 0.5:

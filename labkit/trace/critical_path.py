@@ -40,6 +40,8 @@ class Step:
         Seconds of simulated time.
     message : int
         Row in `Trace.messages`; -1 when it is no transfer.
+    slowdown : float
+        Of a computation: how many times longer it took than on a core of its own.
     """
 
     kind: Kind
@@ -47,6 +49,7 @@ class Step:
     begin_s: float
     end_s: float
     message: int = -1
+    slowdown: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -63,6 +66,9 @@ class _ByLine:
         self.first = np.searchsorted(owner[self.order], np.arange(lines + 1))
         self.begin_s = table["begin_s"].to_numpy()
         self.end_s = table["end_s"].to_numpy()
+        self.slowdown: NDArray[np.float64] | None = None  # where cores were shared
+        if "alone_s" in table:
+            self.slowdown = np.maximum(1.0, (self.end_s - self.begin_s) / table["alone_s"].to_numpy())
 
     def rows(self, line: int) -> NDArray[np.int64]:
         return self.order[self.first[line] : self.first[line + 1]]
@@ -161,7 +167,8 @@ def _own_work(work: _ByLine, rank: int, begin_s: float, end_s: float) -> list[St
         if end < now:
             steps.append(Step("overhead", rank, end, now))
         if begin < end:
-            steps.append(Step("computation", rank, begin, end))
+            slowdown = 1.0 if work.slowdown is None else float(work.slowdown[row])
+            steps.append(Step("computation", rank, begin, end, slowdown=slowdown))
         now = begin
     if begin_s < now:
         steps.append(Step("overhead", rank, begin_s, now))

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from labkit.run.result import Run
     from labkit.trace.recording import Trace
 
-__all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "Explanation", "explain_run", "spoken"]
+__all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 
 COMPUTATION = "computation"
+#: followed by how many ranks share how many cores
+SHARED_CORES = "shared cores"
 OVERHEAD = "start-ups and calls of a rank"
 LATENCY = "latency"
 OWN_BOUND = "a transfer's own bound (window / latency)"
@@ -43,8 +45,8 @@ class Explanation:
         Seconds of simulated time; the sum of ``reasons["seconds"]``.
     reasons : pandas.DataFrame
         The critical path summed up: phase, reason, seconds, share (of the makespan). A reason is a
-        computation, an overhead, the latency, a transfer's own bound, or the kind of the links that held
-        the transfers.
+        computation, what it took longer because other ranks computed on the same cores, an overhead, the
+        latency, a transfer's own bound, or the kind of the links that held the transfers.
     path : pandas.DataFrame
         The critical path step by step: kind, rank, begin_s, end_s, message (row of the trace or -1), phase.
     links : pandas.DataFrame
@@ -202,10 +204,14 @@ def _reasons(
         sums[phase, reason] = sums.get((phase, reason), 0.0) + seconds
 
     own = {"computation": COMPUTATION, "overhead": OVERHEAD, "probe": PROBE}
+    shared = _shared_cores(built)
     for step in steps:
         if step.kind != "transfer":
             for phase, begin, end in clock.pieces(step.rank, step.begin_s, step.end_s):
-                add(phase, own[step.kind], end - begin)
+                alone_s = (end - begin) / step.slowdown
+                add(phase, own[step.kind], alone_s)
+                if step.slowdown > 1.0:
+                    add(phase, shared[step.rank], end - begin - alone_s)
             continue
         phase = _phase_of(step, clock)
         latency = min(float(found.latency_s[step.message]), step.seconds)
@@ -221,6 +227,15 @@ def _reasons(
         (phase, reason, s, s / makespan_s if makespan_s > 0 else 0.0) for (phase, reason), s in sums.items()
     ]
     return pd.DataFrame(rows, columns=["phase", "reason", "seconds", "share"])
+
+
+def _shared_cores(built: Any) -> dict[int, str]:
+    """Name the reason for which the computations of ranks on crowded hosts take longer."""
+    reasons = {
+        host: f"{SHARED_CORES} ({ranks} ranks on {cores} core{'s' if cores > 1 else ''})"
+        for host, cores, ranks in built.crowded_hosts()
+    }
+    return {rank: reasons[host] for rank, host in enumerate(built.rank_hosts) if host in reasons}
 
 
 def _phase_of(step: Step, clock: PhaseClock) -> str:
@@ -254,7 +269,7 @@ def _links(built: Any, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
 
 def spoken(reason: str) -> str:
     """Return a reason as a part of a sentence."""
-    if reason in (COMPUTATION, LATENCY, NOT_SOLVED):
+    if reason in (COMPUTATION, LATENCY, NOT_SOLVED) or reason.startswith(SHARED_CORES):
         return reason
     if reason == OWN_BOUND:
         return "transfers alone at their own bound"

@@ -33,7 +33,8 @@ class Trace:
         message that ended it (-1: a probe, ended by the post of a send). With nonblocking collectives also
         operation: the row in `operations` of the one that ended it (message is then its last one), or -1.
     computations : pandas.DataFrame
-        A row for every uninterrupted charged computation: rank, begin_s, end_s.
+        A row for every uninterrupted charged computation: rank, begin_s, end_s. Where hosts have more ranks
+        than cores also alone_s, the seconds that it takes on a core of its own.
     ends_s : list of float
         When each rank left the program.
     setting : (Platform, NetworkModel) or None

@@ -44,16 +44,20 @@ def test_a_replay_has_the_phases_the_messages_and_the_explanation_of_the_run(tmp
 
 
 def test_ranks_that_share_a_core_are_said_to(tmp_path):
-    """SimGrid 3.32 shares them: two computations of 1 s on one core take 2 s there."""
+    """As in SimGrid 3.32: three computations of 1 s on two cores take 1.5 s there."""
     run = lk.run(
         lambda comm: lk.compute(flops=1e9), 6, "star:2,cores=2", mapping="block", trace_ti=tmp_path / "t"
     )
-    again = lk.replay(tmp_path / "t", "star:2,cores=2", mapping="block")
-    said = [note for note in again.notes if "core of its own (SimGrid: up to 1.5 times slower)" in note]
+    again = lk.replay(tmp_path / "t", "star:2,cores=2", mapping="block", trace=True)
+    said = [note for note in again.notes if "(3 ranks on 2 cores: up to 1.5 times slower)" in note]
     assert len(said) == 1
     assert said[0] in run.notes
-    assert again.makespan_s == 1.0
-    assert lk.replay(tmp_path / "t", "star:3,cores=2").notes == []
+    assert again.makespan_s == run.makespan_s == 1.5
+    parts = again.explain().totals()
+    assert parts["computation"] == pytest.approx(1.0)
+    assert parts["shared cores (3 ranks on 2 cores)"] == pytest.approx(0.5)
+    apart = lk.replay(tmp_path / "t", "star:3,cores=2")
+    assert (apart.makespan_s, apart.notes) == (1.0, [])
 
 
 def test_the_command_explains(tmp_path, capsys):

@@ -118,7 +118,7 @@ def test_more_ranks_than_cores_need_a_mapping_and_the_run_says_so() -> None:
     run = lk.run(barrier, 5, on="star:4", mapping="cyclic")
     assert run.machine["mapping"] == "cyclic"
     assert run.machine["most_ranks_on_a_host"] == 2
-    assert any("has 2 ranks" in note for note in run.notes)
+    assert any("(2 ranks on 1 core: up to 2 times slower)" in note for note in run.notes)
     assert "ranks on hosts cyclic" in repr(run)
     listed = lk.run(barrier, 2, on="star:4", mapping=[3, 1])
     assert listed.machine["rank_hosts"] == [3, 1]

@@ -177,7 +177,7 @@ class Collective final : public Client, public Driver {
   [[nodiscard]] std::uint64_t bytes_of(std::int32_t rank, const Section& section);
   void pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out);
   void copy(std::int32_t rank, const Section& source, const Section& target);
-  void combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first);
+  bool combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first);
   [[nodiscard]] Transfer* new_transfer(std::int32_t rank, const Section& section, std::byte* data);
   void pieces_of(const Transfer& transfer, std::uint64_t bytes, std::vector<Piece>& out);
   void free_transfer(Transfer* transfer);

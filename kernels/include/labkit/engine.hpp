@@ -3,7 +3,11 @@
 // How time works. The engine has one clock, now(); every rank has its own, clock(r) >= now().
 // Computing, overheads and Wtime only push the rank's own clock ahead: no event, no switch. A post
 // carries the rank's clock; when that lies ahead of now() it takes effect when the engine gets
-// there. A rank stops only in a wait (or a sync) that cannot be decided yet.
+// there. A rank stops only in a wait (or a sync) that cannot be decided yet, and where it computes on a
+// host that has more ranks than cores: when that is over depends on who else computes there meanwhile.
+//
+// What shares the cores (SimGrid's rule): compute() does; what a call of MPI costs, sleeping and reading the
+// clock do not.
 //
 // How a caller drives it:
 //
@@ -114,7 +118,7 @@ struct Operation {
   RequestId request;  ///< the rank's, complete when the operation is over: wait for it and release it
 };
 
-enum class Blocked : std::uint8_t { no, wait_all, wait_any, sync, probe, finished };
+enum class Blocked : std::uint8_t { no, wait_all, wait_any, sync, probe, compute, finished };
 
 class Engine {
  public:
@@ -141,9 +145,17 @@ class Engine {
   // --- clocks -----------------------------------------------------------------------------------
   [[nodiscard]] Time now() const;
   [[nodiscard]] Time clock(Rank rank) const;
-  /// Push the rank's clock ahead by seconds >= 0.
-  void compute(Rank rank, double seconds);
-  /// What a call costs that only looks (MPI_Test, MPI_Iprobe): as compute.
+  /// The rank computes: seconds >= 0 on a core of its own. True: its clock has been pushed ahead, go on now.
+  /// False: it shares its host's cores and is blocked until it has computed, however long that takes
+  /// (switch away; ready when it is over).
+  [[nodiscard]] bool compute(Rank rank, double seconds);
+  /// Whether the rank's host has more ranks than cores; if not, compute() never blocks.
+  [[nodiscard]] bool shares_cores(Rank rank) const;
+  /// Whether any rank does.
+  [[nodiscard]] bool shares_cores() const;
+  /// Push the rank's clock ahead by seconds >= 0 in which it needs no core.
+  void sleep(Rank rank, double seconds);
+  /// What a call costs that only looks (MPI_Test, MPI_Iprobe): as sleep.
   void poll(Rank rank, double seconds);
   /// MPI_Wtime: charge its cost, then read the clock.
   Time wtime(Rank rank);

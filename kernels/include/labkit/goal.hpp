@@ -102,7 +102,7 @@ class GoalRun {
   [[nodiscard]] Where where(Rank rank) const;
 
  private:
-  enum class Pending : std::uint8_t { nothing, any, sync };
+  enum class Pending : std::uint8_t { nothing, any, sync, calculation };
   using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
   struct RankState {
     std::vector<std::uint32_t> missing;
@@ -110,12 +110,14 @@ class GoalRun {
     std::vector<RequestId> open;
     std::vector<std::uint32_t> open_ops;
     std::size_t left = 0;
+    std::uint32_t calculation = 0;  // the one that is pending
     Pending pending = Pending::nothing;
   };
   void run_rank(Rank rank);
   bool step(Rank rank, RankState& state);
-  void settle(Rank rank, RankState& state);
-  void start(Rank rank, RankState& state, std::uint32_t op);
+  bool settle(Rank rank, RankState& state);
+  bool calculate(Rank rank, RankState& state);
+  void post(Rank rank, RankState& state, std::uint32_t op);
   void reached(Rank rank, RankState& state, std::uint32_t op, bool is_start);
   void close(Rank rank, RankState& state, std::size_t index);
 

@@ -27,6 +27,7 @@ enum class MessageOp : std::int64_t {
   wait_any = 10,  ///< count, slots; the request that is over leaves its slot empty
   test = 11,      ///< slot: MPI_Test until it succeeds
   sendrecv = 12,  ///< destination, tag, bytes, source, tag, bytes; with oneself: a free copy
+  compute = 13,   ///< nanoseconds on a core of its own
 };
 
 struct MessageProgramResult {

@@ -52,11 +52,12 @@ struct SidesRecord {
   std::int32_t recv_operation;
 };
 
-/// A rank computed.
+/// A rank computed (or slept, or looked whether a message had come).
 struct ComputationRecord {
   Rank rank;
   Time begin_s;
   Time end_s;
+  double alone_s;  ///< how long it takes on a core of its own
 };
 
 class Recorder {
@@ -87,12 +88,13 @@ class Recorder {
     if (row >= 0) operations_[static_cast<std::size_t>(row)].end_s = end_s;
   }
   /// Computations one right after the other are one.
-  void keep_computation(Rank rank, Time begin_s, Time end_s) {
+  void keep_computation(Rank rank, Time begin_s, Time end_s, double alone_s) {
     if (!is_kept_ || end_s <= begin_s) return;
     if (!computations_.empty() && computations_.back().rank == rank && computations_.back().end_s == begin_s) {
       computations_.back().end_s = end_s;
+      computations_.back().alone_s += alone_s;
     } else {
-      computations_.push_back({rank, begin_s, end_s});
+      computations_.push_back({rank, begin_s, end_s, alone_s});
     }
   }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }

@@ -115,6 +115,7 @@ class Replay {
   bool test(Rank rank, RankState& state);
   bool probe(Rank rank, RankState& state);
   bool end(Rank rank, RankState& state);
+  bool compute(Rank rank, double flops);
   void leave_phase(Rank rank, RankState& state);
   void add(RankState& state, const Key& key, RequestId id);
   /// Index in state.open of the open request of the key with nth older ones, or state.open's size.

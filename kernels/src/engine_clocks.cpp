@@ -1,0 +1,87 @@
+// What pushes a rank's clock ahead: computing, sleeping, reading it.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "engine_parts.hpp"
+
+namespace labkit {
+namespace {
+
+void check(Rank rank, const char* does, double seconds) {
+  if (seconds >= 0.0 && std::isfinite(seconds)) return;
+  throw std::invalid_argument("rank " + std::to_string(rank) + " " + does + " for " + std::to_string(seconds) +
+                              " s; it must be finite and at least 0");
+}
+
+}  // namespace
+
+Time Engine::now() const { return parts_->queue.now(); }
+Time Engine::clock(Rank rank) const { return parts_->rank(rank).clock; }
+bool Engine::shares_cores(Rank rank) const { return parts_->rank(rank).shares_cores; }
+bool Engine::shares_cores() const { return parts_->cores.is_used(); }
+
+bool Engine::compute(Rank rank, double seconds) {
+  check(rank, "computes", seconds);
+  if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
+  const Parts::RankState& state = parts_->rank(rank);
+  if (!state.shares_cores) {
+    parts_->work_alone(rank, seconds);
+    return true;
+  }
+  // A detour of the system's is work, too: it lasts as long as it lasts on a core of its own.
+  const Noise& noise = parts_->noise;
+  const double work_s = noise.is_used() ? noise.after(rank, state.clock, seconds) - state.clock : seconds;
+  if (!(work_s > 0.0)) return true;
+  parts_->begin_computation(rank, work_s);
+  return false;
+}
+
+void Engine::sleep(Rank rank, double seconds) {
+  check(rank, "sleeps", seconds);
+  if (parts_->calls != nullptr) parts_->calls->slept(rank, seconds);
+  parts_->work_alone(rank, seconds);
+}
+
+void Engine::poll(Rank rank, double seconds) { sleep(rank, seconds); }
+
+Time Engine::wtime(Rank rank) {
+  Parts::RankState& state = parts_->rank(rank);
+  if (parts_->calls != nullptr) parts_->calls->slept(rank, parts_->model.wtime_s);
+  state.clock += parts_->model.wtime_s;
+  return state.clock;
+}
+
+void Engine::Parts::work_alone(Rank r, double seconds) {
+  const Time& clock = rank(r).clock;
+  const Time begins = clock;
+  work(r, seconds);
+  if (!is_agent(r)) recorder.keep_computation(r, begins, clock, clock - begins);
+}
+
+/// The rank's clock may be ahead: then it joins the others when the engine gets there.
+void Engine::Parts::begin_computation(Rank r, double work_s) {
+  RankState& state = rank(r);
+  state.blocked = Blocked::compute;
+  computations[static_cast<std::size_t>(r)] = {state.clock, work_s};
+  if (state.clock > queue.now()) {
+    queue.push(state.clock, {begin_work, static_cast<std::uint32_t>(r), 0});
+  } else {
+    cores.begin(r, work_s);
+  }
+}
+
+void Engine::Parts::end_computations(const Event& event) {
+  computed.clear();
+  cores.on_end(event, computed);
+  for (const Rank r : computed) {
+    const Computation& done = computations[static_cast<std::size_t>(r)];
+    RankState& state = rank(r);
+    state.clock = std::max(state.clock, queue.now());
+    recorder.keep_computation(r, done.begin_s, queue.now(), done.work_s);
+    make_ready(r);
+  }
+}
+
+}  // namespace labkit
