@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit import __version__
 from labkit.batch.collecting import collect_point
@@ -20,6 +20,9 @@ from labkit.batch.store import JobFolder, find_jobs, now_text
 from labkit.batch.waiting import Watch
 from labkit.errors import MachineError
 from labkit.run.result import Run
+
+if TYPE_CHECKING:
+    from labkit.offline.real.gathering import Recording
 
 __all__ = ["Batch", "Point", "divide"]
 
@@ -88,8 +91,8 @@ class Batch:
                 raise
         self._watch = Watch(self.jobs, self.tell, self.cluster.wait_s)
 
-    def result(self, point: Point) -> Run:
-        """Wait for a point's result.
+    def result(self, point: Point, recording: Recording | None = None) -> Run:
+        """Wait for a point's result; write its trace where it is recorded.
 
         Raises
         ------
@@ -98,7 +101,7 @@ class Batch:
         """
         assert self._watch is not None
         job, number = self._places[id(point)]
-        return collect_point(job, number, self._watch.status(job, number))
+        return collect_point(job, number, self._watch.status(job, number), recording)
 
     def finish(self) -> None:
         """Note that the results have been handed out."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit import errors
 from labkit.batch.commands import State
@@ -15,6 +16,9 @@ from labkit.run.front import median_run
 from labkit.run.gathering import Share, gather_runs, read_share
 from labkit.run.mpi_hosts import clocks, hosts_note
 from labkit.run.result import Run
+
+if TYPE_CHECKING:
+    from labkit.offline.real.gathering import Recording
 
 __all__ = ["collect_point", "lost_error", "status_error"]
 
@@ -31,7 +35,9 @@ _ENDS = {
 }
 
 
-def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
+def collect_point(
+    job: JobFolder, number: int, status: dict[str, Any], recording: Recording | None = None
+) -> Run:
     """Read the result of a point that has ended.
 
     Parameters
@@ -42,6 +48,8 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
         Which of its points.
     status : dict
         How the point ended.
+    recording : Recording, optional
+        Where the trace of a recorded point goes.
 
     Returns
     -------
@@ -53,8 +61,13 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
     LabkitError
         The point failed, or its results cannot be read.
     """
+    ranks = job.points[number]["ranks"]
     if status.get("state") != "done":
-        raise status_error(job, number, status)
+        error = status_error(job, number, status)
+        if recording is not None:
+            left = recording.salvage_notes(_notes(job, number), ranks, str(error))
+            error.add_note(left or "nothing of its trace is left")
+        raise error
     point, started = job.points[number], job.read("started.json")
     shares, output = _read_ranks(job, number, point["ranks"], point["repeats"])
     abouts = [share[0][0]["about"] for share in shares]
@@ -66,6 +79,8 @@ def collect_point(job: JobFolder, number: int, status: dict[str, Any]) -> Run:
         "notes": [*status.get("notes", []), *notes, *_sharing(started)], "is_valid": is_valid,
     }  # fmt: skip
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))
+    if recording is not None:
+        run.notes.extend(recording.collect_notes(_notes(job, number), ranks))
     if point["trace"]:
         run.notes.append("real runs record phases only, no trace of messages")
     return run
@@ -135,6 +150,21 @@ def _read_ranks(job: JobFolder, number: int, ranks: int, repeats: int) -> tuple[
             return shares, [archive.read(f"rank-{rank}.out") for rank in range(ranks)]
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise MachineError(f"the results in {str(path)!r} cannot be read: {error}") from error
+
+
+def _notes(job: JobFolder, number: int) -> dict[int, tuple[bytes, dict[str, Any]]]:
+    """Return what the ranks of a recorded point have noted."""
+    found: dict[int, tuple[bytes, dict[str, Any]]] = {}
+    try:
+        with zipfile.ZipFile(job.point(number) / "ranks.zip") as archive:
+            names = set(archive.namelist())
+            for rank in range(job.points[number]["ranks"]):
+                name = f"rank-{rank}.ti"
+                if {name, f"{name}.json"} <= names:
+                    found[rank] = archive.read(name), json.loads(archive.read(f"{name}.json"))
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return {}
+    return found
 
 
 def _printed(job: JobFolder, number: int) -> list[str]:

@@ -15,7 +15,7 @@ from labkit.batch.options import Slurm, slurm_of
 from labkit.batch.waiting import Line, WaitError
 from labkit.errors import MachineError
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, program_name
-from labkit.run.mpi import OUTPUT_LIMIT_BYTES, pack_job
+from labkit.run.mpi import OUTPUT_LIMIT_BYTES, pack_job, recording_for
 from labkit.run.processes import JOB_VARIABLE
 from labkit.run.result import Run
 
@@ -40,6 +40,8 @@ def run_slurm(
     seed: int = 0,
     repeats: int = 1,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+    trace_ti: str | os.PathLike[str] | None = None,
+    compute: str | None = None,
     **options: Any,
 ) -> Run:
     """Run a program as a batch job of Slurm, and wait for it.
@@ -68,6 +70,8 @@ def run_slurm(
         Runs the program so often inside one launch.
     output_limit_bytes : int
         What all ranks together may print.
+    trace_ti, compute
+        Write what each rank calls, as a time-independent trace: as in `labkit.run.mpi.run_mpi`.
     **options
         Options of `labkit.slurm`, over those of `on`.
 
@@ -88,14 +92,16 @@ def run_slurm(
         A limit was reached: `timeout_s`, the job's, or that of the wait.
     """
     cluster = slurm_of(on).changed(**options)
+    recording = recording_for(trace_ti, compute, repeats)
     point = make_point(
         program, ranks, cluster, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
         repeats=repeats, output_limit_bytes=output_limit_bytes,
+        recording=recording.header() if recording else None,
     )  # fmt: skip
     batch = Batch(cluster, Line())
     batch.submit([point])
     try:
-        run = batch.result(point)
+        run = batch.result(point, recording)
     except KeyboardInterrupt:
         print(f"\n{batch.farewell()}", file=sys.stderr, flush=True)
         raise
@@ -120,6 +126,7 @@ def make_point(
     seed: int = 0,
     repeats: int = 1,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+    recording: dict[str, Any] | None = None,
 ) -> Point:
     """Check and pack what one launch needs, and name it by its content; see `run_slurm`."""
     kwargs = dict(kwargs or {})
@@ -132,11 +139,15 @@ def make_point(
     program = check_program(program, args, kwargs)
     header, payload = pack_job(program, args, kwargs, repeats)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
+    if recording is not None:
+        header["recording"] = recording
     what: Any = program
     if isinstance(program, Path):
         what = digest = hashlib.sha256(program.read_bytes()).hexdigest()
         header |= {"script": str(program.resolve()), "digest": digest}
     matters = {name: getattr(cluster, name) for name in _MATTERS}
+    if recording is not None:
+        matters["recording"] = recording
     name = program_name(program)
     key = fingerprint(
         name,

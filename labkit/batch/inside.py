@@ -22,9 +22,11 @@ from typing import Any
 
 from labkit import __version__
 from labkit.batch.options import Slurm
-from labkit.batch.steps import Step, step_launcher
+from labkit.batch.steps import REPORT_S, Step, step_launcher
 from labkit.batch.store import JobFolder, now_text
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.offline.real.gathering import ask_ranks
+from labkit.offline.real.staging import SALVAGE
 from labkit.run.mpi import ending_notes
 from labkit.run.mpi_find import Launcher
 from labkit.run.mpi_job import Outcome
@@ -132,11 +134,13 @@ def _launch(
     """Start the ranks of a point, wait for their end, and pack what they left."""
     point, folder, printed_bytes = job.points[number], job.point(number), len(job.printed_bytes())
     _forget_leftovers(folder)
-    _check_script(folder)
+    is_recorded = _check_header(folder).get("recording") is not None
     options = Slurm(**job.about["options"])
     limit_bytes = point["output_limit_bytes"]
     with Step(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:
         step.promise_reports(seconds)
+        if is_recorded:
+            step.before_end = lambda: ask_ranks(step.directory, step.ranks, REPORT_S)
         outcome = step.run(seconds)
         error = failure(step, outcome, seconds)
         told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
@@ -178,14 +182,14 @@ def _paths(job: JobFolder) -> list[str]:
     return own + [path for path in here if path not in own]
 
 
-def _check_script(folder: Path) -> None:
+def _check_header(folder: Path) -> dict[str, Any]:
     """Refuse a script that has changed since it was submitted; and make cells' texts known to reports."""
     with open(folder / "job", "rb") as file:
-        header = pickle.load(file)
+        header: dict[str, Any] = pickle.load(file)
     for name, text in header["sources"].items():
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     if header["kind"] != "script":
-        return
+        return header
     path = header["script"]
     try:
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -196,11 +200,12 @@ def _check_script(folder: Path) -> None:
         ) from error
     if digest != header["digest"]:
         raise MachineError(f"the script {path!r} was changed after this job was submitted; run it again")
+    return header
 
 
 def _forget_leftovers(folder: Path) -> None:
     """Remove what an interrupted attempt at this point has left."""
-    for path in [*folder.glob("rank-*"), folder / "ranks.zip", folder / "launcher"]:
+    for path in [*folder.glob("rank-*"), folder / "ranks.zip", folder / "launcher", folder / SALVAGE]:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
@@ -217,7 +222,7 @@ def _pack(folder: Path) -> None:
     except OSError:  # a full disk: the words on it need room
         part.unlink(missing_ok=True)
         raise
-    for path in [*folder.glob("rank-*"), folder / "path", folder / "limit"]:
+    for path in [*folder.glob("rank-*"), folder / "path", folder / "limit", folder / SALVAGE]:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 

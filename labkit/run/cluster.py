@@ -17,6 +17,7 @@ from labkit.run.cluster_target import ANSWER_S, Place, Target, choose, find_targ
 from labkit.run.cluster_watch import Outcome, watch
 from labkit.run.front import check_limit, check_program, check_ranks, check_repeats, median_run, program_name
 from labkit.run.gathering import gather_runs, read_result
+from labkit.run.mpi import recording_for
 from labkit.run.mpi_stacks import ranks_text
 from labkit.run.place import describe_place, place_doubt
 from labkit.run.result import Run
@@ -42,6 +43,8 @@ def run_cluster(
     seed: int = 0,
     repeats: int = 1,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
+    trace_ti: str | os.PathLike[str] | None = None,
+    compute: str | None = None,
 ) -> Run:
     """Run a program on the first ranks of a running cluster of MPI engines.
 
@@ -73,6 +76,8 @@ def run_cluster(
         Runs the program so often, each time with fresh arguments and the next seed.
     output_limit_bytes : int
         What all ranks together may print.
+    trace_ti, compute
+        Write what each rank calls, as a time-independent trace: as in `labkit.run.mpi.run_mpi`.
 
     Returns
     -------
@@ -98,6 +103,9 @@ def run_cluster(
     header, payload = _pack(program, args, kwargs)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats), "limit_s": timeout_s}
     header |= {"output_limit_bytes": max(1, output_limit_bytes // int(ranks))}
+    recording = recording_for(trace_ti, compute, repeats)
+    if recording is not None:
+        header["recording"] = recording.header()
     target = find_target(on)
     memory = target.memory
     if not memory.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
@@ -108,14 +116,25 @@ def run_cluster(
         places, outcome = _run(target, int(ranks), header, payload, timeout_s)
         error = failure(target, places, outcome, timeout_s, header["output_limit_bytes"])
         if error is not None:
+            if recording is not None and (
+                left := recording.salvage_notes(_notes(outcome), ranks, str(error))
+            ):
+                error.add_note(left)
             raise error
     finally:
         memory.lock.release()
     runs = _read_runs(places, outcome, program_name(program), len(target.engines))
+    if recording is not None:
+        runs[0].notes.extend(recording.collect_notes(_notes(outcome), ranks))
     run = median_run(runs)
     if trace:
         run.notes.append("real runs record phases only, no trace of messages")
     return run
+
+
+def _notes(outcome: Outcome) -> dict[int, Any]:
+    """Return what the ranks of a recorded run have noted."""
+    return {rank: one["trace"] for rank, one in outcome.records.items() if one.get("trace")}
 
 
 def _pack(

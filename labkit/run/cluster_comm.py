@@ -14,7 +14,7 @@ from typing import Any
 
 from mpi4py import MPI as MPI4PY
 
-from labkit.run.cluster_objects import ObjectCollectives
+from labkit.run.cluster_objects import ObjectCollectives, take_contexts
 from labkit.run.cluster_waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
 
 __all__ = ["CLASSES", "Aborted", "Communicator", "interruptible"]
@@ -34,6 +34,10 @@ _MAKERS = ["Dup", "Dup_with_info", "Clone", "Create", "Split", "Split_type"]
 _INTRA_MAKERS = ["Create_cart", "Create_graph", "Create_dist_graph", "Create_dist_graph_adjacent"]
 
 
+#: mpi4py's own class: the names of the module mean others during a recorded run
+_Comm = MPI.Comm
+
+
 class Aborted(BaseException):
     """The program called ``comm.Abort``: the run ends, the engines live on."""
 
@@ -49,16 +53,16 @@ class Communicator:
         self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
     ) -> None:
         """Receive into a buffer."""
-        finish(MPI.Comm.Irecv(self, buf, source, tag), status)
+        finish(_Comm.Irecv(self, buf, source, tag), status)
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
         recvtag: int = MPI.ANY_TAG, status: Any = None,
     ) -> None:  # fmt: skip
         """Send a buffer and receive into another one."""
-        receive = MPI.Comm.Irecv(self, recvbuf, source, recvtag)
+        receive = _Comm.Irecv(self, recvbuf, source, recvtag)
         try:
-            send = MPI.Comm.Isend(self, sendbuf, dest, sendtag)
+            send = _Comm.Isend(self, sendbuf, dest, sendtag)
         except BaseException:
             receive.Cancel()
             keep(receive)
@@ -75,38 +79,38 @@ class Communicator:
         recvtag: int = MPI.ANY_TAG, status: Any = None,
     ) -> None:  # fmt: skip
         """Send a buffer and receive into the same one."""
-        finish(MPI.Comm.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag), status)
+        finish(_Comm.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag), status)
 
     def Probe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> bool:  # noqa: N802
         """Wait until a message can be received."""
-        return bool(until(lambda: MPI.Comm.Iprobe(self, source, tag, status)))
+        return bool(until(lambda: _Comm.Iprobe(self, source, tag, status)))
 
     probe = Probe
 
     def Mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:  # noqa: N802
         """Wait until a message can be received, and take it out of the queue."""
-        return Message(until(lambda: MPI.Comm.Improbe(self, source, tag, status)))
+        return Message(until(lambda: _Comm.Improbe(self, source, tag, status)))
 
     def mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:
         """Wait until an object can be received, and take it out of the queue."""
-        return Message(until(lambda: MPI.Comm.improbe(self, source, tag, status)))
+        return Message(until(lambda: _Comm.improbe(self, source, tag, status)))
 
     # -- objects ------------------------------------------------------------------------------------------
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object."""
-        finish(MPI.Comm.isend(self, obj, dest, tag))
+        finish(_Comm.isend(self, obj, dest, tag))
 
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object, and wait until its reception has begun."""
-        finish(MPI.Comm.issend(self, obj, dest, tag))
+        finish(_Comm.issend(self, obj, dest, tag))
 
     def recv(
         self, buf: Any = None, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
     ) -> Any:
         """Receive an object."""
         if buf is not None:
-            return Request(MPI.Comm.irecv(self, buf, source, tag)).wait(status)
+            return Request(_Comm.irecv(self, buf, source, tag)).wait(status)
         return self.mprobe(source, tag, status).recv(status)
 
     def sendrecv(
@@ -114,7 +118,7 @@ class Communicator:
         recvtag: int = MPI.ANY_TAG, status: Any = None,
     ) -> Any:  # fmt: skip
         """Send an object and receive another one."""
-        request = MPI.Comm.isend(self, sendobj, dest, sendtag)
+        request = _Comm.isend(self, sendobj, dest, sendtag)
         try:
             received = self.recv(recvbuf, source, recvtag, status)
         except BaseException:
@@ -127,13 +131,13 @@ class Communicator:
 
     def Idup(self, info: Any = None) -> tuple[Any, Request]:  # noqa: N802
         """Begin to duplicate."""
-        made, request = MPI.Comm.Idup(self, info)
+        made, request = _Comm.Idup(self, info)
         return interruptible(made), Request(request)
 
     def Free(self) -> None:  # noqa: N802
         """Let go of it; it is freed when no message can be under way in it."""
         kind: Any = type(self)
-        WAITING.freed.append(kind(self))
+        WAITING.freed += [kind(self), *take_contexts(self)]
         _make_null(self)
 
     Disconnect = Free
@@ -174,7 +178,7 @@ def _after_barrier(owner: Any, name: str) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        finish(MPI.Comm.Ibarrier(self))
+        finish(_Comm.Ibarrier(self))
         return interruptible(make(self, *args, **kwargs))
 
     return call

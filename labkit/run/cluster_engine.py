@@ -25,9 +25,10 @@ from mpi4py import MPI as MPI4PY
 
 import labkit
 from labkit import context
-from labkit.run.cluster_comm import Aborted, interruptible
+from labkit.run.cluster_comm import CLASSES, Aborted, interruptible
+from labkit.run.cluster_objects import take_contexts
 from labkit.run.cluster_stage import OWN, Interrupts, count_threads, stage, stand_by
-from labkit.run.cluster_waits import WAITING, finish
+from labkit.run.cluster_waits import WAITING, Message, disown, finish
 from labkit.run.cluster_watchdog import Watchdog
 from labkit.run.cores import available_cores
 from labkit.run.mpi_context import RankContext
@@ -82,7 +83,8 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
     dict
         ``status`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
         ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and
-        its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``.
+        its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``,
+        ``trace`` (of a recorded run, what the rank has noted: lines, and what they mean).
     """
     interrupts = Interrupts()
     # An interrupt that comes late must not meet another handler before the report is made.
@@ -123,6 +125,8 @@ class _Job:
         self.leftover: list[tuple[int, int]] = []
         self.is_clean = False
         self.has_finished = False
+        self.recorder: Any = None
+        self.trace: tuple[bytes, dict[str, Any]] | None = None
 
     def run(self, output: BinaryIO) -> None:
         """Run the program, as often as asked."""
@@ -134,23 +138,33 @@ class _Job:
             for comm in _quarantine.pop(run, ()):
                 with contextlib.suppress(MPI.Exception):
                     _Free(comm)
+        take_contexts()  # of a run that failed
         base = self.base()
         context.install(machine, MPI)
         try:
             for repetition in range(header["repeats"]):
                 machine.reset()
                 comm = self.communicator(base)
+                if header.get("recording") is not None:
+                    comm = self.record_calls(machine)
                 with self.program():
                     call = self.load(repetition, comm)
                 finish(_Ibarrier(base))
+                if self.recorder is not None:
+                    self.recorder.ledger.log.leave()  # what came before is not the program's computation
                 begin = time.monotonic()
                 with self.program():
                     result = _until_exit(call)
                 end = time.monotonic()
+                if self.recorder is not None:
+                    self.recorder.finish()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
                 self.write(result, times, output)
         finally:
             context.install(None)
+            if self.recorder is not None:
+                self.recorder.uninstall()
+                self.trace = self.recorder.ledger.log.lines(), self.recorder.record()
         self.has_finished = True
         finish(_Ibarrier(base))
         self.look_for_leftovers()
@@ -172,6 +186,20 @@ class _Job:
         self.comms += own
         MPI.COMM_WORLD, MPI.COMM_SELF = own
         return own[0]
+
+    def record_calls(self, machine: RankContext) -> Any:
+        """Stand between the program and its interruptible calls; return the communicator it then gets."""
+        from labkit.comm.actions import phase_line
+        from labkit.offline.real.recorder import Recorder
+        from labkit.run.mpi_messages import dumps
+
+        instead = {**CLASSES, MPI.Message: Message}
+        recorder = Recorder(MPI, **self.header["recording"], instead=instead, disown=disown)
+        self.recorder = recorder
+        recorder.install(dumps, pickle.loads)
+        machine.charge, machine.is_measured = recorder.compute, recorder.is_measured
+        machine.mark = lambda name, begins: recorder.ledger.mark(phase_line(self.rank, name, begins))
+        return MPI.COMM_WORLD
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
@@ -211,7 +239,7 @@ class _Job:
     def look_for_leftovers(self) -> None:
         """Find messages that nobody received, after a barrier: they have arrived by then."""
         status = MPI.Status()
-        comms = self.comms + WAITING.freed
+        comms = self.comms = self.comms + take_contexts() + WAITING.freed
         for _ in range(3):  # each look also lets MPI take in what has arrived
             for comm in comms:
                 if _Iprobe(comm, status=status):
@@ -231,6 +259,7 @@ class _Job:
             "rank": self.rank, "status": status, "text": text, "time": time.monotonic(),
             "place": self.interrupts.place, "has_finished": self.has_finished, "shares": self.shares,
             "leftover": self.leftover, "is_clean": self.is_clean, "reason": "", "output": b"",
+            "trace": self.trace,
         }  # fmt: skip
 
     def failure(self, error: BaseException) -> dict[str, Any]:

@@ -1,27 +1,30 @@
 """Collectives on Python objects that an interrupt can end: sizes first, then the pickles themselves.
 
 Pickled messages have sizes that the other ranks do not know, so each call is two nonblocking collectives.
-Reductions are computed in rank order on one rank, so that all ranks get the same value.
+Reductions are mpi4py's: trees of messages in a communicator of their own, so that results are the same as on
+``on="mpi"`` to the last bit.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI as MPI4PY
 
-from labkit.run.cluster_waits import finish
+from labkit.run.cluster_waits import finish, keep
 
-__all__ = ["ObjectCollectives"]
+__all__ = ["ObjectCollectives", "take_contexts"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
 
 _Comm = MPI.Comm
+_pickle = MPI.pickle
+
+#: duplicates in which reductions exchange their messages, by the handle of the communicator
+_contexts: dict[int, Any] = {}
 
 
 class ObjectCollectives:
@@ -41,7 +44,7 @@ class ObjectCollectives:
         finish(_Comm.Ibcast(self, size, root))
         buffer = bytearray(data) if self.rank == root else bytearray(int(size[0]))
         finish(_Comm.Ibcast(self, [buffer, MPI.BYTE], root))
-        return obj if self.rank == root else _loads(buffer)
+        return _loads(buffer)  # as mpi4py: a copy on the root, too
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Return the objects of all ranks on the root."""
@@ -88,9 +91,20 @@ class ObjectCollectives:
     # -- reductions ---------------------------------------------------------------------------------------
 
     def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM, root: int = 0) -> Any:
-        """Return the reduction over all ranks on the root."""
-        things = self.gather(sendobj, root)
-        return None if things is None else functools.reduce(op, things)
+        """Return the reduction over all ranks on the root: a binomial tree to rank 0, which sends it on."""
+        result, context, mask = _copy(sendobj), _context(self), 1
+        while mask < self.size:
+            if self.rank & mask:
+                _send(context, result, self.rank & ~mask)
+                break
+            if self.rank | mask < self.size:
+                result = op(result, _receive(context, self.rank | mask))
+            mask <<= 1
+        if root != 0 and self.rank == 0:
+            _send(context, result, root)
+        elif root != 0 and self.rank == root:
+            result = _receive(context, 0)
+        return result if self.rank == root else None
 
     def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
         """Return the reduction over all ranks on every rank."""
@@ -98,14 +112,84 @@ class ObjectCollectives:
 
     def scan(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
         """Return the reduction over the ranks up to and with this one."""
-        things = self.gather(sendobj)
-        return self.scatter(None if things is None else list(itertools.accumulate(things, op)))
+        result = partial = _copy(sendobj)
+        for other, received in self._exchanged(partial, op):
+            if self.rank > other:
+                result = op(received, result)
+        return result
 
     def exscan(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
         """Return the reduction over the ranks before this one; None on rank 0."""
-        things = self.gather(sendobj)
-        before = None if things is None else [None, *itertools.accumulate(things[:-1], op)]
-        return self.scatter(before)
+        result: Any = None
+        is_first = True
+        for other, received in self._exchanged(_copy(sendobj), op):
+            if self.rank > other:
+                result, is_first = received if is_first else op(received, result), False
+        return result
+
+    def _exchanged(self, partial: Any, op: Callable[[Any, Any], Any]) -> Iterator[tuple[int, Any]]:
+        """Exchange partial reductions by recursive doubling; say with whom, and what came."""
+        context, mask = _context(self), 1
+        while mask < self.size:
+            other = self.rank ^ mask
+            if other < self.size:
+                received = _exchange(context, partial, other)
+                yield other, received
+                partial = op(received, partial) if self.rank > other else op(partial, received)
+            mask <<= 1
+
+
+def _context(comm: Any) -> Any:
+    """Return the duplicate of a communicator for its reductions' messages; all ranks make it at once."""
+    if comm.handle not in _contexts:
+        made, request = _Comm.Idup(comm)
+        finish(request)
+        _contexts[comm.handle] = made
+    return _contexts[comm.handle]
+
+
+def take_contexts(comm: Any = None) -> list[Any]:
+    """Return what reductions have made for a communicator, or for all, and forget it."""
+    handles = list(_contexts) if comm is None else [comm.handle]
+    return [_contexts.pop(handle) for handle in handles if handle in _contexts]
+
+
+def _copy(thing: Any) -> Any:
+    """Copy an object, as mpi4py does before it reduces."""
+    return _loads(_dumps(thing))
+
+
+def _send(context: Any, thing: Any, to: int) -> None:
+    data = _dumps(thing)
+    finish(_Comm.Isend(context, np.array([len(data)]), to))
+    finish(_Comm.Isend(context, [data, MPI.BYTE], to))
+
+
+def _receive(context: Any, source: int) -> Any:
+    size = np.zeros(1, np.int64)
+    finish(_Comm.Irecv(context, size, source))
+    buffer = bytearray(int(size[0]))
+    finish(_Comm.Irecv(context, [buffer, MPI.BYTE], source))
+    return _loads(buffer)
+
+
+def _exchange(context: Any, thing: Any, other: int) -> Any:
+    """Send an object to a rank that sends one, too: the sizes at the same time, then the objects."""
+    data, size = _dumps(thing), np.zeros(1, np.int64)
+    _together(context, other, np.array([len(data)]), size)
+    buffer = bytearray(int(size[0]))
+    _together(context, other, [data, MPI.BYTE], [buffer, MPI.BYTE])
+    return _loads(buffer)
+
+
+def _together(context: Any, other: int, sent: Any, received: Any) -> None:
+    request = _Comm.Isend(context, sent, other)
+    try:
+        finish(_Comm.Irecv(context, received, other))
+    except BaseException:
+        keep(request)
+        raise
+    finish(request)
 
 
 class _Parts:
@@ -144,11 +228,11 @@ class _Parts:
 
 
 def _dumps(thing: Any) -> bytes:
-    return MPI.pickle.dumps(thing)  # type: ignore[no-any-return]
+    return _pickle.dumps(thing)  # type: ignore[no-any-return]
 
 
 def _loads(data: Any) -> Any:
-    return MPI.pickle.loads(data)
+    return _pickle.loads(data)
 
 
 def _checked(things: Sequence[Any] | None, wanted: int) -> Sequence[Any]:

@@ -41,6 +41,9 @@ OWN = {
     os.path.join(_HERE, name)
     for name in ("cluster_comm.py", "cluster_objects.py", "cluster_waits.py", "cluster_engine.py",
                  "cluster_stage.py", "cluster_watchdog.py")
+} | {
+    os.path.join(os.path.dirname(_HERE), "offline", "real", name)
+    for name in ("collectives.py", "communicators.py", "messages.py", "objects.py", "requests.py")
 } | {"<frozen runpy>"}  # fmt: skip
 
 _nowhere: BinaryIO | None = None

@@ -8,6 +8,7 @@ and the loop raises: a request is never lost between two lines, and what is stil
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,9 @@ from typing import Any
 
 from mpi4py import MPI as MPI4PY
 
-__all__ = ["WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "finish", "keep", "until"]
+__all__ = [
+    "WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish", "keep", "until",
+]  # fmt: skip
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
@@ -54,6 +57,7 @@ WAITING = _Waiting()
 _yield = getattr(os, "sched_yield", lambda: None)
 #: mpi4py's own class: the name `MPI.Request` means another one during a run
 _Native: Any = MPI.Request
+_Message: Any = MPI.Message
 _Test = _Native.Test
 
 
@@ -107,6 +111,12 @@ def keep(request: Any) -> None:
         WAITING.tidy()
     if request != MPI.REQUEST_NULL:
         WAITING.pending.append(_Native(request))
+
+
+def disown(request: Any) -> None:
+    """Turn a request into ``REQUEST_NULL``, because a copy of it lives on: nobody looks for its end twice."""
+    size = MPI._sizeof(MPI.REQUEST_NULL)
+    ctypes.memmove(MPI._addressof(request), MPI._addressof(MPI.REQUEST_NULL), size)
 
 
 def _is_over(request: Any) -> bool:
@@ -179,19 +189,19 @@ class Message(MPI.Message):  # type: ignore[misc]
 
     def Recv(self, buf: Any, status: Any = None) -> None:  # noqa: N802
         """Receive it into a buffer."""
-        finish(MPI.Message.Irecv(self, buf), status)
+        finish(_Message.Irecv(self, buf), status)
 
     def recv(self, status: Any = None) -> Any:
         """Receive the object."""
-        return Request(MPI.Message.irecv(self)).wait(status)
+        return Request(_Message.irecv(self)).wait(status)
 
     def Irecv(self, buf: Any) -> Request:  # noqa: N802
         """Begin to receive it into a buffer."""
-        return Request(MPI.Message.Irecv(self, buf))
+        return Request(_Message.Irecv(self, buf))
 
     def irecv(self) -> Request:
         """Begin to receive the object."""
-        return Request(MPI.Message.irecv(self))
+        return Request(_Message.irecv(self))
 
 
 def _if_flag(answer: Any) -> tuple[Any, Any] | None:

@@ -97,8 +97,9 @@ def run(
     trace_ti : path, optional
         Write what each rank calls there, as a time-independent trace in SimGrid's format, for
         `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends
-        in a slash, or that exists) for a file a rank and their list. Of simulated runs and of real MPI on
-        this host. Where a run of real MPI fails, what there is goes to a file marked as incomplete.
+        in a slash, or that exists) for a file a rank and their list. Of simulated runs and of real MPI,
+        also on clusters and by Slurm. Where a run of real MPI fails, what there is goes to a file marked as
+        incomplete.
     noise : Noise or str, optional
         What disturbs a simulated machine, drawn from the seed: `labkit.Noise`, or its text,
         ``"jitter=50us,period=1ms,stragglers=1,slowdown=2"``.
@@ -140,36 +141,36 @@ def run(
         "model": model, "coll": coll, "mapping": mapping, "calibration": calibration, "noise": noise,
         "compute": compute,
     }  # fmt: skip
-    if isinstance(on, str) and on.strip().lower() == "mpi":
-        if trace_ti is not None:  # what computation is recorded is asked of real runs, too
-            simulated["compute"] = None
+    recorded: dict[str, Any] = {"trace_ti": trace_ti, "compute": None}
+    is_mpi = isinstance(on, str) and on.strip().lower() == "mpi"
+    if trace_ti is not None and (is_mpi or is_cluster(on) or is_slurm(on)):
+        recorded["compute"], simulated["compute"] = compute, None  # it says what is recorded
+    if is_mpi:
         _refuse_simulated_options('on="mpi"', simulated)
         check_tolerance(tolerance, 'on="mpi"')
         from labkit.run.mpi import run_mpi
 
         return run_mpi(
             program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, trace_ti=trace_ti, compute=compute if trace_ti is not None else None, **options,
+            repeats=repeats, **recorded, **options,
         )  # fmt: skip
     if is_cluster(on):
-        _refuse_recording("a cluster", trace_ti)
         _refuse_simulated_options("a cluster", simulated)
         check_tolerance(tolerance, "a cluster")
         from labkit.run.cluster import run_cluster
 
         return run_cluster(
             program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **options,
+            repeats=repeats, **recorded, **options,
         )  # fmt: skip
     if is_slurm(on):
-        _refuse_recording("Slurm", trace_ti)
         _refuse_simulated_options("Slurm", simulated)
         check_tolerance(tolerance, "Slurm")
         from labkit.batch.front import run_slurm
 
         return run_slurm(
             program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **options,
+            repeats=repeats, **recorded, **options,
         )  # fmt: skip
     if options:
         raise MachineError(f"a simulated run has no option {', '.join(map(repr, sorted(options)))}")
@@ -197,13 +198,6 @@ def _check_recording(trace_ti: Any, repeats: int) -> None:
     from labkit.offline.writing import check_target
 
     check_target(trace_ti)
-
-
-def _refuse_recording(machine: str, trace_ti: Any) -> None:
-    if trace_ti is not None:
-        raise MachineError(
-            f'trace_ti records simulated runs and those of on="mpi", not those of {machine}; leave it out'
-        )
 
 
 def _refuse_simulated_options(machine: str, given: Mapping[str, Any]) -> None:

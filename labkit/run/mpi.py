@@ -25,7 +25,7 @@ from labkit.run.travel import pack_program, unwritten_sources
 if TYPE_CHECKING:
     from labkit.offline.real.gathering import Recording
 
-__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "pack_job", "run_mpi"]
+__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "pack_job", "recording_for", "run_mpi"]
 
 #: what all ranks together may print, unless the caller says otherwise
 OUTPUT_LIMIT_BYTES = 200_000_000
@@ -114,7 +114,7 @@ def run_mpi(
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     header, payload = pack_job(program, args, kwargs, repeats)
     header |= {"ranks": int(ranks), "seed": int(seed), "repeats": int(repeats)}
-    recording = _recording(trace_ti, compute, repeats)
+    recording = recording_for(trace_ti, compute, repeats)
     if recording is not None:
         header["recording"] = recording.header()
     launcher = find_launcher(mpi)
@@ -136,7 +136,7 @@ def run_mpi(
     return run
 
 
-def _recording(target: Any, compute: str | None, repeats: int) -> Recording | None:
+def recording_for(target: Any, compute: str | None, repeats: int) -> Recording | None:
     """Read the options of a recorded run."""
     if target is None:
         return None

@@ -9,11 +9,25 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.errors import DataError, MachineError, RankError
 from labkit.sim.models import get
 from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
 
 pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def engines():
+    pytest.importorskip("ipyparallel")
+    with lk.cluster(4) as started:
+        yield started
+
+
+@pytest.fixture(params=["mpi", "cluster"])
+def real(request):
+    """Real MPI: a launch, or engines that outlive the run."""
+    yield "mpi" if request.param == "mpi" else (cluster := request.getfixturevalue("engines"))
+    if request.param == "cluster":  # they are as they were
+        assert lk.run(lambda comm: (comm.allreduce(1), type(comm).__module__), 4, cluster).results[0][0] == 4
 
 
 def _lines(path):
@@ -190,25 +204,25 @@ def _polls(comm):
 
 
 @pytest.mark.parametrize("program", [_messages, _collectives, _communicators])
-def test_the_lines_of_the_simulated_run(tmp_path, program):
-    simulated, real = tmp_path / "simulated.txt", tmp_path / "real.txt"
+def test_the_lines_of_the_simulated_run(tmp_path, program, real):
+    simulated, noted = tmp_path / "simulated.txt", tmp_path / "real.txt"
     run = lk.run(program, 4, "star:4", trace_ti=simulated)
-    recorded = lk.run(program, 4, "mpi", trace_ti=real, compute="none")
-    assert _lines(real) == _lines(simulated)
+    recorded = lk.run(program, 4, real, trace_ti=noted, compute="none")
+    assert _lines(noted) == _lines(simulated)
     assert "without computation" in recorded.notes[-1]
-    again = lk.replay(real, "star:4")
+    again = lk.replay(noted, "star:4")
     assert (again.messages, again.bytes) == (run.messages, run.bytes)
     assert again.makespan_s == lk.replay(simulated, "star:4").makespan_s == run.makespan_s
 
 
-def test_tests_and_probes_are_the_waits_that_they_ended(tmp_path):
-    simulated, real = tmp_path / "simulated.txt", tmp_path / "real.txt"
+def test_tests_and_probes_are_the_waits_that_they_ended(tmp_path, real):
+    simulated, noted = tmp_path / "simulated.txt", tmp_path / "real.txt"
     lk.run(_polls, 4, "star:4", trace_ti=simulated)
-    lk.run(_polls, 4, "mpi", trace_ti=real, compute="charged")
-    assert _lines(real) == _lines(simulated)
+    lk.run(_polls, 4, real, trace_ti=noted, compute="charged")
+    assert _lines(noted) == _lines(simulated)
 
 
-def test_a_sort_replays_in_the_time_of_its_simulation(tmp_path):
+def test_a_sort_replays_in_the_time_of_its_simulation(tmp_path, real):
     from labkit.algorithms.sorting.sample_sort import sample_sort
 
     def program(comm):
@@ -218,7 +232,7 @@ def test_a_sort_replays_in_the_time_of_its_simulation(tmp_path):
         lk.compute(flops=1e6)
 
     run = lk.run(program, 4, "torus:2x2", trace_ti=tmp_path / "simulated.txt")
-    lk.run(program, 4, "mpi", trace_ti=tmp_path / "t.txt", compute="charged")
+    lk.run(program, 4, real, trace_ti=tmp_path / "t.txt", compute="charged")
     assert _lines(tmp_path / "t.txt") == _lines(tmp_path / "simulated.txt")
     again = lk.replay(tmp_path / "t.txt", "torus:2x2").makespan_s
     assert again == pytest.approx(run.makespan_s, rel=1e-12)  # computations in a row are one
@@ -254,16 +268,16 @@ def test_a_script_that_starts_mpi_itself(tmp_path):
 
 
 @pytest.mark.parametrize("early", ["", "mpi4py.rc.threads = False"])
-def test_an_unmodified_script(tmp_path, early):
+def test_an_unmodified_script(tmp_path, early, real):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(early=early))
     lk.run(script, 2, "star:2", trace_ti=tmp_path / "simulated.txt")
-    run = lk.run(script, 2, "mpi", trace_ti=tmp_path / "real.txt", compute="none")
+    run = lk.run(script, 2, real, trace_ti=tmp_path / "real.txt", compute="none")
     assert run.output == ["2\n", "2\n"]
     assert _lines(tmp_path / "real.txt") == _lines(tmp_path / "simulated.txt")
 
 
-def test_computation_is_the_cpu_time_between_calls(tmp_path):
+def test_computation_is_the_cpu_time_between_calls(tmp_path, real):
     def program(comm):
         import time
 
@@ -276,7 +290,7 @@ def test_computation_is_the_cpu_time_between_calls(tmp_path):
             time.sleep(0.2)
         comm.Barrier()
 
-    run = lk.run(program, 2, "mpi", trace_ti=f"{tmp_path / 'parts'}/", compute="measured:2")
+    run = lk.run(program, 2, real, trace_ti=f"{tmp_path / 'parts'}/", compute="measured:2")
     assert "CPU time" in run.notes[-1]
     listed = tmp_path / "parts" / "list.txt"
     flops = sum(
@@ -313,79 +327,3 @@ def test_simgrid_replays_it_in_the_same_time(tmp_path):
     coll = {"allreduce": "recursive_doubling", "bcast": "binomial"}
     again = lk.replay(parts / "list.txt", "star:4", model="smpi", coll=coll)
     assert again.makespan_s == pytest.approx(float(found[1]), rel=1e-6)
-
-
-# -- what cannot be recorded, and runs that fail ------------------------------------------------------------
-
-
-def test_a_call_that_cannot_be_recorded_is_refused_by_name(tmp_path):
-    def program(comm):
-        said = []
-        for call in (
-            lambda: comm.Ibarrier(),
-            lambda: comm.Bcast_init(np.ones(1)),
-            lambda: MPI.Win.Allocate(8),
-            lambda: MPI.COMM_SELF.Spawn("true"),
-            lambda: comm.Alltoallw(None, None),
-        ):
-            try:
-                call()
-            except Exception as error:
-                said.append(str(error))
-        MPI.File.Open(MPI.COMM_SELF, "/dev/null").Close()
-        return said
-
-    run = lk.run(program, 2, "mpi", trace_ti=tmp_path / "t", compute="none")
-    for said in run.results:
-        assert [text.split(" cannot be recorded: ")[0] for text in said] == [
-            "MPI.Comm.Ibarrier", "MPI.Comm.Bcast_init", "MPI.Win.Allocate", "MPI.Comm.Spawn",
-            "MPI.Comm.Alltoallw",
-        ]  # fmt: skip
-        assert all("leave trace_ti out" in text for text in said)
-    assert run.notes[-1] == "trace: MPI.File: what files take and move is not in the trace (ranks 0, 1)"
-
-
-def test_a_rank_that_fails_leaves_what_there_was_marked_as_incomplete(tmp_path):
-    def program(comm):
-        comm.Barrier()
-        if comm.rank == 1:
-            raise ValueError("no luck")
-        comm.Recv(np.empty(1), 1)
-
-    with pytest.raises(RankError, match="no luck") as failed:
-        lk.run(program, 3, "mpi", trace_ti=tmp_path / "t.txt", compute="none")
-    left = tmp_path / "t.txt.incomplete"
-    assert str(left) in failed.value.__notes__[-1]
-    assert left.read_text().split("\n") == [
-        "#+ incomplete rank 1 failed: ValueError: no luck",
-        *(line for rank in range(3) for line in (f"{rank} init", f"{rank} barrier")), "",
-    ]  # fmt: skip
-    assert not (tmp_path / "t.txt").exists()
-    with pytest.raises(
-        DataError, match=r"line 1: the trace is incomplete \(rank 1 failed: ValueError: no luck\)"
-    ):
-        lk.replay(left)
-
-
-def test_a_run_that_hangs_leaves_what_there_was(tmp_path):
-    def program(comm):
-        comm.Barrier()
-        comm.recv(source=1 - comm.rank)
-
-    with pytest.raises(lk.errors.TimeLimitError):
-        lk.run(program, 2, "mpi", trace_ti=tmp_path / "t.txt", compute="none", timeout_s=5)
-    assert re.search(r"0 barrier\n1 init\n1 barrier\n$", (tmp_path / "t.txt.incomplete").read_text())
-
-
-def test_options_are_refused_before_anything_starts(tmp_path):
-    def program(comm):
-        raise AssertionError("it ran")
-
-    with pytest.raises(MachineError, match=r'compute=.guessed. is not known .* allowed: "measured"'):
-        lk.run(program, 2, "mpi", trace_ti=tmp_path / "t", compute="guessed")
-    with pytest.raises(MachineError, match="one run"):
-        lk.run(program, 2, "mpi", trace_ti=tmp_path / "t", repeats=3)
-    with pytest.raises(DataError, match="does not exist"):
-        lk.run(program, 2, "mpi", trace_ti=tmp_path / "no" / "t")
-    with pytest.raises(MachineError, match="leave them out"):
-        lk.run(program, 2, "mpi", compute="measured")

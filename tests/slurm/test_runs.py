@@ -160,3 +160,45 @@ def test_modules_are_loaded_and_lines_are_run(slurm, tmp_path, monkeypatch):
     assert run.results == [" gcc/13 openmpi"]
     with pytest.raises(lk.errors.MachineError, match=r"could not begin: module load gone failed on"):
         lk.run(whereabouts, 1, on=slurm.on(modules=["gone"]), timeout_s=30)
+
+
+def exchanging(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    with lk.phase("ring"):
+        comm.sendrecv([comm.rank] * 50, right, 1, None, left, 1)
+    half = comm.Split(comm.rank % 2)
+    half.allreduce(comm.rank)
+    lk.compute(flops=1e6)
+
+
+def failing(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        raise ValueError("no luck")
+    comm.recv(source=1)
+
+
+def test_a_run_recorded_over_two_nodes_is_the_simulated_one(slurm, tmp_path):
+    simulated, real = tmp_path / "simulated.txt", tmp_path / "real.txt"
+    lk.run(exchanging, 4, "star:4", trace_ti=simulated)
+    on = slurm.on(ranks_per_node=2)
+    run = lk.run(exchanging, 4, on, trace_ti=real, compute="charged", timeout_s=60)
+    assert real.read_text() == simulated.read_text()
+    assert "recorded as a time-independent trace" in run.notes[-1]
+    assert lk.replay(real, "star:4").makespan_s == lk.replay(simulated, "star:4").makespan_s
+    lk.run(exchanging, 4, on, timeout_s=60)  # not recorded: another job
+    assert len(slurm_jobs(slurm)) == 2
+
+
+def test_a_recorded_run_that_fails_or_hangs_leaves_what_there_was(slurm, tmp_path):
+    on = slurm.on(ranks_per_node=2)
+    with pytest.raises(lk.errors.RankError, match="no luck") as failed:
+        lk.run(failing, 3, on, trace_ti=tmp_path / "t.txt", compute="none", timeout_s=60)
+    left = tmp_path / "t.txt.incomplete"
+    assert any(str(left) in note for note in failed.value.__notes__)
+    assert left.read_text().split("\n")[1:] == [
+        *(line for rank in range(3) for line in (f"{rank} init", f"{rank} barrier")), "",
+    ]  # fmt: skip
+    with pytest.raises(lk.errors.TimeLimitError):
+        lk.run(lambda comm: comm.recv(source=0), 2, on, trace_ti=tmp_path / "h", compute="none", timeout_s=8)
+    assert (tmp_path / "h.incomplete").read_text().endswith("0 init\n1 init\n")

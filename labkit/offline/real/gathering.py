@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, MachineError
 from labkit.offline.numbering import Numbering
+from labkit.offline.real.recorder import write_notes
 from labkit.offline.real.staging import SALVAGE
 from labkit.offline.text import open_out
 from labkit.offline.writing import check_target, write_actions
 
-__all__ = ["Recording", "recording_of"]
+__all__ = ["Notes", "Recording", "ask_ranks", "recording_of"]
+
+#: by rank its lines, and what they mean to others
+Notes = Mapping[int, tuple[bytes, dict[str, Any]]]
 
 _ALLOWED = 'allowed: "measured", "measured:FACTOR", "charged", "none"'
 _SALVAGE_S = 1.0
@@ -43,6 +50,20 @@ class Recording:
     def header(self) -> dict[str, Any]:
         """Return what the ranks must know."""
         return {"computation": self.computation, "scale": self.scale}
+
+    # -- what comes without files ---------------------------------------------------------------------------
+
+    def collect_notes(self, notes: Notes, ranks: int) -> list[str]:
+        """Do as `collect` with what ranks without a folder in common have sent."""
+        with tempfile.TemporaryDirectory() as folder:
+            _write(folder, notes)
+            return self.collect(folder, ranks)
+
+    def salvage_notes(self, notes: Notes, ranks: int, reason: str) -> str | None:
+        """Do as `salvage` with what ranks without a folder in common have sent."""
+        with tempfile.TemporaryDirectory() as folder:
+            _write(folder, notes)
+            return self.salvage(folder, ranks, reason)
 
     # -- a run that ended well ------------------------------------------------------------------------------
 
@@ -87,10 +108,7 @@ class Recording:
 
     def ask(self, directory: str, ranks: int) -> None:
         """Ask living ranks for what they have noted, and wait a little."""
-        (Path(directory) / SALVAGE).touch()
-        until = time.monotonic() + _SALVAGE_S
-        while time.monotonic() < until and any(_about(directory, rank) is None for rank in range(ranks)):
-            time.sleep(0.02)
+        ask_ranks(directory, ranks)
 
     def salvage(self, directory: str, ranks: int, reason: str) -> str | None:
         """Write what there is of the trace of a run that failed, marked as incomplete.
@@ -124,6 +142,20 @@ class Recording:
         except OSError as error:
             return f"what was recorded until then cannot be written to {path}: {error.strerror}"
         return f"what was recorded until then is in {path}, marked as incomplete{lost}"
+
+
+def ask_ranks(directory: str, ranks: int, wait_s: float = _SALVAGE_S) -> None:
+    """Ask living ranks for what they have noted, and wait a little."""
+    (Path(directory) / SALVAGE).touch()
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until and any(_about(directory, rank) is None for rank in range(ranks)):
+        time.sleep(0.02)
+
+
+def _write(folder: str, notes: Notes) -> None:
+    for rank, (lines, record) in notes.items():
+        path = os.path.join(folder, f"rank-{rank}.ti")
+        write_notes(path, f"{path}.json", lines, record)
 
 
 def recording_of(target: Any, compute: str | None) -> Recording:

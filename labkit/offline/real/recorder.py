@@ -22,7 +22,7 @@ from labkit.offline.real.refusals import refused_calls, refused_classes
 from labkit.offline.real.requests import Requests
 from labkit.offline.real.sizes import Sizes
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "write_notes"]
 
 #: what a second of charged or measured computation counts for: the speed of labkit's hosts by default
 FLOPS_PER_S = 1e9
@@ -40,10 +40,19 @@ class Recorder:
         ``"measured"``, ``"charged"`` or ``"none"``.
     scale : float
         Factor of measured computation.
+    instead : dict, optional
+        Classes that the program gets instead of mpi4py's own, by these: each is derived from the one it
+        stands for.
+    disown : callable, optional
+        Is given a request of which the program gets a copy.
     """
 
-    def __init__(self, mpi: Any, computation: str = "measured", scale: float = 1.0) -> None:
-        self._mpi = mpi
+    def __init__(
+        self, mpi: Any, computation: str = "measured", scale: float = 1.0,
+        instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._mpi, self._disown = mpi, disown
+        self._instead = instead or {}
         self._is_charged = computation == "charged"
         speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
         self.ledger = Ledger(mpi, speed, computation == "measured")
@@ -64,7 +73,8 @@ class Recorder:
             How mpi4py pickles here; default: as it does by itself.
         """
         mpi, ledger = self._mpi, self.ledger
-        sizes, requests = Sizes(mpi), Requests(ledger, mpi)
+        sizes = Sizes(mpi)
+        requests = Requests(ledger, mpi, self._instead.get(mpi.Message), self._disown)
         naive = not getattr(__import__("mpi4py").rc, "fast_reduce", True)
         makers = [
             Messages(ledger, sizes, requests, mpi.Status).calls,
@@ -95,12 +105,15 @@ class Recorder:
         made: dict[str, Any] = {}
         for name in _COMMUNICATORS:
             native = getattr(mpi, name)
-            own = {key: getattr(native, key) for key in vars(native) if not key.startswith("__")}
+            base = self._instead.get(native, native)
+            # what stands in for a class has calls of its own for what that inherits
+            names = vars(native) if base is native else dir(base)
+            own = {key: getattr(base, key) for key in names if not key.startswith("__")}
             calls: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None}
             for make in makers:
                 calls |= make(own)
             above = [made[base.__name__] for base in native.__mro__[1:] if base.__name__ in made][:1]
-            made[name] = self._classes[native] = type(name, (*above, native), calls)
+            made[name] = self._classes[base] = type(name, (*above, base), calls)
         return made
 
     def _recorded(self, comm: Any) -> Any:
@@ -141,6 +154,11 @@ class Recorder:
 
         return type("File", (native,), {"__module__": self._mpi.__name__, "Open": classmethod(opened)})
 
+    def uninstall(self) -> None:
+        """Put mpi4py's names back, for processes that outlive the run."""
+        self._mpi.__dict__.update(self._before)
+        self._before = {}
+
     # -- the machine's context ------------------------------------------------------------------------------
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
@@ -154,6 +172,14 @@ class Recorder:
         """Note the computation after the last call; what follows is not the program's."""
         self.ledger.enter()
 
+    def record(self) -> dict[str, Any]:
+        """Return what the lines mean to other ranks, as plain data."""
+        log = self.ledger.log
+        return {
+            "communicators": self.ledger.identities(), "remarks": self.ledger.remarks(),
+            "calls": log.calls, "measured_s": log.measured_s,
+        }  # fmt: skip
+
     def write(self, path: str, about: str) -> None:
         """Write the lines, and beside them what they mean to other ranks.
 
@@ -164,16 +190,16 @@ class Recorder:
         about : str
             Of the rest, as JSON; it comes into being when all is written.
         """
-        log = self.ledger.log
-        record = {
-            "communicators": self.ledger.identities(), "remarks": self.ledger.remarks(),
-            "calls": log.calls, "measured_s": log.measured_s,
-        }  # fmt: skip
-        try:
-            with open(path, "wb") as file:
-                file.write(log.lines())
-            with open(f"{about}.part", "w", encoding="utf-8") as text:
-                json.dump(record, text)
-            os.replace(f"{about}.part", about)
-        except OSError as error:
-            raise MachineError(f"the trace of a rank cannot be written: {error}") from None
+        write_notes(path, about, self.ledger.log.lines(), self.record())
+
+
+def write_notes(path: str, about: str, lines: bytes, record: dict[str, Any]) -> None:
+    """Write what a rank has noted: see `Recorder.write`."""
+    try:
+        with open(path, "wb") as file:
+            file.write(lines)
+        with open(f"{about}.part", "w", encoding="utf-8") as text:
+            json.dump(record, text)
+        os.replace(f"{about}.part", about)
+    except OSError as error:
+        raise MachineError(f"the trace of a rank cannot be written: {error}") from None

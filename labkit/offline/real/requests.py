@@ -54,20 +54,28 @@ class Requests:
     ledger : Ledger
     mpi : module
         ``mpi4py.MPI``, before anything of it is replaced.
+    message : type, optional
+        What matched messages are; default: mpi4py's own.
+    disown : callable, optional
+        Is given a request of which the program gets a copy.
     """
 
-    def __init__(self, ledger: Ledger, mpi: Any) -> None:
+    def __init__(
+        self, ledger: Ledger, mpi: Any, message: Any = None, disown: Callable[[Any], None] | None = None
+    ) -> None:
         self.ledger = ledger
         self.status: Any = mpi.Status
         self.undefined: int = mpi.UNDEFINED
         self._native_message: Any = mpi.Message
+        self._disown = disown or (lambda request: None)
+        message = message or mpi.Message
         both: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None}
         named = _Lists(self).calls(mpi.Request)
         self.request: Any = type("Request", (mpi.Request,), {**both, **self._single(mpi.Request), **named})
         own = {**both, "_is_persistent": True, **self._starts(mpi.Prequest)}
         self.persistent: Any = type("Prequest", (self.request, mpi.Prequest), own)
         told = {"__module__": mpi.__name__, "__hash__": None, "_envelope": None}
-        self.message_type: Any = type("Message", (mpi.Message,), {**told, **self._receives(mpi.Message)})
+        self.message_type: Any = type("Message", (message,), {**told, **self._receives(message)})
 
     # -- made by the calls of communicators -----------------------------------------------------------------
 
@@ -75,6 +83,7 @@ class Requests:
         """Return a request that is noted: `post` is None for one with nobody."""
         made = self.request(request)
         made._post = post
+        self._disown(request)
         return made
 
     def begun(self, request: Any, post: Post, is_persistent: bool) -> Any:
@@ -82,6 +91,7 @@ class Requests:
         if is_persistent:
             made = self.persistent(request)
             made._post = post
+            self._disown(request)
             return made
         made = self.wrapped(request, post)
         made._number = post.begin(self.ledger.log)

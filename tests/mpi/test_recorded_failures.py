@@ -1,0 +1,100 @@
+"""Recorded runs of real MPI that fail, or that cannot be recorded."""
+
+import re
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from labkit.errors import DataError, MachineError, RankError
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def engines():
+    pytest.importorskip("ipyparallel")
+    with lk.cluster(4) as started:
+        yield started
+
+
+@pytest.fixture(params=["mpi", "cluster"])
+def real(request):
+    """Real MPI: a launch, or engines that outlive the run."""
+    yield "mpi" if request.param == "mpi" else (cluster := request.getfixturevalue("engines"))
+    if request.param == "cluster":  # they are as they were
+        assert lk.run(lambda comm: (comm.allreduce(1), type(comm).__module__), 4, cluster).results[0][0] == 4
+
+
+def test_a_call_that_cannot_be_recorded_is_refused_by_name(tmp_path, real):
+    def program(comm):
+        said = []
+        for call in (
+            lambda: comm.Ibarrier(),
+            lambda: comm.Bcast_init(np.ones(1)),
+            lambda: MPI.Win.Allocate(8),
+            lambda: MPI.COMM_SELF.Spawn("true"),
+            lambda: comm.Alltoallw(None, None),
+        ):
+            try:
+                call()
+            except Exception as error:
+                said.append(str(error))
+        MPI.File.Open(MPI.COMM_SELF, "/dev/null").Close()
+        return said
+
+    run = lk.run(program, 2, real, trace_ti=tmp_path / "t", compute="none")
+    for said in run.results:
+        assert [text.split(" cannot be recorded: ")[0] for text in said] == [
+            "MPI.Comm.Ibarrier", "MPI.Comm.Bcast_init", "MPI.Win.Allocate", "MPI.Comm.Spawn",
+            "MPI.Comm.Alltoallw",
+        ]  # fmt: skip
+        assert all("leave trace_ti out" in text for text in said)
+    assert run.notes[-1] == "trace: MPI.File: what files take and move is not in the trace (ranks 0, 1)"
+
+
+def test_a_rank_that_fails_leaves_what_there_was_marked_as_incomplete(tmp_path, real):
+    def program(comm):
+        comm.Barrier()
+        if comm.rank == 1:
+            raise ValueError("no luck")
+        comm.Recv(np.empty(1), 1)
+
+    with pytest.raises(RankError, match="no luck") as failed:
+        lk.run(program, 3, real, trace_ti=tmp_path / "t.txt", compute="none")
+    left = tmp_path / "t.txt.incomplete"
+    assert str(left) in failed.value.__notes__[-1]
+    assert left.read_text().split("\n") == [
+        "#+ incomplete rank 1 failed: ValueError: no luck",
+        *(line for rank in range(3) for line in (f"{rank} init", f"{rank} barrier")), "",
+    ]  # fmt: skip
+    assert not (tmp_path / "t.txt").exists()
+    with pytest.raises(
+        DataError, match=r"line 1: the trace is incomplete \(rank 1 failed: ValueError: no luck\)"
+    ):
+        lk.replay(left)
+
+
+def test_a_run_that_hangs_leaves_what_there_was(tmp_path, real):
+    def program(comm):
+        comm.Barrier()
+        comm.recv(source=1 - comm.rank)
+
+    with pytest.raises(lk.errors.TimeLimitError):
+        lk.run(program, 2, real, trace_ti=tmp_path / "t.txt", compute="none", timeout_s=5)
+    assert re.search(r"0 barrier\n1 init\n1 barrier\n$", (tmp_path / "t.txt.incomplete").read_text())
+
+
+def test_options_are_refused_before_anything_starts(tmp_path, real):
+    def program(comm):
+        raise AssertionError("it ran")
+
+    with pytest.raises(MachineError, match=r'compute=.guessed. is not known .* allowed: "measured"'):
+        lk.run(program, 2, real, trace_ti=tmp_path / "t", compute="guessed")
+    with pytest.raises(MachineError, match="one run"):
+        lk.run(program, 2, real, trace_ti=tmp_path / "t", repeats=3)
+    with pytest.raises(DataError, match="does not exist"):
+        lk.run(program, 2, real, trace_ti=tmp_path / "no" / "t")
+    with pytest.raises(MachineError, match="leave them out"):
+        lk.run(program, 2, real, compute="measured")
