@@ -33,6 +33,9 @@ CROWDED = (
     ("torus:2x2x2,cores=4,loopback_bw=6GBps,loopback_lat=100ns", "block"),
     ("fattree:4x4:1x2:1x2,cores=2", "cyclic"),
     ("dragonfly:2x1:2x1:2x1:2,cores=2,loopback_bw=10GBps", "random:5"),
+    # without a loopback: limiters, and cables of one link for both directions, are crossed twice
+    ("fattree:4x4:1x2:1x2,cores=2,limiter=1.5GBps", "block"),
+    ("dragonfly:2x1:2x1:2x1:2,cores=2,limiter=1.5GBps,sharing=shared", "block"),
 )
 
 

@@ -37,7 +37,7 @@ NAMED = {
 OF_MESSAGE_PROGRAMS = ("allreduce", "alltoall", "alltoall_bruck", "alltoall_linear", "allgather", "bcast")
 #: those of unequal blocks, which only random programs use (random_cases.py)
 VECTORS = {
-    "allgatherv_ring": ("allgatherv", "ring", "smpi/allgatherv:ring"),
+    "allgatherv_ring": ("allgatherv", "ring", "smpi/allgatherv:mpich_ring"),
     "alltoallv_linear": ("alltoallv", "linear", "smpi/alltoallv:ompi_basic_linear"),
     "alltoallv_pairwise": ("alltoallv", "pairwise", "smpi/alltoallv:ring"),
     "gatherv_linear": ("gatherv", "linear", ""),

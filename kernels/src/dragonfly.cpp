@@ -102,14 +102,10 @@ class DragonflyTopology final : public Router {
     const bool is_simgrids = spec_.routing == DragonflyRouting::minimal && !is_other_group;
     walk.move(at, end.place, end.chassis, is_simgrids ? 0 : at.chassis);
     walk.limit(end);
-    // On cables of one link for both directions a message within a host meets its own again: it is
-    // listed once, though its latency counts both ways.
-    if (src == dst && parts_.per_cable == 1) {
-      out.latency_s += parts_.latency_s;
-    } else {
-      walk.cross(parts_.down(dst));
-    }
-    if (src != dst) walk.limit(dst);
+    walk.cross(parts_.down(dst));
+    walk.limit(dst);
+    // A message within a host meets the host's limiter again, and a cable of one link for both directions.
+    if (src == dst) out.has_repeats = parts_.per_cable == 1 || parts_.has_limiters;
   }
 
   [[nodiscard]] std::string link_name(LinkId link) const override { return parts_.link_name(link); }

@@ -67,8 +67,6 @@ class FatTreeRouter final : public Router {
       const std::int64_t rail = dst / levels_[l + 1].roots % levels_[l].cables;
       cross(link(l, src, dst, rail), out);
     }
-    // A message within a host, on cables of one link for both directions, may meet its own cable
-    // again: it is listed once, though its latency counts both ways.
     std::int64_t port = -1;
     for (std::size_t l = top; l-- > 0;) {
       const Level& level = levels_[l];
@@ -76,15 +74,12 @@ class FatTreeRouter final : public Router {
       std::int64_t rail = port < digit ? 0 : (port - digit) / level.down + 1;
       if (port < 0 || rail >= level.cables) rail = src % level.cables;
       port = rail * level.down + digit;
-      const LinkId downward = link(l, dst, dst, rail) + (per_cable_ == 2 ? 1 : 0);
-      if (src == dst && downward == out.links.back()) {
-        out.latency_s += spec_.link.latency_s;
-      } else {
-        cross(downward, out);
-      }
+      cross(link(l, dst, dst, rail) + (per_cable_ == 2 ? 1 : 0), out);
       if (has_limiter_) out.links.push_back(limiter(l + 1, node(l + 1, dst, dst)));
     }
-    if (has_limiter_ && src != dst) out.links.push_back(limiter(0, dst));
+    if (has_limiter_) out.links.push_back(limiter(0, dst));
+    // A message within a host meets the host's limiter again, or the cable if that is one link for both ways.
+    if (src == dst) out.has_repeats = has_limiter_ || out.links.front() == out.links.back();
   }
 
   [[nodiscard]] std::string link_name(LinkId id) const override {

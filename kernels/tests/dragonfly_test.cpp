@@ -73,7 +73,7 @@ TEST_CASE("limiters of hosts and routers, both ends of a blue cable after it") {
               "limiter of router 1.0.0", "limiter of router 0.0.1", "router 0.0.1 -> router 0.0.0, green",
               "limiter of router 0.0.0", "router 0.0.0 -> host 0", "limiter of host 0"});
   CHECK(names(*fly, 0, 0) == Names{"limiter of host 0", "host 0 -> router 0.0.0", "limiter of router 0.0.0",
-                                   "router 0.0.0 -> host 0"});
+                                   "router 0.0.0 -> host 0", "limiter of host 0"});
   check_laws(*fly);
   spec.duplex = Duplex::shared;
   spec.loopback = LinkSpec{1e10, 1e-7};
@@ -83,7 +83,7 @@ TEST_CASE("limiters of hosts and routers, both ends of a blue cable after it") {
   check_laws(*shared);
   spec.loopback.reset();
   spec.limiter_bandwidth_bytes_per_s.reset();
-  CHECK(names(*make_dragonfly(spec), 5, 5) == Names{"host 5 - router 0.0.2"});
+  CHECK(names(*make_dragonfly(spec), 5, 5) == Names{"host 5 - router 0.0.2", "host 5 - router 0.0.2"});
   CHECK(latency(*make_dragonfly(spec), 5, 5) == 2e-6);
 }
 

@@ -94,6 +94,19 @@ def test_torus_routes_are_minimal_and_join_neighbours(spec: TorusSpec, data: st.
         assert {name.rsplit("(", 1)[1] for name in parts(back)[0]} == axes
 
 
+def check_within_a_host(spec: FatTreeSpec | DragonflySpec, names: list[str]) -> None:
+    """Over the loopback, or to the first switch and back: limiter and a two-way cable come twice."""
+    if spec.loopback_bw is not None:
+        assert len(names) == 1
+        return
+    cables, limiters = parts(names)
+    assert len(cables) == 2
+    has_parallel = isinstance(spec, FatTreeSpec) and spec.cables is not None and spec.cables[0] > 1
+    if not has_parallel:  # else the way back may be another cable
+        assert len(set(cables)) == (2 if spec.sharing == "splitduplex" else 1)
+    assert (len(limiters), len(set(limiters))) == ((0, 0) if spec.limiter is None else (3, 2))
+
+
 @given(trees(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_tree_routes_go_up_as_far_as_needed_and_down(spec: FatTreeSpec, data: st.DataObject) -> None:
@@ -102,9 +115,10 @@ def test_tree_routes_go_up_as_far_as_needed_and_down(spec: FatTreeSpec, data: st
     src, dst = (data.draw(st.integers(0, hosts - 1)) for _ in range(2))
     built = Platform(spec).build(1)
     names, latency = built.route(src, dst)
-    assert len(set(names)) == len(names) > 0
     if src == dst:
+        check_within_a_host(spec, names)
         return
+    assert len(set(names)) == len(names) > 0
     below = [math.prod(spec.down[:level]) for level in range(len(spec.down) + 1)]
     top = next(level for level in range(1, len(below)) if src // below[level] == dst // below[level])
     cables, limiters = parts(names)
@@ -154,9 +168,10 @@ def test_dragonfly_routes_are_short_and_join_neighbours(spec: DragonflySpec, dat
     src, dst = (data.draw(st.integers(0, hosts - 1)) for _ in range(2))
     built = Platform(spec).build(1)
     names, latency = built.route(src, dst)
-    assert len(set(names)) == len(names) > 0
     if src == dst:
+        check_within_a_host(spec, names)
         return
+    assert len(set(names)) == len(names) > 0
     _, _, chassis, _, routers, _, nodes = spec.counts
     cables, limiters = parts(names)
     assert latency == pytest.approx(spec.lat * len(cables), rel=1e-12)

@@ -22,7 +22,8 @@
 //
 // Limiters: of the two hosts and of every router on the way, each once; those of both ends of a blue cable
 // after it, the others before the next cable. Without a declared loopback, a message within a host goes to
-// its router and back.
+// its router and back: it crosses the host's limiter twice, and a cable of one link for both directions, and
+// loads them twofold.
 //
 // Link numbers: the hosts' cables, green by chassis, black by group, pair and place, blue by pair; each
 // its upward link (to the router; to the higher number), then (split only) its downward one. Then the

@@ -13,7 +13,8 @@
 // the next port goes on where the last one ended; with single cables it makes no difference.)
 //
 // Limiters: of every node on the way, switches included, each once; on the way down after the cable.
-// Without a declared loopback, a message within a host goes up to its first switch and down again.
+// Without a declared loopback, a message within a host goes up to its first switch and down again: it
+// crosses the host's limiter twice, and a cable of one link for both directions, and loads them twofold.
 //
 // Link numbers: cables by level, by the lower node, by parent, by cable; each its upward link, then
 // (split only) its downward one. Then the limiters of all nodes by level, then the hosts' loopbacks.
