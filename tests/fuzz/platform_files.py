@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from labkit.errors import PlatformError
+from labkit.sim.mapping import mapping_of
 from labkit.sim.platform import Platform, platform
 
 __all__ = ["SEEDS", "check"]
@@ -67,11 +68,10 @@ def check(data: bytes) -> bool:
         path = Path(folder) / "p.xml"
         path.write_bytes(data)
         try:
-            machine = platform(path)
+            _use(platform(path))
         except PlatformError as error:
             said = str(error)
         else:
-            _use(machine)
             return True
     assert _LABEL.search(said), f"no file and line: {said}"
     assert len(said) < 4000 + len(os.fspath(path)), "an error of unbounded length"
@@ -79,10 +79,10 @@ def check(data: bytes) -> bool:
 
 
 def _use(machine: Platform) -> None:
-    """A machine that was read has routes."""
+    """Ranks on the first and the last host of a machine that was read have routes, or are refused."""
     hosts = machine.hosts or 0
     assert hosts >= 1
-    built = machine.build(1)
+    built = Platform(machine.description, mapping=mapping_of([0, hosts - 1])).build(2)
     for src, dst in {(0, hosts - 1), (hosts - 1, 0), (0, 0)}:
         links, latency = built.route(src, dst)
         assert links
