@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as w
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, PointDrawTool, Range1d
+from bokeh.models import BoxZoomTool, ColumnDataSource, CustomJS, PanTool, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
@@ -21,15 +21,39 @@ from labkit.study import Study
 __all__ = ["ModelExplorer", "model"]
 
 _OWN = "my data"
-#: while a point is dragged: it stays above its rank, and the kernel is told a few times a second
-_MOVE = """
-const column = source.get_array("x")
-x.forEach((value, i) => { column[i] = value })
+#: A point is held from the beginning of a drag to its end, above its rank, and the kernel is told a few times
+#: a second. Bokeh takes a button that is held for 0.3 s before it moves for a press and then hears of no drag
+#: (its own PointDrawTool loses it; easily met where JupyterLab makes another cell the active one first). So a
+#: press holds a point, too, and is followed by the movements of the mouse.
+_DRAG = """
+const event = cb_obj
+const held = (globalThis.labkitHeld ??= new WeakMap())
+const x = source.get_array("x"), y = source.get_array("y")
+if (event.event_name == "panstart" || event.event_name == "press") {
+  held.delete(source)
+  if (tools.some((tool) => tool.active)) return
+  const right = plot.inner_width / Math.log(plot.x_range.end / plot.x_range.start)
+  const up = plot.inner_height / Math.log(plot.y_range.end / plot.y_range.start)
+  let near = 14, point = null
+  x.forEach((at, i) => {
+    const away = Math.hypot(right * Math.log(event.x / at), up * Math.log(event.y / y[i]))
+    if (away < near) { near = away; point = i }
+  })
+  if (point != null) held.set(source, {point, factor: y[point] / event.y, told: 0})
+  return
+}
+const one = held.get(source)
+if (one == null) return
+const wanted = one.factor * event.y
+if (wanted > 0) y[one.point] = Math.min(Math.max(wanted, plot.y_range.start), plot.y_range.end)
+const is_over = event.event_name == "panend" || event.event_name == "pressup"
+if (is_over) held.delete(source)
 const now = Date.now()
-if (now - (globalThis.labkitTold ?? 0) < 200) { source.change.emit(); return }
-globalThis.labkitTold = now
+if (!is_over && now - one.told < 200) { source.change.emit(); return }
+one.told = now
 source.setv({data: source.data}, {check_eq: false})
 """
+_EVENTS = "panstart", "pan", "panend", "press", "mousemove", "pressup"
 _ROOM = 8.0
 
 
@@ -129,13 +153,13 @@ class ModelExplorer(Explorer):
             legend_label="expected",
         )  # fmt: skip
         fig.scatter(x, y, size=9, fill_color=None, line_color="#777777", legend_label="as it was")
-        moved = fig.scatter("x", "y", source=self.source, size=13, color="#111111", line_color="white")
-        tool = PointDrawTool(renderers=[moved], add=False, drag=True, description="Drag points up and down")
-        fig.add_tools(tool)
-        fig.toolbar.active_multi = tool
-        fig.js_on_event(
-            "pan", CustomJS(args={"source": self.source, "x": list(self.source.data["x"])}, code=_MOVE)
+        fig.scatter("x", "y", source=self.source, size=13, color="#111111", line_color="white")
+        grabbed = CustomJS(
+            args={"source": self.source, "plot": fig, "tools": [one for one in fig.tools if _drags(one)]},
+            code=_DRAG,
         )
+        for event in _EVENTS:
+            fig.js_on_event(event, grabbed)
         fig.xaxis.axis_label = "ranks p"
         fig.legend.location = "top_left" if y[-1] >= y[0] else "top_right"
         fig.legend.background_fill_alpha = 0.8
@@ -194,6 +218,11 @@ def _columns(x: list[float], **lines: Any) -> dict[str, list[float]]:
     if any(line is None for line in lines.values()):
         return {"x": [], **{name: [] for name in lines}}
     return {"x": x, **{name: line.tolist() for name, line in lines.items()}}
+
+
+def _drags(tool: Any) -> bool:
+    """Whether a tool means the drag for itself, when it is switched on."""
+    return isinstance(tool, PanTool | BoxZoomTool)
 
 
 def model(
