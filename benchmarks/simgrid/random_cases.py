@@ -15,24 +15,20 @@ __all__ = ["random_case"]
 #: When programs of collectives begin: making communicators takes its own time in each simulator.
 START_NS = 100_000_000
 #: What an algorithm asks of the number of ranks or of the size; README.md says where SimGrid differs.
-POWERS = {
-    "alltoall",
-    "allgather_recursive_doubling",
-    "reduce_scatter_block_recursive_halving",
-    "allreduce_rabenseifner",
-}
-SHORT = {"gather_linear", "scatter_linear", "reduce_scatter_block_recursive_halving"}
+POWERS = {"alltoall", "allgather_recursive_doubling", "allreduce_rabenseifner"}
+#: Their senders pay the overhead of Isend in SimGrid whether or not the message is detached.
+SHORT = {"gather_linear", "gatherv_linear"}
 #: SimGrid's return at once where there is nothing to reduce.
-NOT_EMPTY = {"reduce_binomial", "reduce_scatter_block_pairwise", "reduce_scatter_block_recursive_halving"}
-#: Others than SimGrid's where hosts are not alike: the order in which a root receives, or everybody sends.
-OTHER_ORDER = {"reduce_linear", "alltoallv_linear"}
+NOT_EMPTY = {"reduce_binomial", "reduce_scatter_block_pairwise"}
+#: Others than SimGrid's where hosts are not alike: the order in which a root receives, or partners are met.
+OTHER_ORDER = {"reduce_linear", "alltoallv_linear", "reduce_scatter_block_recursive_halving"}
 ROOTED = ("bcast", "gather", "reduce_binomial", "reduce_linear", "scatter")
 #: The thresholds of SMPI's tables, less the envelope, and of the protocols.
 EDGES = [t - 16 for t in (257, 732, 1426, 3484, 5776, 9376, 15_424, 65_472)] + [65_536]
 
 
 def edge_size(draw: random.Random, edges: list[int], largest: int) -> int:
-    """A size at an edge, one beside it, nothing, or anything."""
+    """A size at an edge (the last one is that of detached messages), one beside it, nothing, or anything."""
     if draw.random() < 0.6:
         return min(max(draw.choice(edges) + draw.choice([-1, 0, 1]), 0), largest)
     return draw.choice([0, 0, 1, draw.randrange(1, largest), draw.randrange(1, 100_000)])
@@ -118,10 +114,11 @@ def call(draw: random.Random, operation: str, size: int, p: int, edges: list[int
         return None
     if operation.startswith("barrier"):
         return ""
+    detached_below = edges[-1]
+    if operation in SHORT and detached_below <= 317 * p:
+        return None
     if operation in SHORT:
-        size = min(size, 65_535)
-    if operation == "reduce_scatter_block_recursive_halving":
-        size = min(size, 65_535 // p)
+        size = min(size, detached_below - 1 - 317 * p)
     if operation in NOT_EMPTY:
         size = max(size, 1)
     if operation == "allgatherv_ring":  # SimGrid's leaves empty blocks out and cuts those above 32 KiB

@@ -44,13 +44,13 @@ def _star(draw: random.Random, hosts: int, is_crowded: bool) -> str:
     return text
 
 
-def _torus(draw: random.Random, hosts: int, is_crowded: bool) -> str:
+def _torus(draw: random.Random, hosts: int, _: bool) -> str:
     """As many hosts or more; only one dimension may have one host."""
     while True:
         sizes = [draw.randrange(1, 6) for _ in range(draw.randrange(1, 4))]
         count = _product(sizes)
         if hosts <= count <= 3 * hosts + 8 and sizes.count(1) <= 1:
-            return f"torus:{'x'.join(map(str, sizes))}" + _options(draw, is_crowded)
+            return f"torus:{'x'.join(map(str, sizes))}" + _options(draw, is_crowded=True)
 
 
 def _fat_tree(draw: random.Random, hosts: int, is_crowded: bool) -> str:
