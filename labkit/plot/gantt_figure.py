@@ -193,8 +193,13 @@ def _arrows(fig: Any, run: Run) -> None:
         "message": _messages(run, rows),
         "text": [quantity(float(s), "s") for s in table["end_s"] - table["start_s"]],
     })  # fmt: skip
-    lines = fig.segment("x0", "y0", "x1", "y1", source=source, color="#111111", line_width=1, alpha=0.7)
-    fig.scatter("x1", "y1", angle="turn", marker="triangle", size=6, color="#111111", source=source)
+    # A light edge: seen on dark bars too.
+    fig.segment("x0", "y0", "x1", "y1", source=source, color="white", line_width=2.6, alpha=0.55)
+    lines = fig.segment("x0", "y0", "x1", "y1", source=source, color="#111111", line_width=1, alpha=0.8)
+    fig.scatter(
+        "x1", "y1", angle="turn", marker="triangle", size=8, fill_color="#111111", line_color="white",
+        line_width=0.8, source=source,
+    )  # fmt: skip
     fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message"), ("under way", "@text")]))
 
 

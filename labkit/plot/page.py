@@ -22,7 +22,7 @@ __all__ = ["page", "render_page"]
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #222;
-       background: #fff; max-width: 54rem; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
+       background: #fff; max-width: 58rem; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
 h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .4rem; }
 h2 { font-size: 1.3rem; margin: 2.2rem 0 .4rem; padding-top: .8rem; border-top: 1px solid #ddd; }
 h3 { font-size: 1.08rem; margin: 1.4rem 0 .3rem; }
