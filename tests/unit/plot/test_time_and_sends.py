@@ -35,7 +35,7 @@ def test_a_gantt_chart_has_bars_arrows_and_phases() -> None:
     assert sum(float((b["right"] - b["left"]).sum()) for b in bars) == pytest.approx(sum(run.trace.ends_s))
     size = int(run.trace.messages["bytes"].iloc[0])
     assert f"0 to 1, {size / 1000:.4g} kB" in {message for bar in bars for message in bar["message"]}
-    (arrows,) = sources(figure, "Segment")
+    _, arrows = sources(figure, "Segment")  # each on its light edge
     assert sorted(zip(arrows["y0"], arrows["y1"], strict=True)) == [(0, 1), (1, 2), (2, 3), (3, 0)]
     assert len(sources(figure, "VArea")) == 2, "a lane for each phase"
     assert "Arrows are messages." in figure.reading
