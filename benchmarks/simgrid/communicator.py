@@ -6,20 +6,25 @@ The text is interpret.c's; what `labkit.sim.message_program` knows is run by tha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from cases import Case
-from named import EVERY
 from numpy.typing import NDArray
 
 import labkit as lk
 from labkit import MPI
-from labkit.sim import models
+from labkit.sim.models import NetworkModel
+from labkit.sim.platform import Platform
 
 __all__ = ["marks_of", "needs_communicator"]
 
 Buffer = NDArray[np.uint8]
+PROBLEMS = (
+    "barrier", "bcast", "allreduce", "reduce_scatter_block", "reduce", "scan", "exscan", "allgatherv",
+    "allgather", "alltoallv", "alltoall", "gatherv", "gather", "scatterv", "scatter",
+)  # fmt: skip
 
 
 def needs_communicator(program: str) -> bool:
@@ -45,8 +50,8 @@ class Rank:
         word, *operands = text.split()
         name, _, slot = word.partition("@")
         self.comm = self.comms[int(slot)] if slot else self.world
-        problem = EVERY[name][0] if name in EVERY else name
-        getattr(self, problem)(*map(int, operands))
+        collective = next((problem for problem in PROBLEMS if name.startswith(problem)), name)
+        getattr(self, collective)(*map(int, operands))
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -178,16 +183,13 @@ def rank_program(comm: Any, lines: dict[str, str]) -> list[float]:
     return rank.marks
 
 
-def marks_of(case: Case) -> tuple[NDArray[np.float64], int]:
-    """Every rank's marks, one after the other, and how many messages there were."""
-    chosen = {}
-    for word in sorted(set(re.findall(r"[a-z_]+", case.program))):
-        if word in EVERY:
-            problem, algorithm, _ = EVERY[word]
-            assert chosen.setdefault(problem, algorithm) == algorithm
-    model = models.get(case.model, wtime_s=0.0, **case.options)
-    lines = dict(line.split(":", 1) for line in case.program.strip().splitlines())
+def marks_of(
+    program: str, ranks: int, machine: Platform, model: NetworkModel, algorithms: Mapping[str, str]
+) -> tuple[NDArray[np.float64], int]:
+    """Every rank's marks, one after the other, and how many messages there were; collective -> algorithm."""
+    lines = dict(line.split(":", 1) for line in program.strip().splitlines())
+    free_clock = replace(model, wtime_s=0.0)
     run = lk.run(
-        rank_program, case.ranks, on=case.platform, model=model, coll=chosen, args=(lines,), isolate=False
+        rank_program, ranks, on=machine, model=free_clock, coll=dict(algorithms), args=(lines,), isolate=False
     )
     return np.concatenate(run.results), run.messages

@@ -9,6 +9,7 @@ program.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
@@ -20,7 +21,7 @@ import communicator
 import driver
 import numpy as np
 from cases import FINE, FULL, Case, all_cases
-from named import NAMED, OF_MESSAGE_PROGRAMS
+from named import EVERY, NAMED, OF_MESSAGE_PROGRAMS
 from random_cases import KINDS, START_NS, random_case
 
 from labkit import registry
@@ -68,9 +69,16 @@ def labkit_marks(case: Case) -> tuple[np.ndarray, int]:
         ran = as_schedule(case)
         return ran.end_s, ran.messages
     if communicator.needs_communicator(case.program):
-        return communicator.marks_of(case)
+        chosen = algorithms_of(case.program)
+        return communicator.marks_of(case.program, case.ranks, case.platform, case.network_model, chosen)
     ran = run_program(case.program, case.ranks, case.platform, case.network_model)
     return np.concatenate(ran.marks), ran.messages
+
+
+def algorithms_of(program: str) -> dict[str, str]:
+    """Collective -> labkit's algorithm, for every collective of a program."""
+    words = set(re.findall(r"[a-z_]+", program)) & set(EVERY)
+    return {EVERY[word][0]: EVERY[word][1] for word in sorted(words)}
 
 
 def operation_of(program: str) -> str:

@@ -1,7 +1,8 @@
 """Measures SimGrid once and writes the goldens.
 
 ``python benchmarks/simgrid/goldens.py [PART_OF_A_NAME ...]``; without arguments all of them, with
-``--missing`` those that have no file yet. ``--list`` measures nothing and writes the list of all cases.
+``--missing`` those that have no file yet. ``--list`` measures nothing and writes the list of all cases;
+``--random`` measures some of compare.py's random programs (`RANDOM`).
 
 Needs smpirun and smpicc of SimGrid 3.32 (Debian: libsimgrid-dev). Regenerating needs a reason in the commit.
 """
@@ -15,9 +16,18 @@ from pathlib import Path
 
 import driver
 from cases import all_cases
+from compare import algorithms_of
+from random_cases import START_NS, random_case
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid"
 LIST = GOLDEN.with_name("simgrid_cases.md")
+#: kind of program -> seeds
+RANDOM = {
+    "windows": (101, 123, 2004),
+    "wildcards": (102, 119, 2010),
+    "collectives": (106, 112, 113, 121, 136, 1177, 1252, 1392),
+    "mix": (103, 120),
+}
 
 
 def regenerate(wanted: list[str]) -> None:
@@ -39,6 +49,26 @@ def regenerate(wanted: list[str]) -> None:
             }, indent=1)  # fmt: skip
             path.write_text(text.replace('"marks_s": null', f'"marks_s": {json.dumps(got.marks)}') + "\n")
             print(f"{case.name}: {sum(map(len, got.marks))} marks, {got.host_seconds:.1f} s", flush=True)
+
+
+def write_random() -> None:
+    """Random programs with the machine as a file and every rank's host."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, seeds in RANDOM.items():
+            for case in (random_case(seed, kind) for seed in seeds):
+                got = driver.run(
+                    case.program, case.ranks, case.platform, case.network_model, Path(folder), case.simgrid
+                )
+                rows.append({
+                    "name": case.name, "command": got.command.replace(folder, "."), "platform_xml": got.xml,
+                    "hosts": case.platform.rank_hosts(case.ranks).tolist(), "model": case.model,
+                    "options": case.options, "algorithms": algorithms_of(case.program),
+                    "program": case.program, "marks_s": got.marks,
+                })  # fmt: skip
+    text = json.dumps({"simgrid": driver.version(), "start_s": START_NS * 1e-9, "runs": rows}, indent=0)
+    GOLDEN.with_name("simgrid_random.json").write_text(text + "\n")
+    print(f"{len(rows)} random programs")
 
 
 def write_list() -> None:
@@ -66,5 +96,7 @@ def write_list() -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:
         write_list()
+    elif sys.argv[1:] == ["--random"]:
+        write_random()
     else:
         regenerate(sys.argv[1:])
