@@ -99,21 +99,23 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     """Describe what a blocked rank waits for."""
     greenlet = hub.greenlet(rank)
     place = place_of(greenlet.gr_frame if greenlet is not None else None)
-    where = f" at {place}" if place is not None else ""
-    if hub.state(rank) == "compute":
+    where = place.where if place is not None else ""
+    state = hub.state(rank)
+    if state == "compute":
         return Waiting(f"computing{where}", ())
-    name, peer, tag, _ = hub.call(rank)
     collective = calls.pending_collective(rank)
     if collective is not None:
         called, missing = collective
         called = place.method if place is not None and place.method else called
         whom = _text_of(missing) if missing else "its messages"
         return Waiting(f"{called}, waiting for {whom}{where}", missing)
-    beside = [operation for operation in hub.operations(rank) if operation[2]]
+    operations = hub.operations(rank)
+    beside = [operation for operation in operations if operation[2]] if operations else operations
     rows = hub.requests(rank)
+    name, peer, tag, _ = hub.call(rank)
     waited = [row for row in rows if row[5]] or (rows if not beside else [])
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
-    if hub.state(rank) == "probe" or not (waited or beside):
+    if state == "probe" or not (waited or beside):
         source = () if peer in (_ANY, _PROC_NULL) else (int(peer),)
         return Waiting(f"{method} {_peer('from', peer, tag)}{where}", source)
     if beside:

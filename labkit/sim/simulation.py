@@ -210,19 +210,21 @@ class Simulation:
 
     def _where(self, frame: FrameType | None) -> str:
         """Say where every rank is."""
-        rows = []
-        current = self.hub.rank
         self.hub.freeze(True)
+        lines = lines_of(self._states(frame))
+        self.hub.freeze(False)
+        return "\n".join(lines)
+
+    def _states(self, frame: FrameType | None) -> Iterator[tuple[int, str]]:
+        current = self.hub.rank
         for rank in range(self.ranks):
             state = self.hub.state(rank)
             if rank == current and frame is not None:
-                rows.append((rank, f"running at {place_of(frame)}"))
+                yield rank, f"running at {place_of(frame)}"
             elif state in ("finished", "not started"):
-                rows.append((rank, state))
+                yield rank, state
             else:
-                rows.append((rank, deadlock.waiting_of(self.hub, self.calls, rank).text))
-        self.hub.freeze(False)
-        return "\n".join(lines_of(rows))
+                yield rank, deadlock.waiting_of(self.hub, self.calls, rank).text
 
 
 def _find() -> context.MachineContext | None:

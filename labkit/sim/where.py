@@ -6,9 +6,9 @@ import os
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
@@ -40,13 +40,42 @@ class Place:
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
 
+    @cached_property
+    def where(self) -> str:
+        """The end of a sentence: made once, said of a million ranks."""
+        return f" at {self}"
+
 
 def is_framework(filename: str) -> bool:
     """Whether a file belongs to what runs programs, rather than to a program."""
     return filename.startswith(_FRAMEWORK)
 
 
-_place = lru_cache(256)(Place)  # a million ranks wait at a few lines
+#: places by code (kept, so that its id stays its own), instruction and method: a million ranks wait at a few
+_places: dict[tuple[int, int, str], tuple[CodeType, Place]] = {}
+#: by id: a code, and whether it is of a program
+_programs: dict[int, tuple[CodeType, bool]] = {}
+#: how many are kept
+_MOST_KEPT = 4096
+
+
+def _is_program(code: CodeType) -> bool:
+    found = _programs.get(id(code))
+    if found is None:
+        if len(_programs) >= _MOST_KEPT:
+            _programs.clear()
+        found = _programs[id(code)] = (code, not is_framework(code.co_filename))
+    return found[1]
+
+
+def _place(frame: FrameType, code: CodeType, method: str) -> Place:
+    key = (id(code), frame.f_lasti, method)  # the line has to be looked for in a table
+    found = _places.get(key)
+    if found is None:
+        if len(_places) >= _MOST_KEPT:
+            _places.clear()
+        found = _places[key] = (code, Place(code.co_filename, frame.f_lineno, code.co_name, method))
+    return found[1]
 
 
 def place_of(frame: FrameType | None) -> Place | None:
@@ -60,8 +89,8 @@ def place_of(frame: FrameType | None) -> Place | None:
     method = ""
     while frame is not None:
         code = frame.f_code
-        if not is_framework(code.co_filename):
-            return _place(code.co_filename, frame.f_lineno, code.co_name, method)
+        if _is_program(code):
+            return _place(frame, code, method)
         method = code.co_name
         frame = frame.f_back
     return None
@@ -86,7 +115,11 @@ def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
     """
     groups: dict[str, list[int]] = {}
     for rank, text in places:
-        groups.setdefault(text, []).append(rank)
+        found = groups.get(text)
+        if found is None:
+            groups[text] = [rank]
+        else:
+            found.append(rank)
     lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in islice(groups.items(), most)]
     if len(groups) > most:
         hidden = sum(len(ranks) for ranks in islice(groups.values(), most, None))
