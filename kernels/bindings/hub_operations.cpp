@@ -97,6 +97,13 @@ void CollectiveProgress::ended() {
 
 nb::tuple CollectiveProgress::absent() { return shared_->absent(); }
 
+std::string CollectiveProgress::detail() const {
+  if (!shared_->terms.facts.is_valid()) return {};
+  const auto facts = nb::borrow<nb::dict>(shared_->terms.facts);
+  if (!facts.contains("root")) return {};
+  return " with root " + std::to_string(nb::cast<std::int64_t>(facts["root"]));
+}
+
 void CollectiveProgress::forget() {
   Progress::forget();
   shared_->forget();

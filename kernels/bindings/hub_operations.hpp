@@ -28,6 +28,8 @@ class Progress : public Driver {
   [[nodiscard]] const Operation& operation() const { return operation_; }
   /// World ranks that have not come to it, as a tuple.
   [[nodiscard]] virtual nanobind::tuple absent() = 0;
+  /// What tells it from others of its name, for reports.
+  [[nodiscard]] virtual std::string detail() const { return {}; }
   /// What a receive of it learnt; nullptr: it has none.
   [[nodiscard]] virtual const Status* status() const { return nullptr; }
   /// Raise what went wrong while it was under way: false with a Python error.
@@ -63,6 +65,7 @@ class CollectiveProgress final : public Progress {
       : Progress(hub, std::move(name)), shared_(std::move(shared)), rank_(rank), buffers_(std::move(buffers)),
         memory_(std::move(memory)) {}
   [[nodiscard]] nanobind::tuple absent() override;
+  [[nodiscard]] std::string detail() const override;
   void forget() override;
 
  protected:

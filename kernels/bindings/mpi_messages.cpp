@@ -138,7 +138,7 @@ nb::list operations_of(Hub& hub, Rank rank) {
   for (const auto& progress : hub.operations().of(rank)) {
     const RequestId id = progress->operation().request;
     const bool is_waited = hub.engine().is_live(id) && hub.engine().request(id).is_waited;
-    rows.append(nb::make_tuple(progress->name(), progress->absent(), is_waited, progress->operation().agent));
+    rows.append(nb::make_tuple(progress->name() + progress->detail(), progress->absent(), is_waited, progress->operation().agent));
   }
   return rows;
 }

@@ -274,8 +274,10 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
     kinds = [lookup(kind) for kind in message[-1]]
     if len(kinds) < blocks:
         raise ValueError(f"message: expecting {blocks} datatypes, got {len(kinds)}")
-    if counts is None and displs is None:
+    if len(message) == 2:
         numbers, begins = np.ones(blocks, np.int64), np.zeros(blocks, np.int64)
+    elif counts is None or displs is None:
+        raise ValueError("message: counts and displacements (in bytes) are needed")
     else:
         numbers, begins = _numbers(counts, blocks, "counts"), _numbers(displs, blocks, "displacements")
     sizes = numbers * np.array([kind.extent for kind in kinds[:blocks]], np.int64)

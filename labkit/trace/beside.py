@@ -55,7 +55,9 @@ def taken_apart(
     Returns
     -------
     waits : dict of arrays
-        Those of the ranks themselves, each with the message that ended it.
+        Those of the ranks themselves. While a rank waits for an operation, it waits for what the operation
+        waits for: such a wait is cut into those of the operation, so that the picture is that of the blocking
+        call; in between the operation is in its own part of calls.
     beside : Beside
     """
     import pandas as pd
@@ -63,19 +65,39 @@ def taken_apart(
     for side in ("send_operation", "recv_operation"):
         messages[side] = np.full(len(messages["bytes"]), -1, np.int64)
         messages[side][sides["message"]] = sides[side]
-    waiter, ended_by = waits["operation"], waits["message"]
-    last = _last_messages(waiter, ended_by, len(operations["rank"]))
-    own = waiter < 0
-    by_operation = np.where(ended_by < _PROBE, -2 - ended_by, -1)
-    message = np.where(by_operation >= 0, last[np.maximum(by_operation, 0)], ended_by)
-    kept = {name: waits[name][own] for name in ("rank", "begin_s", "end_s")}
-    kept |= {"message": message[own], "operation": by_operation[own]}
-    return kept, Beside(pd.DataFrame(operations), pd.DataFrame(waits))
+    by_operation = np.where(waits["message"] < _PROBE, -2 - waits["message"], -1)
+    plain = np.flatnonzero((waits["operation"] < 0) & (by_operation < 0))
+    row, piece = _pieces(waits, by_operation)
+    begin = np.maximum(waits["begin_s"][row], waits["begin_s"][piece])
+    end = np.minimum(waits["end_s"][row], waits["end_s"][piece])
+    columns = {
+        "rank": (waits["rank"][plain], waits["rank"][row]),
+        "begin_s": (waits["begin_s"][plain], begin),
+        "end_s": (waits["end_s"][plain], end),
+        "message": (waits["message"][plain], waits["message"][piece]),
+        "operation": (by_operation[plain], by_operation[row]),
+    }
+    kept = {name: np.concatenate(parts) for name, parts in columns.items()}
+    order = np.argsort(kept["end_s"], kind="stable")
+    whole = {name: column[order] for name, column in kept.items()}
+    return whole, Beside(pd.DataFrame(operations), pd.DataFrame(waits))
 
 
-def _last_messages(waiter: NDArray[Any], ended_by: NDArray[Any], operations: int) -> NDArray[np.int64]:
-    """Return the last message that each operation waited for, -1 for none."""
-    last = np.full(operations, -1, np.int64)
-    rows = np.flatnonzero((waiter >= 0) & (ended_by >= 0))
-    last[waiter[rows]] = ended_by[rows]  # a later row wins
-    return last
+def _pieces(
+    waits: Mapping[str, Any], by_operation: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pair ranks' waits for operations with the waits of these operations at that time."""
+    waiter, begin, end = waits["operation"], waits["begin_s"], waits["end_s"]
+    inner = np.flatnonzero(waiter >= 0)
+    inner = inner[np.argsort(waiter[inner], kind="stable")]
+    first = np.searchsorted(waiter[inner], np.arange(max(by_operation.max(initial=-1), -1) + 2))
+    rows: list[NDArray[np.int64]] = []
+    pieces: list[NDArray[np.int64]] = []
+    for row in np.flatnonzero((waiter < 0) & (by_operation >= 0)).tolist():
+        operation = by_operation[row]
+        own = inner[first[operation] : first[operation + 1]]
+        own = own[(end[own] > begin[row]) & (begin[own] < end[row])]
+        rows.append(np.full(len(own), row, np.int64))
+        pieces.append(own)
+    nothing = np.empty(0, np.int64)
+    return np.concatenate([nothing, *rows]), np.concatenate([nothing, *pieces])

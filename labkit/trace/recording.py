@@ -31,7 +31,8 @@ class Trace:
     waits : pandas.DataFrame
         A row for every time in which a rank had nothing to do: rank, begin_s, end_s, and the row of the
         message that ended it (-1: a probe, ended by the post of a send). With nonblocking collectives also
-        operation: the row in `operations` of the one that ended it (message is then its last one), or -1.
+        operation: the row in `operations` of the one that was waited for (there is then a row for each
+        message that it waited for meanwhile), or -1.
     computations : pandas.DataFrame
         A row for every uninterrupted charged computation: rank, begin_s, end_s. Where hosts have more ranks
         than cores also alone_s, the seconds that it takes on a core of its own.

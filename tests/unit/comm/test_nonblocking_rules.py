@@ -55,6 +55,12 @@ def test_a_deadlock_names_the_collective_and_who_is_missing() -> None:
     assert "cycle: rank 0 waits for rank 2 waits for rank 0" in str(caught.value)
 
 
+def test_a_deadlock_names_the_root() -> None:
+    with pytest.raises(DeadlockError) as caught:
+        lk.run(lambda comm: comm.rank == 1 and comm.Ibcast(np.zeros(1), root=2).Wait(), 4)
+    assert "rank 1: Wait for Ibcast with root 2, waiting for ranks 0, 2-3" in str(caught.value)
+
+
 def test_a_deadlock_of_a_bundle_names_its_message() -> None:
     def program(comm):
         right = (comm.rank + 1) % comm.size

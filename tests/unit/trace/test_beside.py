@@ -50,12 +50,35 @@ def test_operations_are_recorded_with_their_messages(run) -> None:
     assert (names[beside["send_operation"]] == names[beside["recv_operation"]]).all()
 
 
-def test_waits_for_operations_end_when_they_do(run) -> None:
+def test_waits_for_operations_are_waits_for_their_messages(run) -> None:
     waits, table = run.trace.waits, run.trace.operations
     ended = waits[waits["operation"] >= 0]
     assert len(ended)
-    assert (table["end_s"].to_numpy()[ended["operation"]] == ended["end_s"]).all()
-    assert (table["rank"].to_numpy()[ended["operation"]] == ended["rank"]).all()
+    of = table.loc[ended["operation"]].reset_index(drop=True)
+    assert (of["rank"].to_numpy() == ended["rank"]).all()
+    assert (of["begin_s"].to_numpy() <= ended["begin_s"]).all()
+    assert (of["end_s"].to_numpy() >= ended["end_s"]).all()
+    messages = run.trace.messages.loc[ended["message"]]
+    sides = messages[["send_operation", "recv_operation"]].to_numpy()
+    assert (sides == ended["operation"].to_numpy()[:, None]).any(axis=1).all()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_waiting_at_once_looks_like_the_blocking_call(ranks) -> None:
+    def blocking(comm):
+        lk.compute(seconds=1e-5 * comm.rank)
+        comm.Allreduce(np.ones(30_000), np.zeros(30_000))
+
+    def nonblocking(comm):
+        lk.compute(seconds=1e-5 * comm.rank)
+        comm.Iallreduce(np.ones(30_000), np.zeros(30_000)).Wait()
+
+    first, second = (lk.run(f, ranks, on="star", trace=True) for f in (blocking, nonblocking))
+    columns = ["rank", "begin_s", "end_s"]
+    tables = [run.trace.waits[columns].sort_values(columns).to_numpy().tolist() for run in (first, second)]
+    assert tables[0] == tables[1]
+    assert activity(first.trace).shares().tolist() == activity(second.trace).shares().tolist()
+    assert first.explain().totals().to_dict() == pytest.approx(second.explain().totals().to_dict())
 
 
 def test_the_critical_path_has_no_gap(run) -> None:
