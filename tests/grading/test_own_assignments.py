@@ -166,3 +166,24 @@ def test_more_than_one_file_of_a_student_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{}")
     with pytest.raises(DataError, match="more than one submission of ada"):
         find_submissions(tmp_path)
+
+
+def test_a_feedback_pages_list_names_the_checks() -> None:
+    course = pytest.importorskip("labkit.testing.grade.nbgrader_course")
+    page = "".join(
+        f'<li><a href="#broadcast_{name}">Test cell</a> (Score: {score} / {most})</li>'
+        for name, score, most in (("rounds", 2.0, 2.0), ("optimal", 1.0, 0.0), ("strange", 1.0, 2.0))
+    )
+    named = course.name_checks(page, BROADCAST)
+    assert '<a href="#broadcast_rounds">At most 2 ceil(log2 p) rounds</a> (2.0 of 2.0)' in named
+    assert '<a href="#broadcast_optimal">Optimal: ceil(log2 p) rounds</a> (1.0 bonus, at most 1)' in named
+    assert named.count("Test cell") == 1
+
+
+def test_reports_show_the_lines_that_they_name() -> None:
+    from labkit.testing.grade.bench import _lines_named
+
+    source = "a = 1\n\n    comm.recv(source=1)\n"
+    told = "rank 0: recv at submission.py:3 in f\nrank 1: at submission.py:3 in f, submission.py:99 in g"
+    assert _lines_named(told, source) == "\n  submission.py:3: comm.recv(source=1)"
+    assert _lines_named("Traceback ...\nsubmission.py:3", source) == ""

@@ -13,7 +13,7 @@ from labkit.testing.checker import SortReport, check_sorted
 from labkit.testing.grade.assignment import Assignment
 from labkit.testing.grade.checks import Bound, Correct, Costs, Scaling
 from labkit.testing.grade.result import Verdict
-from labkit.testing.grade.trial import Case, Trial, shown
+from labkit.testing.grade.trial import Case, Trial, first_line, shown
 
 __all__ = ["SORT"]
 
@@ -137,7 +137,7 @@ class Balanced:
             case = _case(name, 16, 500, trial.seed)
             wrong, hint, outcome = trial.fault(case, _oracle)
             if wrong:
-                why = wrong.splitlines()[0]
+                why = first_line(wrong)
                 return Verdict(0.0, f"{case}: balance counts only for a right result: {why}", hint)
             lengths = [len(block) for block in outcome.results]
             imbalance = max(lengths) * len(lengths) / max(sum(lengths), 1)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.testing.sandbox.outcome import Limits, Outcome
+from labkit.testing.sandbox.rank_process import SUBMISSION
 from labkit.testing.sandbox.sandbox import Sandbox
 
 __all__ = ["Bench", "OpenBench", "SandboxBench"]
 
 #: CPU time of a rank, and calls of all, once a run has not ended: still more than shipped assignments need
 _SHORT_CPU_S, _FEW_REQUESTS = 1.0, 20_000
+_MOST_LINES = 8
 
 
 class Bench(Protocol):
@@ -60,7 +63,9 @@ class SandboxBench:
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
         """Run the function on ranks in processes of their own."""
-        return self.sandbox.run(self.source, self.function, ranks, arguments, **how)
+        outcome = self.sandbox.run(self.source, self.function, ranks, arguments, **how)
+        outcome.message += _lines_named(outcome.message, self.source)
+        return outcome
 
     def rows(self, arguments: list[Any]) -> Outcome:
         """Describe the schedule, in a process of its own."""
@@ -71,6 +76,16 @@ class SandboxBench:
         limits = self.sandbox.limits
         short_s, few = min(limits.cpu_s, _SHORT_CPU_S), min(limits.requests, _FEW_REQUESTS)
         self.sandbox.limits = replace(limits, cpu_s=short_s, requests=few, vain_polls=500, idle_s=2)
+
+
+def _lines_named(message: str, source: str) -> str:
+    """Return the lines that a report names by number: nobody sees the file that a notebook becomes."""
+    if "Traceback" in message:  # it shows them
+        return ""
+    lines = source.splitlines()
+    found = dict.fromkeys(int(number) for number in re.findall(rf"{re.escape(SUBMISSION)}:(\d+)", message))
+    named = [n for n in found if 0 < n <= len(lines)][:_MOST_LINES]
+    return "".join(f"\n  {SUBMISSION}:{n}: {lines[n - 1].strip()[:120]}" for n in named)
 
 
 @dataclass

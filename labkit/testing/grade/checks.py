@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit.testing.grade.counts import busiest_bytes, rounds_of
 from labkit.testing.grade.page import number
 from labkit.testing.grade.result import Verdict
-from labkit.testing.grade.trial import Case, Oracle, Trial
+from labkit.testing.grade.trial import Case, Oracle, Trial, first_line
 from labkit.testing.sandbox.outcome import Outcome
 
 __all__ = ["Bound", "Correct", "Costs", "Scaling"]
@@ -48,7 +48,8 @@ class Correct:
         for case in self.cases(trial.seed):
             wrong, hint, _ = trial.fault(case, self.oracle)
             if wrong:
-                passed = f" ({count} smaller cases were right)" if count else ""
+                smaller = "1 smaller case was" if count == 1 else f"{count} smaller cases were"
+                passed = f" ({smaller} right)" if count else ""
                 return Verdict(
                     0.0,
                     f"Smallest failing case: {case}{passed}: {wrong}{case.shown()}",
@@ -127,7 +128,7 @@ class Costs:
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {wrong.splitlines()[0]}", hint)
+                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
             for bound in self.bounds:
                 value, most = bound.value(outcome), bound.most(case)
                 if value > most:
@@ -185,7 +186,7 @@ class Scaling:
             case = self.case(ranks, trial.seed)
             wrong, hint, outcome = trial.fault(case, self.oracle, on=self.on(ranks))
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {wrong.splitlines()[0]}", hint)
+                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
             times.append(outcome.makespan_s)
         return self.verdict_of(times)
 
@@ -204,7 +205,7 @@ class Scaling:
             return Verdict(
                 0.0,
                 f"From {self.ranks[0]} to {self.ranks[-1]} ranks the time changes by {ratio:.3g} times; "
-                f"with {self.expectation} it may be {allowed:.3g}. {found.reading}{table}",
+                f"growth as O({self.expectation}) allows {allowed:.3g} times. {found.reading}{table}",
                 self.hint,
             )
         if found.ok or found.match == "undecided":

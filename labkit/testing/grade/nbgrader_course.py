@@ -9,20 +9,23 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 from labkit.errors import DataError, LabkitError
+from labkit.testing.grade.assignment import Assignment
 from labkit.testing.grade.finding import find_assignment
 from labkit.testing.grade.folder import grade_folder
 from labkit.testing.grade.page import number
 from labkit.testing.grade.result import Grade
 from labkit.testing.grade.source_notebook import add_assignment
 
-__all__ = ["assignments_of", "grade_course", "main", "release_course", "submissions_of"]
+__all__ = ["assignments_of", "grade_course", "main", "name_checks", "release_course", "submissions_of"]
 
 
 def assignments_of(course: Path) -> list[str]:
@@ -108,10 +111,35 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         found[name] = grade_folder(submitted, assignment, jobs=jobs, secret=secret, kept=kept, progress=_say)
         _nbgrader(course, "autograde", name, "--force")
         _nbgrader(course, "generate_feedback", name, "--force")
+        for page in (course / "feedback").glob(f"*/{name}/{name}.html"):
+            page.write_text(name_checks(page.read_text(encoding="utf-8"), assignment), encoding="utf-8")
     if not found:
         raise DataError(f"nothing in {str(course / 'submitted')!r}: put <student>/<assignment>/ there")
     _nbgrader(course, "export", "--to", str(course / "grades.csv"))
     return found
+
+
+def name_checks(page: str, assignment: Assignment) -> str:
+    """Return a feedback page whose list of "Test cell (Score: 1.0 / 2.0)" says which check each line is.
+
+    Parameters
+    ----------
+    page : str
+        As nbgrader writes it; what does not look so stays as it is.
+    assignment : Assignment
+    """
+    lines = rf'<a href="#{re.escape(assignment.name)}_(\w+)">Test cell</a> \(Score: ([\d.]+) / ([\d.]+)\)'
+    checks = {check.name: check for check in assignment.checks}
+
+    def named(found: re.Match[str]) -> str:
+        check = checks.get(found[1])
+        if check is None:
+            return found[0]
+        of = f"bonus, at most {number(check.points)}" if check.is_bonus else f"of {found[3]}"
+        link = f'<a href="#{assignment.name}_{check.name}">{escape(check.title)}</a>'
+        return f"{link} ({found[2]} {of})"
+
+    return re.sub(lines, named, page)
 
 
 def _say(grade: Grade, done: int, every: int) -> None:

@@ -39,7 +39,7 @@ from traitlets import Unicode
 from labkit.testing.grade.assignment import Assignment
 from labkit.testing.grade.finding import find_assignment
 from labkit.testing.grade.folder import grade_source, kept_grade
-from labkit.testing.grade.page import grade_html, number
+from labkit.testing.grade.page import check_html, number
 from labkit.testing.grade.result import CheckResult, Grade
 from labkit.testing.grade.submission import source_of_cells
 
@@ -131,8 +131,8 @@ def _outputs(
 ) -> list[Any]:
     if result is None or score is None:
         return [_error(f"not graded: {grade.message or f'there is no check {check}'}")]
-    part = Grade(grade.student, grade.assignment, [result], containment=grade.containment)
-    shown = _output("display_data", {"text/plain": part.text(), "text/html": grade_html(part)})
+    part = Grade(grade.student, grade.assignment, [result])
+    shown = _output("display_data", {"text/plain": part.text(), "text/html": check_html(result)})
     if result.is_bonus:  # a value above the cell's points would be refused by whoever reads the cell again
         return [shown]
     return [shown, _output("execute_result", {"text/plain": number(score)}, execution_count=count)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labkit.testing.grade.result import CheckResult, Grade
 
-__all__ = ["grade_html", "grade_page", "grade_text", "number"]
+__all__ = ["check_html", "grade_html", "grade_page", "grade_text", "number"]
 
 _SIGNS = {"passed": "✓", "partial": "≈", "failed": "✗"}
 _COLORS = {"passed": "#00795a", "partial": "#0067a5", "failed": "#b54700"}
@@ -54,7 +54,8 @@ def grade_text(grade: Grade) -> str:
     return "\n".join(lines)
 
 
-def _row(result: CheckResult) -> str:
+def check_html(result: CheckResult) -> str:
+    """Return one check as a fragment of HTML."""
     color = _COLORS[result.status]
     bonus = " <em>bonus</em>" if result.is_bonus else ""
     parts = [
@@ -81,7 +82,7 @@ def grade_html(grade: Grade) -> str:
     ]
     if grade.status != "graded":
         parts.append(f"<p><strong>Not graded:</strong> {escape(_clean(grade.message))}</p>")
-    parts += [_row(result) for result in grade.results]
+    parts += [check_html(result) for result in grade.results]
     if grade.containment:
         parts.append(f"<p style='opacity:.7;font-size:85%'>{escape(grade.containment)}</p>")
     return "".join([*parts, "</div>"])

@@ -11,7 +11,7 @@ import numpy as np
 from labkit.testing.grade.bench import Bench
 from labkit.testing.sandbox.outcome import Outcome
 
-__all__ = ["Case", "Oracle", "Trial", "failure_words", "shown"]
+__all__ = ["Case", "Oracle", "Trial", "failure_words", "first_line", "shown"]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
 
@@ -142,6 +142,11 @@ def failure_words(outcome: Outcome) -> tuple[str, str]:
     if outcome.kind == "error" and "PermissionError" in message:
         hint = "Submissions run without network, other processes, threads and files to write: take it out."
     return f"{_HEADS.get(outcome.kind, outcome.kind)}{where}:\n{message}", hint
+
+
+def first_line(words: str) -> str:
+    """Return the first line of what is wrong, where another check has said the rest."""
+    return (words.splitlines() or [""])[0].rstrip(":")
 
 
 def shown(value: Any) -> str:
