@@ -31,7 +31,7 @@ bool ZoneRouter::repeats(const std::vector<LinkId>& links) {
   return false;
 }
 
-void ZoneRouter::append(const Step& step, bool only_new, std::size_t begin, Route& out) const {
+void ZoneRouter::append(const RouteStep& step, bool only_new, std::size_t begin, Route& out) const {
   for (std::uint32_t i = step.first; i < step.first + step.count; ++i) {
     const LinkId link = pool[i];
     const auto first = out.links.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -115,7 +115,7 @@ void ZoneRouter::across(const Zone& zone, PointId src, PointId dst, PointId near
   };
   std::size_t begin = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const Step& step = steps[static_cast<std::size_t>(found[i])];
+    const RouteStep& step = steps[static_cast<std::size_t>(found[i])];
     go_on(step.gateway_src);
     if (i == 0) begin = out.links.size();
     append(step, is_star, begin, out);

@@ -12,7 +12,7 @@
 namespace labkit {
 
 /// A stored route: links [first, first + count) of the pool.
-struct Step {
+struct RouteStep {
   std::uint32_t first;
   std::uint32_t count;
   PointId gateway_src;
@@ -65,7 +65,7 @@ class ZoneRouter final : public Router {
   std::vector<Point> points;
   std::vector<PointId> host_points;
   std::unordered_map<PointId, std::string> names;  // of points outside clusters, and of their routers
-  std::vector<Step> steps;
+  std::vector<RouteStep> steps;
   std::vector<LinkId> pool;
   std::vector<double> latencies;  // by link
   std::unordered_map<LinkId, std::string> link_names;
@@ -77,7 +77,7 @@ class ZoneRouter final : public Router {
   void within_cluster(const Zone& zone, std::int32_t src, std::int32_t dst, Route& out) const;
   void to_itself(PointId point, Route& out) const;
   void across(const Zone& zone, PointId src, PointId dst, PointId near, PointId far, Route& out) const;
-  void append(const Step& step, bool only_new, std::size_t begin, Route& out) const;
+  void append(const RouteStep& step, bool only_new, std::size_t begin, Route& out) const;
   [[nodiscard]] static bool repeats(const std::vector<LinkId>& links);
   [[noreturn]] void refuse(const Zone& zone, PointId src, PointId dst) const;
 };
