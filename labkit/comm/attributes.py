@@ -8,6 +8,7 @@ from typing import Any
 from labkit.comm.constants import UNDEFINED, attribute_values
 from labkit.comm.exceptions import Exception as MPIException
 from labkit.comm.groups import Group
+from labkit.comm.info import Info
 
 __all__ = ["Attributes"]
 
@@ -45,6 +46,16 @@ class Attributes:
         self._own()["name"] = str(name)
 
     name = property(Get_name, Set_name, doc="Name of the communicator.")
+
+    def Get_info(self) -> Info:
+        """Return a copy of the hints that this rank has set."""
+        return Info.Create(dict(self._own().get("info", {})))
+
+    def Set_info(self, info: Info) -> None:
+        """Keep hints; nothing looks at them."""
+        self._own()["info"] = dict(info.items())
+
+    info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 
     def Get_topology(self) -> int:
         """Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED for none."""

@@ -9,13 +9,14 @@ from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.attributes import Attributes
 from labkit.comm.bundles import BundledMessages
+from labkit.comm.errhandlers import ErrorHandling
 from labkit.comm.handles import MODULE_NAME, Handle
 from labkit.comm.persistent import PersistentCollectives, PersistentMessages
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
 
-class Comm(Attributes, PersistentMessages, BundledMessages, Handle, _kernels.CommBase):
+class Comm(Attributes, ErrorHandling, PersistentMessages, BundledMessages, Handle, _kernels.CommBase):
     """A group of ranks that communicate; the running rank is found when a method is called.
 
     Attributes

@@ -71,13 +71,16 @@ class CommunicatorMaking:
     def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Any:
         """Return a communicator of the ranks that share a host (COMM_TYPE_SHARED), ordered by key.
 
-        With UNDEFINED, or a hardware type that the simulated machine does not know, it is COMM_NULL.
+        With UNDEFINED, or a hardware type that the simulated machine does not know, it is COMM_NULL; of those
+        that `info` names it knows ``mpi_hw_resource_type = mpi_shared_memory``.
         """
         known = [CONSTANTS[f"COMM_TYPE_{name}"] for name in ("HW_GUIDED", "HW_UNGUIDED", "RESOURCE_GUIDED")]
         if split_type not in (CONSTANTS["COMM_TYPE_SHARED"], UNDEFINED, *known):
             raise MPIException(_ERR_ARG, f"split_type={split_type} is not one of MPI's: use COMM_TYPE_SHARED")
         hub = shared_calls("Split_type").hub
-        is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"]
+        guided = (CONSTANTS["COMM_TYPE_HW_GUIDED"], CONSTANTS["COMM_TYPE_RESOURCE_GUIDED"])
+        wanted = info.get("mpi_hw_resource_type") if info is not None and split_type in guided else None
+        is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"] or wanted == "mpi_shared_memory"
         return self._split("Split_type", hub.host(hub.rank) if is_shared else UNDEFINED, int(key))
 
     def _split(self, name: str, color: int, key: int) -> Any:

@@ -12,10 +12,12 @@ from labkit.comm import buffers, datatypes, exceptions, names, status
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.constants import CONSTANTS
 from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.errhandlers import ERRHANDLERS, Errhandler
 from labkit.comm.graphs import SPECIAL_WEIGHTS
 from labkit.comm.grid import Compute_dims
 from labkit.comm.groups import GROUP_EMPTY, GROUP_NULL, Group
 from labkit.comm.handles import MODULE_NAME, refuse
+from labkit.comm.info import INFO_ENV, INFO_NULL, Info
 from labkit.comm.operators import OPERATORS, Op
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.prequest import Prequest
@@ -37,6 +39,8 @@ _CLASSES = (
         Op,
         status.Request,
         Prequest,
+        Info,
+        Errhandler,
         status.Status,
         status.Message,
     ),
@@ -65,6 +69,7 @@ def _build() -> SimulatedModule:
     module.__dict__.update(ENVIRONMENT)
     module.__dict__.update(SPECIAL)
     module.__dict__.update(SPECIAL_WEIGHTS)
+    module.__dict__.update(ERRHANDLERS)
     module.__dict__.update({cls.__name__: cls for cls in _CLASSES})
     module.__dict__.update(
         COMM_WORLD=COMM_WORLD,
@@ -73,6 +78,8 @@ def _build() -> SimulatedModule:
         GROUP_EMPTY=GROUP_EMPTY,
         GROUP_NULL=GROUP_NULL,
         Compute_dims=Compute_dims,
+        INFO_NULL=INFO_NULL,
+        INFO_ENV=INFO_ENV,
         REQUEST_NULL=status.REQUEST_NULL,
         MESSAGE_NULL=status.MESSAGE_NULL,
         MESSAGE_NO_PROC=status.MESSAGE_NO_PROC,
