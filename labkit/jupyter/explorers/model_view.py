@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,12 @@ class Fitted:
             rows.append(("model", escape(self.model.in_unit(self.verdict.unit))))
             rows.append(("largest error", f"{self.model.error:.1%}"))
             shown = ", ".join(one.term.pretty() for one in self.verdict.plausible[:6])
-            rows.append(("not rejected", escape(shown or "nothing else")))
+            rows.append(
+                (
+                    "not rejected",
+                    escape(shown or "no single term: the points change their behaviour, or need several"),
+                )
+            )
             parts.append(properties(rows))
         return "".join(parts)
 
@@ -123,19 +129,25 @@ _NAMED = {
 }
 
 
+def _exponent(value: float) -> str:
+    """Write 0.6666... as 2/3."""
+    near = Fraction(value).limit_denominator(12)
+    return str(near) if abs(float(near) - value) < 1e-9 else f"{value:g}"
+
+
 def _how(term: Term) -> str:
     p, power, logs = term.symbol, float(term.polynomial), float(term.logarithmic)
     if term.exponential != 0:
         return f"exponentially with {p}" if term.exponential > 0 else f"and falls exponentially with {p}"
     if power == 0:
-        how = "with the logarithm" if logs == 1 else f"with the logarithm to the power {logs:g}"
+        how = "with the logarithm" if logs == 1 else f"with the logarithm to the power {_exponent(logs)}"
         return f"slowly: {how} of {p}" if logs > 0 else f"and falls slowly: {how} of {p}"
-    base = f"{_NAMED[power]} {p}" if power in _NAMED else f"with {p} to the power {power:g}"
+    base = f"{_NAMED[power]} {p}" if power in _NAMED else f"with {p} to the power {_exponent(power)}"
     if power < 0:
         base = f"less and less: {base}"
     if logs == 0:
         return base
-    times = "a logarithm" if logs == 1 else f"its logarithm to the power {logs:g}"
+    times = "a logarithm" if logs == 1 else f"its logarithm to the power {_exponent(logs)}"
     if power == 1 and logs > 0:
         return f"a little faster than in proportion to {p}: with {p} times {times}"
     return f"{base}, {'times' if logs > 0 else 'divided by'} {times if logs > 0 else times.replace('-', '')}"

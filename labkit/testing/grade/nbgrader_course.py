@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "new":
             if arguments.file is None:
-                raise DataError("new needs the Python file with the ASSIGNMENT: new COURSE FILE")
+                raise DataError("which Python file has the ASSIGNMENT? make course-new FILE=mine.py")
             print(*add_assignment(course, arguments.file), sep="\n")
         elif arguments.command == "release":
             print(*release_course(course), sep="\n")
