@@ -252,7 +252,8 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
 def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
     """Read a message of `blocks` blocks, each with a datatype of its own: ``[buf, counts, displs, types]``.
 
-    Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on.
+    Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on (as
+    with None for both).
 
     Returns
     -------
@@ -274,7 +275,8 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
     kinds = [lookup(kind) for kind in message[-1]]
     if len(kinds) < blocks:
         raise ValueError(f"message: expecting {blocks} datatypes, got {len(kinds)}")
-    if len(message) == 2:
+    is_bottom = message[0] is None or message[0] is BOTTOM
+    if counts is None and displs is None and not is_bottom:
         numbers, begins = np.ones(blocks, np.int64), np.zeros(blocks, np.int64)
     elif counts is None or displs is None:
         raise ValueError("message: counts and displacements (in bytes) are needed")
