@@ -193,7 +193,9 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
 def compute(seconds: float | None = None, flops: float | None = None) -> None:
     """Charge computation to the running rank: simulated time passes, nobody else waits.
 
-    On a real machine this does nothing: there the work itself takes its time.
+    On a real machine this does nothing: there the work itself takes its time. On a simulated host with more
+    ranks than cores, ranks that compute at the same time share the cores (as in SimGrid, k on c cores go on
+    at min(1, c / k) of a core's speed each); calls of MPI and sleeping need none.
 
     Parameters
     ----------

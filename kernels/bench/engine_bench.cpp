@@ -1,6 +1,6 @@
 // Cost of one message from C++, end to end: post, match, flow, completion.
 //
-//     engine_bench [ranks] [unsynchronised | hosts [ranks per host]]
+//     engine_bench [ranks] [unsynchronised | hosts [ranks per host] | cores [ranks per host]]
 //
 // Prints one line per workload: messages, CPU nanoseconds per message, live bytes per rank.
 #include <sys/resource.h>
@@ -149,6 +149,49 @@ class Linear final : public Driver {
   std::vector<bool> is_posted_;
 };
 
+/// Every rank computes again and again, never twice equally long.
+class Computing final : public Driver {
+ public:
+  Computing(Engine& engine, int times)
+      : engine_(engine), left_(static_cast<std::size_t>(engine.rank_count()), times) {}
+  void resume(Rank rank) override {
+    int& left = left_[static_cast<std::size_t>(rank)];
+    while (left > 0) {
+      const double seconds = 1e-9 * static_cast<double>(1 + unequal(500, rank, left--));
+      if (!engine_.compute(rank, seconds)) return;
+    }
+    engine_.finish(rank);
+  }
+
+ private:
+  Engine& engine_;
+  std::vector<int> left_;
+};
+
+/// Computations of ranks that have a core each, and of ranks that share cores.
+void run_cores(Rank ranks, Rank ranks_per_host) {
+  constexpr int kTimes = 200;
+  for (const Rank cores : {ranks_per_host, (ranks_per_host + 1) / 2, 1}) {
+    StarSpec spec;
+    spec.hosts = (ranks + ranks_per_host - 1) / ranks_per_host;
+    spec.cores = cores;
+    std::vector<HostId> hosts;
+    for (Rank r = 0; r < ranks; ++r) hosts.push_back(r / ranks_per_host);
+    Engine engine(make_star(spec), Model{}, hosts);
+    Computing driver(engine, kTimes);
+    for (Rank r = 0; r < ranks; ++r) {
+      engine.set_driver(r, &driver);
+      engine.start(r);
+    }
+    const double before = cpu_seconds();
+    while (engine.advance(1u << 20) != Advance::idle) {
+    }
+    const double used = cpu_seconds() - before;
+    std::printf("%5d ranks on %5d cores  p=%-6d %9d computations %8.1f ns each  makespan %.17g\n", ranks_per_host,
+                cores, ranks, ranks * kTimes, 1e9 * used / (static_cast<double>(ranks) * kTimes), engine.makespan());
+  }
+}
+
 template <class MakeDriver>
 void run_driver(const char* name, Rank ranks, Model model, double stagger_s, MakeDriver make,
                 SharingOptions options = {}, Rank ranks_per_host = 1) {
@@ -229,6 +272,10 @@ int main(int argc, char** argv) {
   }
   if (argc > 2 && std::strcmp(argv[2], "hosts") == 0) {
     run_hosts(std::atoi(argv[1]), argc > 3 ? std::atoi(argv[3]) : 16);
+    return 0;
+  }
+  if (argc > 2 && std::strcmp(argv[2], "cores") == 0) {
+    run_cores(std::atoi(argv[1]), argc > 3 ? std::atoi(argv[3]) : 16);
     return 0;
   }
   const Rank p = argc > 1 ? std::atoi(argv[1]) : 4096;

@@ -1,6 +1,5 @@
 // What pushes a rank's clock ahead: computing, sleeping, reading it.
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -9,8 +8,9 @@
 namespace labkit {
 namespace {
 
-void check(Rank rank, const char* does, double seconds) {
-  if (seconds >= 0.0 && std::isfinite(seconds)) return;
+bool is_time(double seconds) { return seconds >= 0.0 && seconds < kNever; }
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(Rank rank, const char* does, double seconds) {
   throw std::invalid_argument("rank " + std::to_string(rank) + " " + does + " for " + std::to_string(seconds) +
                               " s; it must be finite and at least 0");
 }
@@ -23,7 +23,7 @@ bool Engine::shares_cores(Rank rank) const { return parts_->rank(rank).shares_co
 bool Engine::shares_cores() const { return parts_->cores.is_used(); }
 
 bool Engine::compute(Rank rank, double seconds) {
-  check(rank, "computes", seconds);
+  if (!is_time(seconds)) refuse(rank, "computes", seconds);
   if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
   const Parts::RankState& state = parts_->rank(rank);
   if (!state.shares_cores) {
@@ -39,7 +39,7 @@ bool Engine::compute(Rank rank, double seconds) {
 }
 
 void Engine::sleep(Rank rank, double seconds) {
-  check(rank, "sleeps", seconds);
+  if (!is_time(seconds)) refuse(rank, "sleeps", seconds);
   if (parts_->calls != nullptr) parts_->calls->slept(rank, seconds);
   parts_->work_alone(rank, seconds);
 }
@@ -51,13 +51,6 @@ Time Engine::wtime(Rank rank) {
   if (parts_->calls != nullptr) parts_->calls->slept(rank, parts_->model.wtime_s);
   state.clock += parts_->model.wtime_s;
   return state.clock;
-}
-
-void Engine::Parts::work_alone(Rank r, double seconds) {
-  const Time& clock = rank(r).clock;
-  const Time begins = clock;
-  work(r, seconds);
-  if (!is_agent(r)) recorder.keep_computation(r, begins, clock, clock - begins);
 }
 
 /// The rank's clock may be ahead: then it joins the others when the engine gets there.

@@ -105,8 +105,13 @@ struct Engine::Parts {
   Agent& agent(Rank r) { return agents[static_cast<std::size_t>(r - rank_count)]; }
   [[nodiscard]] const Agent& agent(Rank r) const { return agents[static_cast<std::size_t>(r - rank_count)]; }
   [[nodiscard]] Rank owner_of(Rank r) const { return is_agent(r) ? agent(r).owner : r; }
-  /// Work of the rank's own clock, recorded.
-  void work_alone(Rank r, double seconds);
+  /// The same, recorded.
+  void work_alone(Rank r, double seconds) {
+    const Time begins = rank(r).clock;
+    work(r, seconds);
+    if (!recorder.keeps_messages() || is_agent(r)) return;
+    recorder.keep_computation(r, begins, rank(r).clock, rank(r).clock - begins);
+  }
   void begin_computation(Rank r, double work_s);
   void end_computations(const Event& event);
   Request& live(RequestId id);

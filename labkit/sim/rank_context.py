@@ -59,11 +59,15 @@ class RankContext:
                 self._hub.declare_group(phase_line(rank, opened, False))
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
-        """Charge computation to the running rank."""
+        """Charge computation to the running rank; on a host with more ranks than cores it shares them."""
         if seconds is not None:
             self._hub.compute(seconds)
         elif flops is not None:
             self._hub.compute_flops(flops)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass for the running rank; others may have its core meanwhile."""
+        self._hub.sleep(seconds)
 
     @property
     def is_measured(self) -> bool:

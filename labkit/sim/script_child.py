@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from labkit import _kernels
-from labkit.context import compute, current, mpi_module
+from labkit.context import current, mpi_module
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.run.processes import JOB_VARIABLE, end_processes
 from labkit.sim.mpi4py_name import SimulatedName
@@ -133,12 +133,13 @@ def _simulate_clocks() -> None:
     host_sleep = time.sleep
 
     def sleep(seconds: Any) -> None:
-        if current() is None:
+        simulation = running()
+        if simulation is None:
             host_sleep(seconds)
         else:
             if seconds < 0:
                 raise ValueError("sleep length must be non-negative")
-            compute(seconds=seconds)
+            simulation.context.sleep(seconds)
 
     time.sleep = sleep
 
