@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import labkit as lk
-from labkit import MPI
+from labkit import MPI, context
 from labkit.sim.models import NetworkModel
 from labkit.sim.platform import Platform
+from labkit.sim.rank_context import RankContext
 
 __all__ = ["marks_of", "needs_communicator"]
 
@@ -55,13 +56,18 @@ class Rank:
 
     # --- time -------------------------------------------------------------------------------------
 
-    def sleep(self, ns: int) -> None:
+    def sleep(self, ns: float) -> None:
+        machine = context.current()
+        assert isinstance(machine, RankContext)
+        machine.sleep(ns / 1e9)
+
+    def compute(self, ns: int) -> None:
         lk.compute(seconds=ns / 1e9)
 
     def until(self, ns: int) -> None:
         left_s = ns * 1e-9 - MPI.Wtime()
         if left_s > 0:
-            lk.compute(seconds=left_s)
+            self.sleep(left_s * 1e9)
 
     def mark(self) -> None:
         self.marks.append(MPI.Wtime())

@@ -1,7 +1,8 @@
 """Live comparison with SimGrid: the same message programs here and under smpirun, predictions and host time.
 
 ``--fuzz N`` adds N random programs on random machines under random models (``--seed`` for other ones,
-``--kind`` for one kind of program); ``--names`` keeps the cases whose names contain one of the words.
+``--kind`` for one kind of program; ``--crowded``: they compute, on hosts with fewer cores than ranks);
+``--names`` keeps the cases whose names contain one of the words.
 SimGrid's host time includes what smpirun needs to start, which is printed once; labkit's includes reading the
 program.
 """
@@ -21,6 +22,7 @@ import communicator
 import driver
 import numpy as np
 from cases import FINE, FULL, Case, all_cases
+from cores_cases import crowded
 from named import EVERY, NAMED, OF_MESSAGE_PROGRAMS
 from random_cases import KINDS, START_NS, random_case
 
@@ -116,13 +118,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=sorted(KINDS), default="")
     parser.add_argument("--names", nargs="*", default=[])
+    parser.add_argument("--crowded", action="store_true", help="random programs compute, on too few cores")
     parser.add_argument("--quiet", action="store_true", help="print only what differs")
     chosen = parser.parse_args()
     if not driver.is_there():
         print("smpirun is not here (Debian: apt install libsimgrid-dev); nothing to compare with")
         return 0
     cases = [c for c in all_cases() if not chosen.names or any(word in c.name for word in chosen.names)]
-    cases += [random_case(chosen.seed + i, chosen.kind) for i in range(chosen.fuzz)]
+    seeds = range(chosen.seed, chosen.seed + chosen.fuzz)
+    drawn = [(seed, random_case(seed, chosen.kind)) for seed in seeds]
+    cases += [crowded(case, seed) if chosen.crowded else case for seed, case in drawn]
     worst, failed = 0.0, []
     with tempfile.TemporaryDirectory() as folder:
         driver.compile_interpreter(Path(folder))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cases import FINE, FULL, GIGABIT, Case, blocking_mix, late_exchange, posted_mix
 
-__all__ = ["cores_cases"]
+from labkit.sim.platform import Platform
+from labkit.sim.spec import ClusterSpec
+
+__all__ = ["cores_cases", "crowded"]
 
 LOOPBACK = ",loopback_bw=6GBps,loopback_lat=100ns"
 HOSTS = "star:{hosts},cores={cores},mapping={mapping}" + LOOPBACK
@@ -18,6 +22,22 @@ def computing(program: str, seed: int, share: float = 0.7) -> str:
     """The program with most of its sleeps turned into computations of that length; the others stay sleeps."""
     rng = random.Random(seed)
     return re.sub(r"\bsleep\b", lambda _: "compute" if rng.random() < share else "sleep", program)
+
+
+def crowded(case: Case, seed: int) -> Case:
+    """The case with computations for most of its sleeps, on hosts with fewer cores than they had."""
+    rng = random.Random(f"cores {seed}")
+    machine, described = case.machine, case.platform.description
+    if isinstance(described, ClusterSpec):
+        if described.cores > 1:
+            described = replace(described, cores=rng.randrange(1, described.cores))
+        if (
+            described.loopback_bw is None
+        ):  # block mapping may now put others together: SimGrid's tori need one
+            described = replace(described, loopback_bw=6e9, loopback_lat=1e-7)
+        machine = Platform(described, mapping=case.platform.mapping)
+    name = case.name.replace("random-", "crowded-")
+    return replace(case, name=name, program=computing(case.program, seed), machine=machine)
 
 
 def by_hand() -> Iterator[Case]:

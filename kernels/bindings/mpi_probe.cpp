@@ -39,7 +39,7 @@ bool look(Hub* hub, const ProbeKind& kind, const Posted& posted, int tag, Contex
   Engine& engine = hub->engine();
   const Rank me = hub->current();
   const Call call{kind.name, posted.peer, tag, 0};
-  if (!kind.is_waiting) engine.poll(me, hub->poll_cost(engine.model().iprobe_s));
+  if (!kind.is_waiting && !engine.poll(me, hub->poll_cost(engine.model().iprobe_s)) && !hub->block(call)) return false;
   if (!engine.sync(me) && !hub->block(call)) return false;
   is_found = engine.probe(me, posted.peer, tag, context, envelope);
   while (kind.is_waiting && !is_found) {

@@ -85,7 +85,7 @@ Call call_of(Hub* hub, const char* name, const RequestObject* request) {
 bool look(Hub* hub, const char* name, bool& is_first) {
   Engine& engine = hub->engine();
   const Rank me = hub->current();
-  if (std::exchange(is_first, false)) engine.poll(me, hub->poll_cost(engine.model().test_s));
+  if (std::exchange(is_first, false)) engine.sleep(me, hub->poll_cost(engine.model().test_s));
   return engine.sync(me) || hub->block({name, kProcNull, kAnyTag, 0});
 }
 

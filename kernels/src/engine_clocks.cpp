@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "engine_parts.hpp"
 
@@ -44,7 +45,13 @@ void Engine::sleep(Rank rank, double seconds) {
   parts_->work_alone(rank, seconds);
 }
 
-void Engine::poll(Rank rank, double seconds) { sleep(rank, seconds); }
+bool Engine::poll(Rank rank, double seconds) {
+  CallLog* const log = std::exchange(parts_->calls, nullptr);
+  if (log != nullptr) log->slept(rank, seconds);
+  const bool goes_on = compute(rank, seconds);
+  parts_->calls = log;
+  return goes_on;
+}
 
 Time Engine::wtime(Rank rank) {
   Parts::RankState& state = parts_->rank(rank);

@@ -128,7 +128,7 @@ class Interpreter {
 
   bool look(Rank rank, RankState& state) {
     state.pending = Pending::look_again;
-    engine_.poll(rank, engine_.model().test_s);
+    engine_.sleep(rank, engine_.model().test_s);
     return engine_.sync(rank) && settle(rank, state);
   }
 

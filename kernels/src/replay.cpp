@@ -221,7 +221,7 @@ bool Replay::test(Rank rank, RankState& state) {
                               record_.comm}, 0);
   if (state.tested == state.open.size()) return true;
   constexpr double kLeast_s = 1e-9;  // never nothing, as in programs: a polling loop lets time pass
-  engine_.poll(rank, std::max(engine_.model().test_s, kLeast_s));
+  engine_.sleep(rank, std::max(engine_.model().test_s, kLeast_s));
   state.pending = Pending::test;
   return engine_.sync(rank) && settle(rank, state);
 }

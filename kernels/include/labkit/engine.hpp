@@ -6,8 +6,8 @@
 // there. A rank stops only in a wait (or a sync) that cannot be decided yet, and where it computes on a
 // host that has more ranks than cores: when that is over depends on who else computes there meanwhile.
 //
-// What shares the cores (SimGrid's rule): compute() does; what a call of MPI costs, sleeping and reading the
-// clock do not.
+// What shares the cores (SimGrid's rule): compute() does, and looking for a message with MPI_Iprobe; sleeping,
+// reading the clock, MPI_Test and what sends and receives cost a rank (os, ois, or) do not.
 //
 // How a caller drives it:
 //
@@ -155,8 +155,8 @@ class Engine {
   [[nodiscard]] bool shares_cores() const;
   /// Push the rank's clock ahead by seconds >= 0 in which it needs no core.
   void sleep(Rank rank, double seconds);
-  /// What a call costs that only looks (MPI_Test, MPI_Iprobe): as sleep.
-  void poll(Rank rank, double seconds);
+  /// What MPI_Iprobe costs: as compute, but the log of calls has the time and not the work.
+  [[nodiscard]] bool poll(Rank rank, double seconds);
   /// MPI_Wtime: charge its cost, then read the clock.
   Time wtime(Rank rank);
   /// True when the engine has caught up with the rank's clock (all it could see has happened).
