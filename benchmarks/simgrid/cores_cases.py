@@ -59,8 +59,17 @@ def by_hand() -> Iterator[Case]:
         "3: compute 1000000; send 2 0 1000; mark; isend 0 2 1 60000; compute 700000; wait 0; wtime; mark\n"
     )
     for cores in (1, 2):
-        spec = f"star:2,cores={cores},bw=1Gbps,lat=24us,mapping=block"
-        yield Case(f"cores-calls-{cores}-lab", 4, spec.replace("star:2", "star:1"), "lab", waits)
+        spec = f"star:1,cores={cores},bw=1Gbps,lat=24us,mapping=block"
+        yield Case(f"cores-calls-{cores}-lab", 4, spec, "lab", waits)
+    # But Iprobe is a computation there: as long as nothing has come, it takes its share.
+    looks = (
+        "0: compute 3000000; mark; send 1 0 100; mark; compute 2000000; mark\n"
+        "1: iprobe 0 0; mark; recv 0 0 100; compute 1000000; mark; iprobe 3 1; mark; recv 3 1 60000; mark\n"
+        "2: sleep 500000; compute 1000000; mark\n3: compute 1234567; sleep 9000000; send 1 1 60000; mark\n"
+    )
+    for cores in (1, 2, 3):
+        spec = f"star:1,cores={cores},bw=1Gbps,lat=24us,mapping=block"
+        yield Case(f"iprobe-{cores}-lab", 4, spec, "lab", looks)
 
 
 def mixes() -> Iterator[Case]:
