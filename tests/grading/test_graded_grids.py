@@ -171,6 +171,20 @@ def test_what_an_operator_does_wrong_ends_the_run(sandbox: Sandbox, line: str, k
     assert healthy.results == [3.0] * 3, healthy
 
 
+def test_operands_that_are_too_long_for_the_line_are_the_submissions_fault() -> None:
+    source = (
+        "import numpy as np\nfrom mpi4py import MPI\ndef f(comm):\n    x = np.ones(5 << 20)\n"
+        "    comm.Allreduce(MPI.IN_PLACE, x, op=MPI.Op.Create(lambda a, b, t: None))\n"
+    )
+    try:
+        with Sandbox(Limits(cpu_s=10, wall_s=60, memory_bytes=1 << 30)) as roomy:
+            outcome = roomy.run(source, "f", 2, [()] * 2)
+    except MachineError as error:
+        pytest.skip(f"this machine cannot contain submissions: {error}")
+    assert outcome.kind == "budget", outcome
+    assert "is more than may be sent" in outcome.message
+
+
 @pytest.mark.parametrize(
     "request_",
     [

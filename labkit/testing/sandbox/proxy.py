@@ -166,6 +166,8 @@ class RankProxy:
             raise self._failure("time", "it does not take the answers to its calls") from None
         except Closed:
             raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
+        except WireError as error:  # two operands of an operator of its own
+            raise self._failure("budget", f"{error}, in a call at {self._place}") from None
 
     def _result(self, header: dict[str, Any], parts: list[memoryview]) -> Any:
         try:
