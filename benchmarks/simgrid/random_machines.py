@@ -124,8 +124,23 @@ def _zones(draw: random.Random, hosts: int) -> Zone:
     ends = []
     for number in range(sites):
         name, share = f"s{number}", -(-hosts // sites)
-        kind = draw.choice(["floyd", "dijkstra", "star"])
-        if kind == "star":
+        kind = draw.choice(["floyd", "dijkstra", "star", "torus", "fattree", "nested"])
+        if kind in ("torus", "fattree"):  # SimGrid gives them no router: a host is the gateway
+            spec = _torus(draw, share, True) if kind == "torus" else _fat_tree(draw, share, True)
+            cluster = parse_spec(spec + ",cores=4")
+            top.cluster(name, cluster, prefix=f"{name}-", suffix="")
+            ends.append((name, f"{name}-{draw.randrange(cluster.hosts or 1)}"))
+        elif kind == "nested":
+            middle = top.zone(name, "floyd")
+            gates = [
+                _fill(draw, middle.zone(f"{name}{half}", "floyd"), f"{name}{half}", share) for half in "ab"
+            ]
+            middle.link(f"{name}ab", 2e9, 5e-6, "splitduplex")
+            middle.route(
+                f"{name}a", f"{name}b", [(f"{name}ab", "up")], gw_src=gates[0], gw_dst=gates[1]
+            )  # fmt: skip
+            ends.append((name, draw.choice(gates)))
+        elif kind == "star":
             spec = f"star:{share}" + _options(draw, is_crowded=False) + ",cores=4"
             top.cluster(name, parse_spec(spec), prefix=f"{name}-", suffix="", router=f"{name}r")
             ends.append((name, f"{name}r"))
