@@ -86,7 +86,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, says: 
 
 @pytest.mark.parametrize(
     "mapping",
-    ["spread", "random:x", "random:-1", "", 7, [], [0.5], [[0]], object(), b"x", "a\0b", ["0"], {0: 1}],
+    ["spread", "random:x", "random:-1", "", 7, [], [0.5], [[0]], object(), b"x", "a\0b", {0: 1}],
 )
 def test_what_is_no_mapping_is_refused_with_what_is_allowed(mapping: Any) -> None:
     with pytest.raises(PlatformError, match=r"block, cyclic, random|random:7"):

@@ -31,6 +31,31 @@ def test_computations_of_one_one_and_two_seconds() -> None:
     assert ends(lk.run(program, 3, "star:1,cores=3", trace=True)) == [1.0, 1.0, 2.0]
 
 
+UNLIKE = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="z" routing="Full">
+<host id="a" speed="1Gf"/><host id="b" speed="2Gf" core="2"/><link id="l" bandwidth="1GBps" latency="1us"/>
+<route src="a" dst="b"><link_ctn id="l"/></route></zone></platform>
+"""
+
+
+def test_each_host_has_its_own_cores_and_speed(tmp_path: Path) -> None:
+    (tmp_path / "p.xml").write_text(UNLIKE)
+    on = str(tmp_path / "p.xml")
+
+    def program(comm: Any) -> None:
+        lk.compute(flops=1e9)
+
+    run = lk.run(program, 5, on, mapping=[0, 0, 1, 1, 1], trace=True)
+    assert ends(run) == pytest.approx([2.0, 2.0, 0.75, 0.75, 0.75])
+    said = [note for note in run.notes if "cores" in note]
+    assert said == [
+        "2 hosts have more ranks than cores: what computes there at the same time shares them "
+        "(2 ranks on 1 core: up to 2 times slower)"
+    ]
+    assert ends(lk.run(program, 3, on, mapping=[0, 1, 1], trace=True)) == [1.0, 0.5, 0.5]
+
+
 def test_flops_and_charged_kernels_share_too() -> None:
     def program(comm: Any) -> None:
         sort(np.arange(50_000)[::-1].copy())
