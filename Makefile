@@ -90,10 +90,11 @@ cpp-test: $(VENV)/.set-up-dev   ## the engine's own C++ tests
 	$(BIN)/cmake --build build/cpp
 	$(BIN)/ctest --test-dir build/cpp --output-on-failure
 
-sanitize: $(VENV)/.set-up-dev   ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: $(VENV)/.set-up-dev   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python kernels/tests/sanitized_python.py
 
 # Images: docker/README.md. No target above needs them, nor does CI.
 image:           ## the Docker image, by Docker, by podman, or as root on Debian without either
