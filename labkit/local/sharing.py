@@ -17,7 +17,12 @@ from labkit.errors import DataError
 from labkit.local.passes import Passes
 from labkit.local.standin import Digits, StandIn
 
-__all__ = ["StandIns"]
+__all__ = ["DIGITS", "StandIns"]
+
+DIGITS = (
+    "stand-in data: within a range every pattern of a key's lower bits is equally frequent, whatever "
+    "the upper ones are; a range that ends at no power of two ends to a sixteenth of its width"
+)
 
 
 @dataclass
@@ -77,6 +82,8 @@ class StandIns:
         if sheet.passes is None:
             assert None not in sheet.ranges, "some rank has not told its distribution yet"
             sheet.passes = Passes([one or [] for one in sheet.ranges])
+            machine: Any = context.current()
+            machine.note(DIGITS)
         sheet.left -= 1
         if not sheet.left:
             del self._board[self._key]

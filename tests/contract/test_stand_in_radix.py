@@ -190,6 +190,7 @@ def test_ten_million_keys_a_rank_take_no_memory() -> None:
     assert run.bytes is not None
     assert run.bytes > 7 * 8 * 64 * 10**7 * 0.95
     assert any("mixed evenly" in note for note in run.notes)
+    assert any("lower bits is equally frequent" in note for note in run.notes)
 
 
 def test_what_cannot_be_followed_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
