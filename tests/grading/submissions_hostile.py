@@ -1,7 +1,5 @@
 """Submissions that try to get points, or to do harm, without solving the task: each must miss every check."""
 
-from __future__ import annotations
-
 __all__ = ["HOSTILE"]
 
 MEMORY = """
