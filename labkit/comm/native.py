@@ -19,6 +19,7 @@ __all__ = [
     "ANYTHING",
     "Bound",
     "Call",
+    "CallMakers",
     "arrive",
     "arrive_shared",
     "check_choice",
@@ -82,6 +83,28 @@ class Call:
     is_cuttable: bool = True
     buffers: tuple[Bound, ...] = ()
     is_split: bool = False
+
+
+class CallMakers:
+    """What a communicator makes its calls with, of the arguments that MPI gives them: a method a collective.
+
+    `labkit.comm.collectives` and `reductions` have them; whoever starts calls in another way needs no more.
+    """
+
+    _bcast: Callable[..., Call]
+    _gather: Callable[..., Call]
+    _gatherv: Callable[..., Call]
+    _scatter: Callable[..., Call]
+    _scatterv: Callable[..., Call]
+    _allgather: Callable[..., Call]
+    _allgatherv: Callable[..., Call]
+    _alltoall: Callable[..., Call]
+    _alltoallv: Callable[..., Call]
+    _alltoallw: Callable[..., Call]
+    _reduce: Callable[..., Call]
+    _prefix: Callable[..., Call]
+    _reduce_scatter_block: Callable[..., Call]
+    _reduce_scatter: Callable[..., Call]
 
 
 def check_choice(coll: dict[str, str]) -> None:

@@ -16,35 +16,19 @@ together; they may be over in any order. Buffers must stay as they are until the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from labkit.comm.native import Call, start
+from labkit.comm.native import Call, CallMakers, start
 from labkit.comm.operators import OPERATORS, Op
 
 __all__ = ["NonblockingCollectives"]
 
 _SUM = OPERATORS["SUM"]
-_Calls = Callable[..., Call]
 
 
-class NonblockingCollectives:
+class NonblockingCollectives(CallMakers):
     """The nonblocking collectives of a communicator; each returns a request to wait for."""
-
-    _bcast: _Calls
-    _gather: _Calls
-    _gatherv: _Calls
-    _scatter: _Calls
-    _scatterv: _Calls
-    _allgather: _Calls
-    _allgatherv: _Calls
-    _alltoall: _Calls
-    _alltoallv: _Calls
-    _alltoallw: _Calls
-    _reduce: _Calls
-    _prefix: _Calls
-    _reduce_scatter_block: _Calls
-    _reduce_scatter: _Calls
 
     def Ibarrier(self) -> Any:
         """Say that this rank is here; the request is complete when every rank is."""

@@ -15,7 +15,7 @@ from typing import Any
 from labkit.comm.buffers import parse_simple
 from labkit.comm.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from labkit.comm.exceptions import Exception as MPIException
-from labkit.comm.native import Call, arrive_shared, leave, start
+from labkit.comm.native import Call, CallMakers, arrive_shared, leave, start
 from labkit.comm.operators import OPERATORS, Op
 from labkit.comm.prequest import Prequest
 from labkit.comm.special import is_in_place
@@ -24,7 +24,6 @@ __all__ = ["PersistentCollectives", "PersistentMessages"]
 
 _SUM = OPERATORS["SUM"]
 _ERR_TAG, _ERR_RANK = 4, 6
-_Calls = Callable[..., Call]
 
 
 class PersistentMessages:
@@ -79,23 +78,9 @@ class PersistentMessages:
             raise MPIException(_ERR_TAG, f"tag={number} is not allowed: tags are 0 or more")
 
 
-class PersistentCollectives:
+class PersistentCollectives(CallMakers):
     """The persistent collectives of a communicator. `info` is not looked at."""
 
-    _bcast: _Calls
-    _gather: _Calls
-    _gatherv: _Calls
-    _scatter: _Calls
-    _scatterv: _Calls
-    _allgather: _Calls
-    _allgatherv: _Calls
-    _alltoall: _Calls
-    _alltoallv: _Calls
-    _alltoallw: _Calls
-    _reduce: _Calls
-    _prefix: _Calls
-    _reduce_scatter_block: _Calls
-    _reduce_scatter: _Calls
     _counts: Callable[..., Any]
 
     def Barrier_init(self, info: Any = None) -> Prequest:

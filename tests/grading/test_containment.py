@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labkit.errors
-from labkit.errors import MachineError
 from labkit.testing.sandbox import Limits, Sandbox
 from labkit.testing.sandbox.wire import WireError, decode, encode, read_frame
 
@@ -98,15 +96,7 @@ def compute(comm):
 """
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox(Limits(cpu_s=2, wall_s=60, memory_bytes=200 << 20, idle_s=2))
-    try:
-        made.start()
-    except MachineError as error:
-        pytest.skip(f"this machine cannot contain submissions: {error}")
-    yield made
-    made.close()
+LIMITS = Limits(cpu_s=2, wall_s=60, memory_bytes=200 << 20, idle_s=2)
 
 
 def test_every_way_out_is_refused(sandbox: Sandbox) -> None:

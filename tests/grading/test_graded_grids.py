@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,7 @@ from labkit import MPI
 from labkit.errors import MachineError
 from labkit.testing.sandbox import Limits, Sandbox
 
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox(Limits(cpu_s=3, wall_s=60, memory_bytes=1 << 29, idle_s=2))
-    try:
-        made.start()
-    except MachineError as error:
-        pytest.skip(f"this machine cannot contain submissions: {error}")
-    yield made
-    made.close()
+LIMITS = Limits(cpu_s=3, wall_s=60, memory_bytes=1 << 29, idle_s=2)
 
 
 def grids(comm: Any, x: NDArray[np.float64]) -> Any:

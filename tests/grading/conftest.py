@@ -1,0 +1,22 @@
+"""The sandbox that a module's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from labkit.errors import MachineError
+from labkit.testing.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Start a sandbox with the module's LIMITS; skip where this machine has none."""
+    made = Sandbox(request.module.LIMITS)
+    try:
+        made.start()
+    except MachineError as error:
+        pytest.skip(f"this machine cannot contain submissions: {error}")
+    yield made
+    made.close()
