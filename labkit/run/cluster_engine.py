@@ -12,7 +12,6 @@ import os
 import pickle
 import platform
 import runpy
-import signal
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ import labkit
 from labkit import context
 from labkit.run.cluster_comm import CLASSES, Aborted, interruptible
 from labkit.run.cluster_objects import take_contexts
-from labkit.run.cluster_stage import OWN, Interrupts, count_threads, stage, stand_by
+from labkit.run.cluster_stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.run.cluster_waits import WAITING, Message, disown, finish
 from labkit.run.cluster_watchdog import Watchdog
 from labkit.run.cores import available_cores
@@ -87,12 +86,8 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
         ``trace`` (of a recorded run, what the rank has noted: lines, and what they mean).
     """
     interrupts = Interrupts()
-    # An interrupt that comes late must not meet another handler before the report is made.
-    previous = signal.signal(signal.SIGINT, interrupts.handle)
-    try:
+    with own_interrupts(interrupts):
         return _execute(header, payload, interrupts)
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, Any]:

@@ -7,6 +7,7 @@ engine's again afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import faulthandler
 import linecache
@@ -27,7 +28,7 @@ from mpi4py import MPI as MPI4PY
 from labkit.run.cluster_waits import WAITING, Interrupted, PersistentRequest, Request
 from labkit.run.mpi_messages import dumps
 
-__all__ = ["OWN", "STACK_SIGNAL", "Interrupts", "stage", "stand_by"]
+__all__ = ["OWN", "STACK_SIGNAL", "Interrupts", "own_interrupts", "stage", "stand_by"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
@@ -92,6 +93,43 @@ class Interrupts:
             WAITING.stop = True
             return
         raise Interrupted("the run is being ended")
+
+
+#: An interrupt that arrives so long after a run's end was still meant for the run.
+_LATE_S = 1.0
+#: The handler of the interrupt outside runs, and how many runs there were.
+_outside: list[Any] = [None, 0]
+
+
+@contextlib.contextmanager
+def own_interrupts(interrupts: Interrupts) -> Iterator[None]:
+    """Handle the interrupt signal so during a run, and leave it unheard for a moment afterwards.
+
+    Two ranks may end at once, each by itself, while the client asks the one for the other's sake: an
+    interrupt that comes when the engine sends the report would lose the report, and the rank would be taken
+    for stuck.
+    """
+    previous = signal.signal(signal.SIGINT, interrupts.handle)
+    if previous is not _unheard:
+        _outside[0] = previous
+    _outside[1] += 1
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _unheard)
+        try:
+            asyncio.get_running_loop().call_later(_LATE_S, _hear_again, _outside[1])
+        except RuntimeError:  # no engine's loop
+            _hear_again(_outside[1])
+
+
+def _unheard(number: int, frame: FrameType | None) -> None:
+    """Do nothing."""
+
+
+def _hear_again(run: int) -> None:
+    if run == _outside[1] and signal.getsignal(signal.SIGINT) is _unheard:
+        signal.signal(signal.SIGINT, _outside[0])
 
 
 def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
