@@ -116,8 +116,7 @@ def calibrate(
         raise DataError(f"pairs must be 1 or 2, got {pairs!r}")
     if far_links is not None:
         checked_links(far_links)
-    if statistic not in STATISTICS:
-        raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
+    _check_statistic(statistic)
     is_real = not _is_simulated(on)
     load = load_average() if is_real else None
     began = time.monotonic()
@@ -183,7 +182,7 @@ def with_shares(
     Raises
     ------
     DataError
-        `far_links` is no number above 2.
+        `far_links` is no number above 2, or `statistic` not known.
     MachineError, PlatformError, RankError, TimeLimitError
         As from `labkit.run`.
 
@@ -191,10 +190,12 @@ def with_shares(
     --------
     >>> import labkit as lk
     >>> found = lk.calibrate("star:2,bw=1GBps,lat=10us", model="raw", points=20, repeats=3, refine=0)
-    >>> far = "fattree:2x2:1x1:1x1,bw=1GBps,lat=10us,mapping=0+1+2"
-    >>> lk.calibration.with_shares(found, far, far_links=4, model="raw").fit.shares.ratio
+    >>> far = "fattree:2x2:1x1:1x1,bw=1GBps,lat=10us"
+    >>> round(lk.calibration.with_shares(found, far, far_links=4, model="raw").fit.shares.ratio, 1)
+    2.0
     """
     checked_links(far_links)
+    _check_statistic(statistic)
     largest = int(found.data["bytes"].max())
     first_break = min((piece.above for piece in found.fit.curves["wire"].pieces[1:]), default=_SMALL)
     small = tuple(sorted({int(size) for size in np.geomspace(1, max(min(first_break, _SMALL), 2), _TRIPS)}))
@@ -260,7 +261,12 @@ def from_measurements(
     quality = judge_quality(data, table, 0, 0.0, None, is_valid=True)
     residuals = _residuals(table, fit, repeats=3, window=window)
     found = Calibration(name, fit, data, residuals, quality, dict(machine or {}), hosts)
-    return found if far_links is None else _shared(found, data, checked_links(far_links), statistic)
+    return found if far_links is None else _shared(found, data, far_links, statistic)
+
+
+def _check_statistic(statistic: str) -> None:
+    if statistic not in STATISTICS:
+        raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
 
 
 def _is_simulated(on: Any) -> bool:

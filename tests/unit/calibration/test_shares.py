@@ -92,6 +92,11 @@ def test_a_far_route_has_more_than_two_links(links):
         lk.calibrate("star:3", far_links=links)
 
 
+def test_a_statistic_is_refused_before_anything_is_measured():
+    with pytest.raises(DataError, match="statistic must be one of median, quartile, min, got 'mean'"):
+        with_shares(two_hosts("raw"), "no machine at all", far_links=4, statistic="mean")
+
+
 def test_measurements_without_a_third_rank_are_refused():
     with pytest.raises(DataError, match="near, far and share are missing"):
         from_measurements(two_hosts("raw").data, far_links=4)
