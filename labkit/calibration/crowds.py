@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,25 +42,21 @@ def measure_opposed(
     clock: Callable[[], float] = context.mpi_module().Wtime
     buffer, token = np.ones(max(sizes), np.uint8), np.zeros(0, np.uint8)
     items = [(name, size) for name in ("alone", "opposed") for size in sizes]
-    rng = np.random.default_rng(seed)
     rows: list[Row] = []
-    for number in range(-1, repeats):  # the first round warms up
-        for index in rng.permutation(len(items)):
-            name, size = items[index]
-            comm.Barrier()
-            begin = clock()
-            is_busy = rank < 2 or name == "opposed"
-            for _ in range(count if is_busy else 0):
-                if rank in (0, 3):
-                    comm.Send(buffer[:size], dest=peer, tag=TAG)
-                else:
-                    comm.Recv(buffer[:size], source=peer, tag=TAG)
-            if rank == 1:
-                comm.Send(token, dest=0, tag=TAG)
-            elif rank == 0:
-                comm.Recv(token, source=1, tag=TAG)
-                if number >= 0:
-                    rows.append((name, size, number, (clock() - begin) / count, 0.0, 0.0))
+    for number, name, size in _rounds(comm, items, repeats, seed):
+        begin = clock()
+        is_busy = rank < 2 or name == "opposed"
+        for _ in range(count if is_busy else 0):
+            if rank in (0, 3):
+                comm.Send(buffer[:size], dest=peer, tag=TAG)
+            else:
+                comm.Recv(buffer[:size], source=peer, tag=TAG)
+        if rank == 1:
+            comm.Send(token, dest=0, tag=TAG)
+        elif rank == 0:
+            comm.Recv(token, source=1, tag=TAG)
+            if number >= 0:
+                rows.append((name, size, number, (clock() - begin) / count, 0.0, 0.0))
     return {"rows": rows}
 
 
@@ -93,16 +89,26 @@ def measure_shares(
     """
     bench = _Shares(comm, max(nbytes, *sizes), count)
     items = [(name, size) for name in ("near", "far") for size in sizes] + [("share", nbytes)]
-    rng = np.random.default_rng(seed)
     rows: list[Row] = []
-    for number in range(-1, repeats):  # the first round warms up
-        for index in rng.permutation(len(items)):
-            name, size = items[index]
-            comm.Barrier()
-            near_s, far_s = bench.share(size) if name == "share" else bench.trip(name, size)
-            if number >= 0:
-                rows.append((name, size, number, near_s, far_s, 0.0))
+    for number, name, size in _rounds(comm, items, repeats, seed):
+        near_s, far_s = bench.share(size) if name == "share" else bench.trip(name, size)
+        if number >= 0:
+            rows.append((name, size, number, near_s, far_s, 0.0))
     return {"rows": rows} if comm.Get_rank() == 0 else {}
+
+
+def _rounds(
+    comm: Any, items: Sequence[tuple[str, int]], repeats: int, seed: int
+) -> Iterator[tuple[int, str, int]]:
+    """Yield every item once a round, each behind a barrier, in an order of the round's own.
+
+    Round -1 comes first and warms up.
+    """
+    rng = np.random.default_rng(seed)
+    for number in range(-1, repeats):
+        for index in rng.permutation(len(items)):
+            comm.Barrier()
+            yield number, *items[index]
 
 
 class _Shares:

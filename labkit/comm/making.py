@@ -239,8 +239,7 @@ class CommunicatorMaking:
         return self._derive_node("Create_dist_graph", node)
 
     def _derive_node(self, name: str, node: Node) -> Any:
-        made = self._derive(name, 0, self._world_ranks, _class("Distgraphcomm"), DistGraph(), {}, True, node)
-        return made
+        return self._derive(name, 0, self._world_ranks, _class("Distgraphcomm"), DistGraph(), {}, True, node)
 
     # --- how all of them are made -----------------------------------------------------------------
 

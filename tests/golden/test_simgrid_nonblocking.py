@@ -8,40 +8,18 @@ SMPI, and what carries the collective on pays it here (see `labkit.comm.nonblock
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import labkit as lk
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
+
+from nonblocking import COLL, marks_of, program
+
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_nonblocking.json").read_text())["cases"]
-COLL = {"bcast": "linear", "gather": "linear", "scatter": "linear", "alltoall": "linear"}
-
-
-def program(comm, call, size, earlier_s, during_s):
-    """Do what nonblocking.c does, in the phases start and wait."""
-    late_s = earlier_s * (comm.rank * 7 % comm.size)
-    one, out, into = (np.zeros(n, np.uint8) for n in (size, size * comm.size, size * comm.size))
-    root = comm.rank == 0
-    args = {
-        "Ibcast": (one,),
-        "Igather": (one, into if root else None),
-        "Iscatter": (out if root else None, one),
-        "Ialltoall": (out, into),
-    }
-    lk.compute(seconds=late_s)
-    with lk.phase("start"):
-        request = getattr(comm, call)(*args[call])
-    lk.compute(seconds=during_s)
-    with lk.phase("wait"):
-        request.Wait()
-
-
-def marks_of(run) -> list[list[float]]:
-    """When each rank was through with its phases: reading the clock in the program would cost time."""
-    ends = run.phases.pivot_table(index="rank", columns="phase", values="end_s")
-    return ends[["start", "wait"]].to_numpy().tolist()
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: "-".join(map(str, (row["model"], *row["case"]))))

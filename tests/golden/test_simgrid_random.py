@@ -6,8 +6,8 @@ The figures are SimGrid 3.32's own: ``benchmarks/simgrid/goldens.py --random`` a
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,10 @@ from labkit.sim.mapping import mapping_of
 from labkit.sim.message_program import run_program
 from labkit.sim.platform import Platform
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "simgrid" / "communicator.py"
-spec = importlib.util.spec_from_file_location("communicator", PATH)
-assert spec is not None
-assert spec.loader is not None
-communicator = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(communicator)
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
+
+import communicator
+
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_random.json").read_text())
 RUNS = {run["name"]: run for run in GOLDEN["runs"]}
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import labkit as lk
+
 
 def marked_processes(mark: str) -> list[int]:
     """List the living processes that inherited the environment variable `mark`."""
@@ -126,3 +128,19 @@ def kernel(tmp_path, monkeypatch, nothing_left):
         client.stop_channels()
         manager.shutdown_kernel(now=True)
         manager.cleanup_resources()
+
+
+@pytest.fixture(scope="module")
+def engines():
+    """Four engines that the tests of a module share."""
+    pytest.importorskip("ipyparallel")
+    with lk.cluster(4) as started:
+        yield started
+
+
+@pytest.fixture(params=["mpi", "cluster"])
+def real(request):
+    """Real MPI: a launch, or engines that outlive the run."""
+    yield "mpi" if request.param == "mpi" else (cluster := request.getfixturevalue("engines"))
+    if request.param == "cluster":  # they are as they were
+        assert lk.run(lambda comm: (comm.allreduce(1), type(comm).__module__), 4, cluster).results[0][0] == 4

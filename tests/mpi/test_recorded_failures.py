@@ -12,21 +12,6 @@ from labkit.errors import DataError, MachineError, RankError
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module")
-def engines():
-    pytest.importorskip("ipyparallel")
-    with lk.cluster(4) as started:
-        yield started
-
-
-@pytest.fixture(params=["mpi", "cluster"])
-def real(request):
-    """Real MPI: a launch, or engines that outlive the run."""
-    yield "mpi" if request.param == "mpi" else (cluster := request.getfixturevalue("engines"))
-    if request.param == "cluster":  # they are as they were
-        assert lk.run(lambda comm: (comm.allreduce(1), type(comm).__module__), 4, cluster).results[0][0] == 4
-
-
 def test_a_call_that_cannot_be_recorded_is_refused_by_name(tmp_path, real):
     def program(comm):
         said = []

@@ -15,21 +15,6 @@ from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module")
-def engines():
-    pytest.importorskip("ipyparallel")
-    with lk.cluster(4) as started:
-        yield started
-
-
-@pytest.fixture(params=["mpi", "cluster"])
-def real(request):
-    """Real MPI: a launch, or engines that outlive the run."""
-    yield "mpi" if request.param == "mpi" else (cluster := request.getfixturevalue("engines"))
-    if request.param == "cluster":  # they are as they were
-        assert lk.run(lambda comm: (comm.allreduce(1), type(comm).__module__), 4, cluster).results[0][0] == 4
-
-
 def _lines(path):
     """Lines of a trace but what simulated tests, probes and clocks cost, which real ones do not say."""
     return [line for line in path.read_text().split("\n") if " sleep " not in line]
