@@ -24,13 +24,13 @@ lab: $(VENV)/.set-up-lab        ## JupyterLab with the course
 JOBS ?= 2
 COURSE ?= course
 course-new: $(VENV)/.set-up-course       ## an assignment of your own into the course: make course-new FILE=mine.py
-	$(BIN)/python -m labkit.testing.grade.nbgrader_course new $(COURSE) $(FILE)
+	$(BIN)/python -m labkit.grading.nbgrader_course new $(COURSE) $(FILE)
 
 course-release: $(VENV)/.set-up-course   ## the students' notebooks of the assignments, in course/release
-	$(BIN)/python -m labkit.testing.grade.nbgrader_course release $(COURSE)
+	$(BIN)/python -m labkit.grading.nbgrader_course release $(COURSE)
 
 course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): grades.csv, feedback pages, nbgrader's database
-	$(BIN)/python -m labkit.testing.grade.nbgrader_course grade $(COURSE) --jobs $(JOBS)
+	$(BIN)/python -m labkit.grading.nbgrader_course grade $(COURSE) --jobs $(JOBS)
 
 test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the long ones
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"

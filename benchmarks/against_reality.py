@@ -2,7 +2,7 @@
 
 Two hosts are calibrated, and how links are shared with a third behind another switch; collectives of 100 kB
 to 4 MB on stars and on a tree with a shared trunk are predicted and run. Both sides carry out the same
-schedules. Needs root, iproute2 and an MPICH (LABKIT_MPICH, see labkit.testing.shaped_network.find_mpich);
+schedules. Needs root, iproute2 and an MPICH (LABKIT_MPICH, see tests.support.shaped_network.find_mpich);
 without them it says what is missing.
 
     python benchmarks/against_reality.py                        print the comparison (quick: a few sizes)
@@ -21,8 +21,8 @@ import pandas as pd
 
 import labkit as lk
 from labkit.calibration import with_shares
-from labkit.testing.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
-from labkit.testing.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
+from tests.support.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
+from tests.support.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
 
 QUICK = [Job("alltoall", "linear", 100_000), Job("bcast", "binomial", 400_000), Job("bcast", "ring", 400_000)]
 FULL = [

@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "grading"))
 
 from submissions import SUBMISSIONS, write
 
-from labkit.testing.grade import find_assignment
-from labkit.testing.grade.folder import find_submissions, grade_folder
-from labkit.testing.grade.result import Grade
+from labkit.grading import find_assignment
+from labkit.grading.folder import find_submissions, grade_folder
+from labkit.grading.result import Grade
 
 
 def main(jobs: int, names: list[str]) -> int:

@@ -11,7 +11,7 @@ import time
 
 import labkit as lk
 from labkit.errors import MachineError
-from labkit.run.cores import available_cores
+from labkit.real.cores import available_cores
 
 REPEATS = 5
 
@@ -31,8 +31,8 @@ def median(action) -> float:
 
 
 def main() -> int:
-    from labkit.run.mpi_env import rank_environment
-    from labkit.run.mpi_find import find_launcher
+    from labkit.real.mpi.environment import rank_environment
+    from labkit.real.mpi.find import find_launcher
 
     try:
         launcher = find_launcher()

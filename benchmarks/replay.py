@@ -26,11 +26,11 @@ import driver  # noqa: E402
 from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
 
 import labkit as lk  # noqa: E402
-from labkit.offline import read_actions  # noqa: E402
-from labkit.offline.text import open_out  # noqa: E402
-from labkit.sim.models import get  # noqa: E402
-from labkit.sim.platform import platform  # noqa: E402
-from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options  # noqa: E402
+from labkit.platform.models import get  # noqa: E402
+from labkit.platform.platform import platform  # noqa: E402
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options  # noqa: E402
+from labkit.trace.formats import read_actions  # noqa: E402
+from labkit.trace.formats.text import open_out  # noqa: E402
 
 TOLERANCE = 1e-6
 

@@ -26,7 +26,7 @@ import numpy as np
 
 import labkit as lk
 from labkit import registry
-from labkit.schedule import simulate
+from labkit.sim.schedules import simulate
 
 MILLION = 1 << 20
 #: where no time is promised

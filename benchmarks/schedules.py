@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from labkit import registry
-from labkit.schedule import Schedule, perform, simulate
+from labkit.schedule import Schedule
+from labkit.sim.schedules import perform, simulate
 
 CASES = [
     # problem, algorithm, ranks, bytes (message, or block)

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.message_program import encode
+from labkit.platform import models
+from tests.support.message_program import encode
 
 LARGEST_BYTES = 131072
 STAGGER_NS = 100_000

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from labkit.testing.grade.nbgrader_plugin import AUTOGRADE
+from labkit.grading.nbgrader_plugin import AUTOGRADE
 
 here = Path(__file__).parent
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
+from types import ModuleType
 from typing import Any
 
 if importlib.util.find_spec("labkit._kernels") is None:
@@ -21,35 +23,35 @@ __version__ = "0.1.0"
 #: public name -> module that holds it
 _PUBLIC = {
     "run": "labkit.run",
-    "Run": "labkit.run",
-    "cluster": "labkit.run.cluster_start",
-    "slurm": "labkit.batch.options",
-    "slurm_jobs": "labkit.batch.listing",
-    "replay": "labkit.offline",
+    "Run": "labkit.result",
+    "cluster": "labkit.real.engines.start",
+    "slurm": "labkit.real.slurm.options",
+    "slurm_jobs": "labkit.real.slurm.jobs",
+    "replay": "labkit.sim.replay",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",
     "phase": "labkit.context",
     "compute": "labkit.context",
-    "sized": "labkit.hollow",
+    "sized": "labkit.phantom",
     "sampled": "labkit.sampling",
     "Noise": "labkit.sim.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",
     "sweep": "labkit.study",
     "load": "labkit.study",
-    "verify": "labkit.bundle",
+    "verify": "labkit.study.bundle",
     "Study": "labkit.study",
     "fit": "labkit.scaling",
     "judge": "labkit.scaling",
     "Model": "labkit.scaling",
     "Verdict": "labkit.scaling",
-    "platform": "labkit.sim",
-    "Platform": "labkit.sim",
-    "Zone": "labkit.sim",
-    "graph": "labkit.sim",
-    "save_work": "labkit.jupyter.saving",
-    "save_button": "labkit.jupyter.saving",
-    "restore_work": "labkit.jupyter.saving",
+    "platform": "labkit.platform",
+    "Platform": "labkit.platform",
+    "Zone": "labkit.platform",
+    "graph": "labkit.platform",
+    "save_work": "labkit.jupyter.save_work",
+    "save_button": "labkit.jupyter.save_work",
+    "restore_work": "labkit.jupyter.save_work",
 }
 
 #: what ``%load_ext labkit`` and ``%unload_ext labkit`` call
@@ -62,9 +64,7 @@ __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "run":  # the module itself is callable: see labkit/run/__init__.py
-        value = importlib.import_module("labkit.run")
-    elif name in _PUBLIC:
+    if name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _HOOKS:
         value = getattr(importlib.import_module(_HOOKS[name]), name)
@@ -80,3 +80,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """The package itself: its functions keep their names where a module bears the same one.
+
+    Importing the module ``labkit.run`` would else put that module where `labkit.run`, the function, belongs.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _PUBLIC and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+importlib.import_module("labkit.moved").find_moved()

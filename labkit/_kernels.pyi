@@ -80,7 +80,7 @@ class Model:
     """A network model: every number that turns a message into time."""
 
     def __init__(self, **kwargs: Any) -> None:
-        """Every field of labkit.sim.models.NetworkModel, by name."""
+        """Every field of labkit.platform.models.NetworkModel, by name."""
 
     @property
     def name(self) -> str: ...
@@ -158,7 +158,7 @@ def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArra
 
 def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
-    Run one program per rank (int64 codes, offsets of size p + 1); see labkit.sim.message_program.
+    Run one program per rank (int64 codes, offsets of size p + 1); see tests.support.message_program.
     """
 
 class Reduction:

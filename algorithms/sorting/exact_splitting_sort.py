@@ -55,6 +55,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labkit import local
+from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import Agreement, agree
 from labkit.algorithms.sorting._medians import MEDIANS, keys_at
 from labkit.algorithms.sorting._splitting import Counts, Keys, exchange, require_check
@@ -62,7 +63,6 @@ from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
-from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "block_sizes", "cost", "exact_splitting_sort", "largest_block", "most_rounds"]
 
@@ -94,7 +94,7 @@ def exact_splitting_sort(
         How local medians become an approximate global one (`_medians`).
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
-        (`labkit.testing.check_sorted`, two small collectives).
+        (`labkit.algorithms.sort_checker.check_sorted`, two small collectives).
     info : dict, optional
         Is filled with what the search did: ``rounds``; ``open``, the splitters not found yet before the
         first round and after each; ``candidates``, the largest number of keys that one of them may still

@@ -50,13 +50,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
+from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
 from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
-from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "cost", "histogram_sort", "largest_block", "slack"]
 
@@ -91,7 +91,7 @@ def histogram_sort(
         Which keys become probes.
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
-        (`labkit.testing.check_sorted`, two small collectives).
+        (`labkit.algorithms.sort_checker.check_sorted`, two small collectives).
     info : dict, optional
         Is filled with what the search did: ``rounds``; ``open``, the splitters still missing the tolerance
         before the first round and after each; ``candidates``, the keys that could be probes before each

@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
+from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._rank_range import RankRange
 from labkit.algorithms.sorting._splitting import require_check, require_keys
@@ -59,7 +60,6 @@ from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule.powers import ceil_log2
-from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "block_sizes", "cost", "largest_block", "mini_sort"]
 
@@ -90,7 +90,7 @@ def mini_sort(
         Chooses who votes and how ties between two middle keys end; every number gives a correct sort.
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
-        (`labkit.testing.check_sorted`, one small collective).
+        (`labkit.algorithms.sort_checker.check_sorted`, one small collective).
 
     Returns
     -------

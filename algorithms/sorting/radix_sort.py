@@ -56,6 +56,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
+from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
 from labkit.algorithms.sorting._splitting import require_check
@@ -63,7 +64,6 @@ from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
-from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "block_bounds", "block_sizes", "cost", "largest_block", "radix_sort"]
 
@@ -116,7 +116,7 @@ def radix_sort(
         longer b/k passes.
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
-        (`labkit.testing.check_sorted`, one small collective).
+        (`labkit.algorithms.sort_checker.check_sorted`, one small collective).
 
     Returns
     -------

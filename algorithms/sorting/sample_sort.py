@@ -48,13 +48,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labkit import local
+from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
 from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
-from labkit.testing.checker import check_sorted
 
 __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 
@@ -99,7 +99,7 @@ def sample_sort(
         Draw each sample at random from its block: keys made to defeat fixed places cannot know it.
     check : {"off", "local", "global"}
         Verify the result: not at all; this rank's block alone; or with every rank's help
-        (`labkit.testing.check_sorted`, two small collectives).
+        (`labkit.algorithms.sort_checker.check_sorted`, two small collectives).
 
     Returns
     -------

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.sim.models import NetworkModel, get
-from labkit.sim.platform import Platform, platform
+from labkit.platform.models import NetworkModel, get
+from labkit.platform.platform import Platform, platform
 
 __all__ = ["Case", "all_cases"]
 

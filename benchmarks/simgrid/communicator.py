@@ -1,6 +1,6 @@
 """A message program by the simulated communicator's own calls: collectives on any group, probes.
 
-The text is interpret.c's; what `labkit.sim.message_program` knows is run by that, without ranks in Python.
+The text is interpret.c's; what `tests.support.message_program` knows is run by that, without ranks in Python.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 import labkit as lk
 from labkit import MPI, context
-from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform
+from labkit.platform.models import NetworkModel
+from labkit.platform.platform import Platform
 from labkit.sim.rank_context import RankContext
 
 __all__ = ["marks_of", "needs_communicator"]

@@ -28,10 +28,10 @@ from random_cases import KINDS, START_NS, random_case
 
 from labkit import registry
 from labkit.errors import DeadlockError
-from labkit.schedule.native import simulate
-from labkit.sim.mapping import mapping_of
-from labkit.sim.message_program import run_program
-from labkit.sim.platform import Platform, platform
+from labkit.platform.mapping import mapping_of
+from labkit.platform.platform import Platform, platform
+from labkit.sim.schedules import simulate
+from tests.support.message_program import run_program
 
 TOLERANCE = 1e-6
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from named import EVERY
 
-from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform
-from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
+from labkit.platform.models import NetworkModel
+from labkit.platform.platform import Platform
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
 #: Operation of a program -> the option of smpirun that chooses its algorithm.

@@ -19,8 +19,8 @@ import numpy as np
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim.message_program import run_program
-from labkit.sim.platform import Platform
+from labkit.platform.platform import Platform
+from tests.support.message_program import run_program
 
 PROGRAM = "*: allreduce 10000; mark; alltoall_linear 20000; mark; bcast 100000 0; mark"
 MOST_RANKS, LOOKED_AT = 16, 64

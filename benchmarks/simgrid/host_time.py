@@ -29,10 +29,10 @@ import numpy as np
 
 import labkit as lk
 from labkit import registry
-from labkit.schedule import simulate
-from labkit.sim.models import get
-from labkit.sim.platform import platform
-from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
+from labkit.platform.models import get
+from labkit.platform.platform import platform
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
+from labkit.sim.schedules import simulate
 
 STAR = "star:{p},bw=1.25GBps,lat=1us"
 MODEL = "smpi"

@@ -33,7 +33,7 @@ NAMED = {
     ),
     "scatter_linear": ("scatter", "linear", "smpi/scatter:default"),
 }
-#: those that labkit.sim.message_program expands itself
+#: those that tests.support.message_program expands itself
 OF_MESSAGE_PROGRAMS = ("allreduce", "alltoall", "alltoall_bruck", "alltoall_linear", "allgather", "bcast")
 #: those of unequal blocks, which only random programs use (random_cases.py)
 VECTORS = {

@@ -18,8 +18,8 @@ import driver
 import numpy as np
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
+from labkit.platform import models
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
 CALLS = ("Ibcast", "Igather", "Iscatter", "Ialltoall")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 
-from labkit.sim.mapping import mapping_of
-from labkit.sim.platform import Platform, platform
-from labkit.sim.spec import parse_spec
-from labkit.sim.zones import Zone
+from labkit.platform.mapping import mapping_of
+from labkit.platform.platform import Platform, platform
+from labkit.platform.spec import parse_spec
+from labkit.platform.zones import Zone
 
 __all__ = ["random_machine"]
 

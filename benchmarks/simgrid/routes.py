@@ -13,8 +13,8 @@ from pathlib import Path
 import driver
 from topology_cases import SMALL
 
-from labkit.sim.platform import platform
-from labkit.sim.xml_writer import platform_xml
+from labkit.platform.platform import platform
+from labkit.platform.xml.writer import platform_xml
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_routes.json"
 SPECS = [

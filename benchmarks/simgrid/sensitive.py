@@ -13,7 +13,7 @@ import driver
 import numpy as np
 
 import labkit as lk
-from labkit.sim.message_program import run_program
+from tests.support.message_program import run_program
 
 RANKS, CHANGES = 64, 6
 CASES = {

@@ -24,11 +24,11 @@ import numpy as np
 from random_cases import EDGES, KINDS
 from zone_platforms import graph
 
-from labkit.sim import models
-from labkit.sim.message_program import run_program
-from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform, platform
-from labkit.sim.xml_zones import zones_xml
+from labkit.platform import models
+from labkit.platform.models import NetworkModel
+from labkit.platform.platform import Platform, platform
+from labkit.platform.xml.zones import zones_xml
+from tests.support.message_program import run_program
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_ties.json"
 FINE = ("surf/precision:1e-13", "network/optim:Full", "maxmin/precision:1e-9")

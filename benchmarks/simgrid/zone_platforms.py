@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 
-from labkit.sim.spec import parse_spec
-from labkit.sim.xml_zones import zones_xml
-from labkit.sim.zones import Zone
+from labkit.platform.spec import parse_spec
+from labkit.platform.xml.zones import zones_xml
+from labkit.platform.zones import Zone
 
 __all__ = ["EXACT", "PLATFORMS", "graph"]
 
@@ -138,7 +138,7 @@ def _nested() -> Zone:
     return top
 
 
-#: name -> platform XML; all written by `labkit.sim.xml_zones`
+#: name -> platform XML; all written by `labkit.platform.xml.zones`
 PLATFORMS = {
     "full": zones_xml(_full()),
     "floyd-8": zones_xml(graph("floyd", 1, 6, 8, 7)),

@@ -59,7 +59,7 @@ nb::dict run(const BoundPlatform& bound, const Model& model, const Integers& cod
 const Registration registration(20, [](nb::module_& module) {
   module.def("run_message_program", &run, "platform"_a, "model"_a, "code"_a, "offsets"_a,
              "keeps_messages"_a = false, "tolerance"_a = 0.0, "fills_only"_a = false,
-             "Run one program per rank (int64 codes, offsets of size p + 1); see labkit.sim.message_program.");
+             "Run one program per rank (int64 codes, offsets of size p + 1); see tests.support.message_program.");
 });
 
 }  // namespace

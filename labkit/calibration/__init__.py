@@ -1,7 +1,7 @@
 """Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
 
-from labkit.calibration.fitting import Fit, fit_network
-from labkit.calibration.front import calibrate, from_measurements, with_shares
+from labkit.calibration.calibrate import calibrate, from_measurements, with_shares
+from labkit.calibration.fit import Fit, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.protocol import Threshold
 from labkit.calibration.quality import Quality

@@ -100,7 +100,7 @@ def judge_quality(
 
 
 def _cores() -> int:
-    from labkit.run.cores import available_cores
+    from labkit.real.cores import available_cores
 
     return available_cores()
 

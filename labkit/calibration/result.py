@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.fitting import Fit
+from labkit.calibration.fit import Fit
 from labkit.calibration.quality import Quality
 from labkit.calibration.shares import Shares
-from labkit.run.units import format_seconds, format_share
-from labkit.sim.models import NetworkModel
-from labkit.sim.platform import Platform, platform
+from labkit.platform.models import NetworkModel
+from labkit.platform.platform import Platform, platform
+from labkit.units import format_seconds, format_share
 
 __all__ = ["Calibration"]
 
@@ -103,7 +103,7 @@ class Calibration:
         DataError
             The folder cannot be written.
         """
-        from labkit.calibration.writing import save
+        from labkit.calibration.files import save
 
         return save(self, Path(folder))
 

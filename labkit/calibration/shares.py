@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.fitting import ENVELOPE_BYTES, Fit
+from labkit.calibration.fit import ENVELOPE_BYTES, Fit
 from labkit.calibration.protocol import STATISTICS
 from labkit.errors import DataError
 

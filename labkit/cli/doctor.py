@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from labkit.cli.checks import CHECKS, Finding, examine
+from labkit.cli.doctor_checks import CHECKS, Finding, examine
 
 __all__ = ["configure", "execute"]
 

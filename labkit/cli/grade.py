@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from labkit.errors import DataError
-from labkit.testing.grade.page import number
-from labkit.testing.grade.result import Grade
+from labkit.grading.page import number
+from labkit.grading.result import Grade
 
 __all__ = ["configure", "execute"]
 
@@ -58,8 +58,8 @@ def execute(arguments: argparse.Namespace) -> int:
     LabkitError
         For input that cannot be used.
     """
-    from labkit.testing.grade.finding import find_assignment
-    from labkit.testing.grade.folder import find_submissions, grade_folder, write_csv, write_feedback
+    from labkit.grading.find import find_assignment
+    from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
 
     if arguments.jobs < 1:
         raise DataError(f"--jobs must be at least 1, got {arguments.jobs}")

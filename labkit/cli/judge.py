@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _judge(arguments: argparse.Namespace) -> Verdict:
     from labkit.study import Study
-    from labkit.study.reading import read_data
+    from labkit.study.files import read_data
 
     parameters = arguments.param
     study = Study(*read_data(arguments.data, parameters))

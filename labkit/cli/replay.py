@@ -6,7 +6,7 @@ import argparse
 import json
 
 from labkit.cli import run as run_command
-from labkit.run.options import collectives_of, limit_of, model_of, tolerance_of
+from labkit.options import collectives_of, limit_of, model_of, tolerance_of
 
 __all__ = ["configure", "execute"]
 
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay; the result goes to stdout."""
-    from labkit.offline import replay
+    from labkit.sim.replay import replay
 
     result = replay(
         arguments.trace,

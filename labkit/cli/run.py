@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
-from labkit.run.options import add_run_options, check_options, run_keywords
-from labkit.run.result import Run
+from labkit.options import add_run_options, check_options, run_keywords
+from labkit.result import Run
 
 __all__ = ["configure", "execute", "record"]
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    from labkit.run.front import run
+    from labkit.run import run
 
     if arguments.ranks is None:
         print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(arguments)}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import Any
 
 from labkit.cli.run import record
 from labkit.errors import LabkitError, MachineError
-from labkit.run.result import Run
+from labkit.result import Run
 
 __all__ = ["configure", "execute"]
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do it; 1 when a collected result is a failure."""
-    from labkit.batch.listing import slurm_jobs
+    from labkit.real.slurm.jobs import slurm_jobs
 
     known = slurm_jobs(arguments.on)
     if arguments.action == "list":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from labkit.errors import MachineError
 
 if TYPE_CHECKING:
-    from labkit.bundle import Verification
+    from labkit.study.bundle import Verification
 
 __all__ = ["EXIT_CODES", "configure", "execute"]
 
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
     DataError
         The bundle is refused: exit code 3.
     """
-    from labkit.bundle import verify
+    from labkit.study.bundle import verify
 
     is_to_run = not arguments.no_run
     if is_to_run and not arguments.run:

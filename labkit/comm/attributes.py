@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from labkit.comm.constants import UNDEFINED, attribute_values
-from labkit.comm.exceptions import Exception as MPIException
-from labkit.comm.groups import Group
-from labkit.comm.info import Info
+from labkit.comm.handles.constants import UNDEFINED, attribute_values
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.groups import Group
+from labkit.comm.handles.info import Info
 
 __all__ = ["Attributes"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.datatypes import DATATYPES, Datatype, find_format, lookup
-from labkit.comm.special import BOTTOM
-from labkit.hollow import Sized
+from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
+from labkit.comm.handles.special import BOTTOM
+from labkit.phantom import Sized
 
 __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector", "parse_vector_w"]
 

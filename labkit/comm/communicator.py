@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.attributes import Attributes
-from labkit.comm.bundles import BundledMessages
-from labkit.comm.errhandlers import ErrorHandling
-from labkit.comm.handles import MODULE_NAME, Handle
-from labkit.comm.persistent import PersistentCollectives, PersistentMessages
+from labkit.comm.collective.persistent import PersistentCollectives, PersistentMessages
+from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.errhandlers import ErrorHandling
+from labkit.comm.pairs import BundledMessages
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
 
@@ -70,12 +70,12 @@ def constant_of(comm: Any) -> str | None:
     return None
 
 
-from labkit.comm.collectives import BufferCollectives  # noqa: E402
-from labkit.comm.making import CommunicatorMaking  # noqa: E402
-from labkit.comm.native import arrive  # noqa: E402
-from labkit.comm.nonblocking import NonblockingCollectives  # noqa: E402
-from labkit.comm.objects import ObjectCollectives  # noqa: E402
-from labkit.comm.reductions import BufferReductions  # noqa: E402
+from labkit.comm.collective.collectives import BufferCollectives  # noqa: E402
+from labkit.comm.collective.native import arrive  # noqa: E402
+from labkit.comm.collective.nonblocking import NonblockingCollectives  # noqa: E402
+from labkit.comm.collective.objects import ObjectCollectives  # noqa: E402
+from labkit.comm.collective.reductions import BufferReductions  # noqa: E402
+from labkit.comm.create import CommunicatorMaking  # noqa: E402
 
 
 class Intracomm(

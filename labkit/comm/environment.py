@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from labkit import _kernels
-from labkit.comm.constants import ERROR_TEXTS
-from labkit.comm.exceptions import make_outside
+from labkit.comm.handles.constants import ERROR_TEXTS
+from labkit.comm.handles.exceptions import make_outside
 
 __all__ = ["ENVIRONMENT", "AbortError", "abort"]
 

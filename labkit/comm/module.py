@@ -9,20 +9,20 @@ from typing import Any
 
 from labkit import _kernels
 from labkit.comm import buffers, datatypes, exceptions, names, status
+from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
-from labkit.comm.constants import CONSTANTS
 from labkit.comm.environment import ENVIRONMENT
-from labkit.comm.errhandlers import ERRHANDLERS, Errhandler
-from labkit.comm.graphs import SPECIAL_WEIGHTS
-from labkit.comm.grid import Compute_dims
-from labkit.comm.groups import GROUP_EMPTY, GROUP_NULL, Group
-from labkit.comm.handles import MODULE_NAME, refuse
-from labkit.comm.info import INFO_ENV, INFO_NULL, Info
-from labkit.comm.operators import OPERATORS, Op
+from labkit.comm.handles.base import MODULE_NAME, refuse
+from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler
+from labkit.comm.handles.groups import GROUP_EMPTY, GROUP_NULL, Group
+from labkit.comm.handles.info import INFO_ENV, INFO_NULL, Info
+from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.special import SPECIAL
 from labkit.comm.pickling import Pickle, pickle
-from labkit.comm.prequest import Prequest
-from labkit.comm.special import SPECIAL
-from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.comm.topology.graphs import SPECIAL_WEIGHTS
+from labkit.comm.topology.grid import Compute_dims
+from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 
 __all__ = ["simulated_module"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit import _kernels
-from labkit.comm.handles import public
+from labkit.comm.handles.base import public
 
 __all__ = ["Pickle", "pickle", "use_in_run"]
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labkit.batch.options import is_slurm
 from labkit.errors import LabkitError, MachineError
-from labkit.run.cluster_target import is_cluster
-from labkit.run.units import format_seconds
+from labkit.real.engines.target import is_cluster
+from labkit.real.slurm.options import is_slurm
+from labkit.units import format_seconds
 
 __all__ = ["Machines", "is_real_machine"]
 
@@ -25,7 +25,7 @@ def is_real_machine(on: Any) -> bool:
 
 
 def _is_platform(word: str) -> bool:
-    from labkit.sim import platform
+    from labkit.platform import platform
 
     try:
         platform(word)
@@ -58,7 +58,7 @@ class Machines:
         value = names.get(word.strip()) if word.strip().isidentifier() else None
         if value is not None and not isinstance(value, str) and is_real_machine(value):
             return value
-        if type(value).__module__.startswith("labkit.sim") and hasattr(value, "hosts"):
+        if type(value).__module__.startswith("labkit.platform") and hasattr(value, "hosts"):
             return value
         if isinstance(value, str) and not is_real_machine(word) and not _is_platform(word):
             raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")
@@ -71,8 +71,8 @@ class Machines:
         return on
 
     def _engines(self, ranks: int) -> Any:
-        from labkit.run.cluster_start import cluster
-        from labkit.run.front import check_ranks
+        from labkit.checks import check_ranks
+        from labkit.real.engines.start import cluster
 
         check_ranks(ranks)
         if self._cluster is not None and self._cluster.engines >= ranks:

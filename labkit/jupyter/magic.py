@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from labkit.batch.options import is_slurm
 from labkit.errors import (
     DeadlockError,
     LabkitError,
@@ -24,7 +23,8 @@ from labkit.jupyter.failure import failure_lines, first_sentence
 from labkit.jupyter.machines import Machines, is_real_machine
 from labkit.jupyter.ranks import SCOPE, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
-from labkit.run.options import check_options, run_keywords
+from labkit.options import check_options, run_keywords
+from labkit.real.slurm.options import is_slurm
 
 __all__ = ["Spmd"]
 
@@ -69,7 +69,8 @@ class Spmd:
 
     def set_session(self, line: str) -> None:
         """Set the session's options, or show them."""
-        from labkit.run.front import check_limit, check_platform, check_ranks
+        from labkit.checks import check_limit, check_ranks
+        from labkit.run import check_platform
 
         given = options.session_options(line)
         kept = {} if given.pop("reset", False) else self.session

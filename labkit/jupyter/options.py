@@ -7,7 +7,7 @@ import shlex
 from typing import Any, NoReturn
 
 from labkit.errors import MachineError, ProgramError
-from labkit.run.options import add_run_options
+from labkit.options import add_run_options
 
 __all__ = ["SIMULATED_ONLY", "cell_options", "describe", "effective", "help_text", "session_options"]
 

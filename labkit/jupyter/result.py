@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, Outcome, too_much
-from labkit.run.html import run_html
-from labkit.run.printed import Piece, blocks_of, printed_html, printed_text
-from labkit.run.result import Run
+from labkit.printed import Piece, blocks_of, printed_html, printed_text
+from labkit.result import Run
+from labkit.result_html import run_html
 
 __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
 

@@ -11,7 +11,7 @@ from anywidget import AnyWidget
 from traitlets import Unicode
 
 from labkit.errors import LabkitError
-from labkit.jupyter.saving import idle_sentence, save_work
+from labkit.jupyter.save_work import idle_sentence, save_work
 
 __all__ = ["PART_BYTES", "SaveButton"]
 

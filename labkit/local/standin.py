@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from labkit import context
 from labkit.errors import DataError
-from labkit.hollow import Sized, sized
 from labkit.local.passes import Passes
+from labkit.phantom import Sized, sized
 
 __all__ = ["ASSUMPTIONS", "Digits", "Range", "StandIn", "is_stand_in", "room_like", "stand_in"]
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
-from labkit.hollow import Sized
 from labkit.local.calibration import calibration, charge
 from labkit.local.standin import StandIn
+from labkit.phantom import Sized
 
 __all__ = [
     "KERNELS",

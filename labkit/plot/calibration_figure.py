@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d, Span, Title
 from bokeh.plotting import figure
 
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, style_axes, value_axis, wrap
 from labkit.plot.tools import TOOLS, grid_of
-from labkit.run.units import format_share
+from labkit.units import format_share
 
 if TYPE_CHECKING:
     from labkit.calibration import Calibration

@@ -15,7 +15,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from labkit import markup
+from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, rank_axis, style_axes, value_axis

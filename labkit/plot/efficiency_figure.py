@@ -11,7 +11,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -24,7 +24,7 @@ from labkit.plot.style import (
     value_axis,
 )
 from labkit.plot.tools import TOOLS, grid_of
-from labkit.run.units import format_share
+from labkit.units import format_share
 
 if TYPE_CHECKING:
     from labkit.study import Study

@@ -17,14 +17,14 @@ from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.markup import quantity
+from labkit.html import quantity
+from labkit.platform.layout import lay_out, smaller
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import ACTIVITY, FONT, HATCHES, PERCENT, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
-from labkit.run.units import format_share
-from labkit.sim.layout import lay_out, smaller
+from labkit.units import format_share
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,16 +9,16 @@ from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.lanes import lanes_of, phase_bars, phase_lanes, profile
 from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
-from labkit.run.units import format_share
 from labkit.trace.activity import KINDS, Activity, activity
+from labkit.units import format_share
 
 if TYPE_CHECKING:
-    from labkit.run import Run
+    from labkit.result import Run
 
 __all__ = ["gantt"]
 

@@ -9,13 +9,13 @@ from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LegendItem, N
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.style import ACTIVITY, COLORS, HATCHES, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.trace.activity import KINDS, Activity
 
 if TYPE_CHECKING:
-    from labkit.run import Run
+    from labkit.result import Run
 
 __all__ = ["lanes_of", "phase_bars", "phase_lanes", "profile"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem, NumeralTickFormatter
 from bokeh.plotting import figure
 
-from labkit import markup
+from labkit import html as markup
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
 from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, style_axes

@@ -18,7 +18,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, MARKERS, heading, style_axes, value_axis
 from labkit.plot.tools import TOOLS, grid_of
@@ -34,7 +34,7 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
     Parameters
     ----------
     table : pandas.DataFrame
-        Of `labkit.testing.reality.compare`, with a column `by`.
+        Of `tests.support.reality.compare`, with a column `by`.
     by : str
         The column that tells the small figures apart.
     width, height : int

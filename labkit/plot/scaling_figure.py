@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d, Title
 from bokeh.plotting import figure
 
-from labkit import markup
+from labkit import html as markup
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, style_axes, value_axis, wrap
 from labkit.plot.tools import TOOLS

@@ -20,14 +20,14 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.markup import quantity
+from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, SI_JS, count_axis, heading, style_axes
 from labkit.plot.tools import TOOLS, grid_of
-from labkit.run.units import format_share
+from labkit.units import format_share
 
 if TYPE_CHECKING:
-    from labkit.run import Run
+    from labkit.result import Run
 
 __all__ = ["send_tables", "sends"]
 

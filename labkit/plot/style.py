@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
 
-from labkit.markup import MATCH_COLORS, SI_UNITS
+from labkit.html import MATCH_COLORS, SI_UNITS
 
 __all__ = [
     "ACTIVITY",

@@ -11,13 +11,13 @@ from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
-from labkit.markup import quantity
+from labkit.html import quantity
+from labkit.platform.layout import Layout, lay_out, smaller
+from labkit.platform.platform import Platform, platform
 from labkit.plot.cables import Cable, Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, PERCENT, style_axes
 from labkit.plot.tools import TOOLS
-from labkit.sim.layout import Layout, lay_out, smaller
-from labkit.sim.platform import Platform, platform
 
 __all__ = ["draw_layout", "topology", "way"]
 

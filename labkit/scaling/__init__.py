@@ -3,7 +3,7 @@
 from labkit.scaling.deviation import Deviation, deviation_for, match
 from labkit.scaling.expectation import Expectation, read_expectation
 from labkit.scaling.guideline import Guideline, check_guideline
-from labkit.scaling.judging import fit, fit_many, judge
+from labkit.scaling.judgement import fit, fit_many, judge
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples, read_samples
 from labkit.scaling.space import PAPER, WIDE, ruler, space_for

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from labkit import markup
+from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.term import Term
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit import markup
+from labkit import html as markup
 from labkit.scaling.deviation import Deviation, match
 from labkit.scaling.expectation import Expectation
 from labkit.scaling.model import Model

@@ -12,11 +12,11 @@ from labkit.schedule.check import Counterexample, Proof, check, prove
 from labkit.schedule.count import count, predict
 from labkit.schedule.execute import execute
 from labkit.schedule.group import Group
-from labkit.schedule.native import Simulated, perform, simulate
 from labkit.schedule.problem import PROBLEMS, Problem
 from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
 from labkit.schedule.section import ALL, Section, block, block_indices, blocks, whole
 from labkit.schedule.step import Column, Kind, Op, Step
+from labkit.sim.schedules import Simulated, perform, simulate
 
 __all__ = [
     "ALL",

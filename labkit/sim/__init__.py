@@ -1,8 +1,3 @@
-"""Simulated machines: platforms, network models and the simulator's front end."""
+"""The simulated machine: ranks over the engine, isolated from each other, and how a run can end."""
 
-from __future__ import annotations
-
-from labkit.sim.platform import Platform, graph, platform
-from labkit.sim.zones import Zone
-
-__all__ = ["Platform", "Zone", "graph", "platform"]
+__all__: list[str] = []

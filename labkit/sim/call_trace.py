@@ -20,7 +20,7 @@ def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) ->
     """
     if target is None:
         return None
-    from labkit.offline.writing import check_target
+    from labkit.trace.formats.ti_writer import check_target
 
     path = check_target(target)
     simulation.hub.keep_calls()
@@ -30,8 +30,8 @@ def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) ->
 
 def write_calls(simulation: Simulation, target: Path) -> str:
     """Write the trace; a sentence that says where it is."""
-    from labkit.offline.numbering import Numbering
-    from labkit.offline.writing import write_actions
+    from labkit.trace.formats.numbering import Numbering
+    from labkit.trace.formats.ti_writer import write_actions
 
     hub, numbering = simulation.hub, Numbering()
     path = write_actions(

@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from labkit.errors import PlatformError
-from labkit.sim import units
+from labkit.platform import quantities as units
 
 __all__ = ["Noise", "disturbed", "noise_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labkit.comm.actions import phase_line
+from labkit.comm.collective.actions import phase_line
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 

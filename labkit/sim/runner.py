@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 
 from labkit import context
+from labkit.checks import program_name
 from labkit.local.calibration import find_calibration
-from labkit.run.front import program_name
-from labkit.run.result import Run, phase_frame
-from labkit.run.tolerance import ToleranceUse
-from labkit.sim import models
+from labkit.platform import models
+from labkit.platform.mapping import ListedMapping, crowding
+from labkit.platform.platform import Platform, platform
+from labkit.result import Run, phase_frame
 from labkit.sim.call_trace import keep_calls, write_calls
-from labkit.sim.isolation import Isolation
-from labkit.sim.mapping import ListedMapping, crowding
+from labkit.sim.isolation.isolation import Isolation
+from labkit.sim.isolation.mpi4py_name import SimulatedName
+from labkit.sim.isolation.randomness import RankRandom
+from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.measured import NOTE, measured_of
-from labkit.sim.mpi4py_name import SimulatedName
 from labkit.sim.noise import noise_of
-from labkit.sim.platform import Platform, platform
-from labkit.sim.randomness import RankRandom
-from labkit.sim.rank_pickle import RankPickle
 from labkit.sim.simulation import Simulation
+from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
-from labkit.trace.recording import Trace
+from labkit.trace.trace import Trace
 
 __all__ = ["run_simulated"]
 

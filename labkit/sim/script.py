@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from labkit.checks import check_script
 from labkit.errors import MachineError, TimeLimitError
 from labkit.local.calibration import find_calibration
-from labkit.run.front import check_script
-from labkit.run.mpi_stacks import read_stack
-from labkit.run.processes import JOB_VARIABLE, end_processes
-from labkit.run.result import Run
+from labkit.process.stacks import read_stack
+from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.result import Run
 from labkit.sim.script_child import ANSWER, FAULT, NO_SPACE, REQUEST
 
 __all__ = ["run_script"]

@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.context import current, mpi_module
 from labkit.errors import LabkitError, MachineError, RankError
-from labkit.run.processes import JOB_VARIABLE, end_processes
-from labkit.sim.mpi4py_name import SimulatedName
-from labkit.sim.rank_world import OwnModules, RankWorld
+from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.sim.isolation.mpi4py_name import SimulatedName
+from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 

@@ -11,9 +11,9 @@ from types import FrameType
 from typing import Any
 
 from labkit import _kernels, context
-from labkit.comm.calls import CollectiveCalls
+from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
-from labkit.comm.exceptions import RunEnded
+from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.local.calibration import Calibration, find_calibration
 from labkit.sim import deadlock
@@ -106,7 +106,7 @@ class Simulation:
         self._failure: BaseException | None = None
 
     def tolerance_use(self) -> dict[str, Any]:
-        """Return what the tolerance came to, by the names of `labkit.run.tolerance.ToleranceUse`."""
+        """Return what the tolerance came to, by the names of `labkit.tolerance.ToleranceUse`."""
         use = self.hub.tolerance_use()
         del use["repairs"]
         return use

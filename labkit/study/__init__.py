@@ -2,9 +2,9 @@
 
 from labkit.study.comparison import Comparison
 from labkit.study.rows import parameter_columns, run_rows
-from labkit.study.selecting import Curve
+from labkit.study.selection import Curve
 from labkit.study.study import Study, load
-from labkit.study.sweeping import sweep
+from labkit.study.sweep_points import sweep
 from labkit.study.table import Table
 
 __all__ = ["Comparison", "Curve", "Study", "Table", "load", "parameter_columns", "run_rows", "sweep"]

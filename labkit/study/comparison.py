@@ -8,7 +8,7 @@ from html import escape
 
 import pandas as pd
 
-from labkit import markup
+from labkit import html as markup
 from labkit.errors import DataError
 from labkit.scaling import Model, Term, Verdict
 from labkit.study.table import Table

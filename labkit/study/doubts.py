@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from labkit.run.place import place_doubt
+from labkit.place import place_doubt
 from labkit.scaling import Verdict
 
 __all__ = ["doubted"]

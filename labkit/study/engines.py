@@ -14,9 +14,9 @@ from typing import Any
 
 from labkit import __version__
 from labkit.errors import LabkitError, MachineError, TimeLimitError
-from labkit.study.measuring import Found
+from labkit.study.measure import Found
 from labkit.study.points import Point
-from labkit.study.setting import settle
+from labkit.study.worker_setup import settle
 
 __all__ = ["EnginePool", "run_point"]
 
@@ -163,7 +163,7 @@ def _failure(error: Exception) -> LabkitError:
 def _view_of(jobs: Any) -> Any:
     import ipyparallel
 
-    from labkit.run.cluster_target import find_target
+    from labkit.real.engines.target import find_target
 
     if isinstance(jobs, ipyparallel.LoadBalancedView):
         if not jobs.client.ids:

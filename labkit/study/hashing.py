@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from labkit.errors import MachineError, TimeLimitError
-from labkit.study.measuring import Found, Job
+from labkit.study.measure import Found, Job
 from labkit.study.points import Point
 
 __all__ = ["REMARK", "SecondLook", "fingerprint", "known_seed", "workers_seed"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.batch.options import is_slurm
 from labkit.errors import DataError
-from labkit.run.cluster_target import is_cluster
+from labkit.real.engines.target import is_cluster
+from labkit.real.slurm.options import is_slurm
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
 __all__ = ["Point", "is_real", "plan_points"]

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
-from labkit.run.processes import JOB_VARIABLE, end_processes
+from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.study.hashing import workers_seed
-from labkit.study.measuring import Found
+from labkit.study.measure import Found
 from labkit.study.points import Point
 from labkit.study.worker import LENGTH, write_message
 
@@ -56,7 +56,7 @@ class LocalPool:
     job : bytes
         What all points have in common, packed.
     setting : mapping
-        Of this process, see `labkit.study.setting`.
+        Of this process, see `labkit.study.worker_setup`.
     jobs : int
         Processes at the same time.
     limit_s : float or None

@@ -103,7 +103,7 @@ def keep_recipe(
 
     Sources and files are taken now: cells may be changed before the study is bundled.
     """
-    from labkit.bundle.capture import captured, resolved
+    from labkit.study.bundle.capture import captured, resolved
 
     study.recipe = Recipe.of(
         [resolved(point) for point in plan],

@@ -11,7 +11,7 @@ import pandas as pd
 from labkit.errors import DataError
 
 if TYPE_CHECKING:
-    from labkit.run.result import Run
+    from labkit.result import Run
 
 __all__ = ["FIXED", "MEASURED", "PLACE", "cell", "parameter_columns", "run_rows", "tidy", "unit_of"]
 

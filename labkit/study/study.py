@@ -10,17 +10,17 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import markup
+from labkit import html as markup
 from labkit.errors import ExpectationError
 from labkit.scaling import Expectation, Model, Term, Verdict, read_expectation
-from labkit.scaling.judging import Space, fit_samples, judge_samples
+from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
-from labkit.study.reading import read_data
+from labkit.study.files import read_data
 from labkit.study.recipe import Recipe
 from labkit.study.rows import parameter_columns, tidy
-from labkit.study.selecting import Curve, pick
-from labkit.study.storing import write_study
+from labkit.study.selection import Curve, pick
+from labkit.study.store import write_study
 from labkit.study.table import Table
 
 __all__ = ["Study", "load"]
@@ -250,7 +250,7 @@ class Study:
     def bundle(
         self, path: str | os.PathLike[str], *, notebook: Any = None, host_metrics: Iterable[str] = ()
     ) -> Any:
-        """Write everything that others need to check the study, as one zip; see `labkit.bundle.write_bundle`.
+        """Write all that others need to check the study, as one zip: `labkit.study.bundle.write_bundle`.
 
         Parameters
         ----------
@@ -262,10 +262,10 @@ class Study:
 
         Returns
         -------
-        labkit.bundle.Bundle
+        labkit.study.bundle.Bundle
             Says what is in it, and what of it can be run again.
         """
-        from labkit.bundle import write_bundle
+        from labkit.study.bundle import write_bundle
 
         return write_bundle(self, path, notebook=notebook, host_metrics=host_metrics)
 

@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from labkit import markup
+from labkit import html as markup
 from labkit.scaling import Model, Verdict
 
 __all__ = ["Table"]

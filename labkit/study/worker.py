@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from labkit.errors import LabkitError, MachineError
 from labkit.study.hashing import fingerprint
-from labkit.study.measuring import Found, Job
+from labkit.study.measure import Found, Job
 
 __all__ = ["LENGTH", "answer", "load", "main", "read_message", "write_message"]
 
@@ -61,7 +61,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load(data: bytes) -> Any:
-    """Unpack what `labkit.run.travel.pack` packed."""
+    """Unpack what `labkit.real.travel.pack` packed."""
     return _Unpickler(io.BytesIO(data)).load()
 
 
@@ -102,7 +102,7 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
 
 def main() -> None:
     """Serve the parent process."""
-    from labkit.study.setting import settle
+    from labkit.study.worker_setup import settle
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what compiled code prints must not mix with the answers

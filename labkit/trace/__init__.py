@@ -3,6 +3,6 @@
 from labkit.trace.bottlenecks import Bottlenecks
 from labkit.trace.contrast import Contrast, contrast
 from labkit.trace.explanation import Explanation
-from labkit.trace.recording import Trace
+from labkit.trace.trace import Trace
 
 __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]

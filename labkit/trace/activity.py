@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from labkit.trace.recording import Trace
+    from labkit.trace.trace import Trace
 
 __all__ = ["KINDS", "Activity", "activity"]
 

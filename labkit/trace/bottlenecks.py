@@ -17,7 +17,7 @@ from labkit import _kernels
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recording import Trace
+    from labkit.trace.trace import Trace
 
 __all__ = ["WINDOW", "Bottlenecks", "find_bottlenecks"]
 

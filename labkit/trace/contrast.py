@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from labkit.errors import DataError
-from labkit.markup import card, escape, quantity, table
-from labkit.sim.measures.link_names import HOST_KINDS
+from labkit.html import card, escape, quantity, table
+from labkit.platform.measures.link_names import HOST_KINDS
 from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, SHARED_CORES, Explanation, spoken
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recording import Trace
+    from labkit.trace.trace import Trace
 
 __all__ = ["Step", "critical_path"]
 

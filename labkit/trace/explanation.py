@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.markup import card, escape, quantity, table
-from labkit.sim.measures.link_names import kind_of
+from labkit.html import card, escape, quantity, table
+from labkit.platform.measures.link_names import kind_of
 from labkit.sim.noise import disturbed
 from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path
@@ -18,8 +18,8 @@ from labkit.trace.phases import PhaseClock
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.run.result import Run
-    from labkit.trace.recording import Trace
+    from labkit.result import Run
+    from labkit.trace.trace import Trace
 
 __all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 

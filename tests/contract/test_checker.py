@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import labkit as lk
+from labkit.algorithms.sort_checker import SortReport
 from labkit.errors import CheckError, DataError
-from labkit.testing import SortReport
 
 Keys = np.ndarray
 #: name -> (the mistake, made on rank 1 of 4 unless it says otherwise; words of the finding)
@@ -129,8 +129,8 @@ def returns_nothing(comm: Any, block: Keys) -> Keys:
 
 def sort_wrongly(comm: Any, mistake: Callable[[Any, Keys], Keys], **claims: Any) -> SortReport:
     """A correct sort by one rank, then the mistake; 24 float keys per rank, the last one NaN."""
+    from labkit.algorithms.sort_checker import check_sorted
     from labkit.datasets import inputs
-    from labkit.testing import check_sorted
 
     keys = inputs.keys("uniform", comm.rank, comm.size, 24, dtype="f8")
     if comm.rank == 0:
@@ -166,7 +166,7 @@ def test_a_right_sort_passes(ranks: int, claims: dict[str, Any]) -> None:
 
 def skewed(comm: Any, **claims: Any) -> SortReport:
     """All-equal keys on three ranks, sorted without tie-breaking: all on rank 1."""
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     return check_sorted(comm, np.ones(10), np.ones(30 * (comm.rank == 1)), **claims)
 
@@ -194,7 +194,7 @@ def test_without_a_claim_skew_is_reported_only() -> None:
 
 def around_empty_ranks(comm: Any, second: float) -> SortReport:
     """Blocks on ranks 1 and 4 only."""
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     block = {1: np.array([1.0, 5.0]), 4: np.array([second, 9.0])}.get(comm.rank, np.empty(0))
     return check_sorted(comm, block, block)
@@ -207,7 +207,7 @@ def test_order_is_checked_across_empty_ranks() -> None:
 
 
 def different_dtypes(comm: Any) -> SortReport:
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     keys = np.arange(3, dtype="i8" if comm.rank else "i4") + 5 * comm.rank
     return check_sorted(comm, keys, keys)
@@ -224,7 +224,7 @@ def test_extremes_compare_rightly_across_ranks(dtype: str) -> None:
     low, high = (info.min, info.max) if info else (False, True)
 
     def program(comm: Any, ends: tuple[Any, Any]) -> bool:
-        from labkit.testing import check_sorted
+        from labkit.algorithms.sort_checker import check_sorted
 
         block = np.array([ends[comm.rank]], dtype)
         return check_sorted(comm, block, block).is_sorted
@@ -234,7 +234,7 @@ def test_extremes_compare_rightly_across_ranks(dtype: str) -> None:
 
 
 def numpys_sort(comm: Any) -> bool:
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     keys = np.array([0.0, np.nan, -0.0, -np.nan, 1.0])
     return check_sorted(comm, keys, np.array([0.0, 0.0, 1.0, np.nan, np.nan])).is_sorted
@@ -245,7 +245,7 @@ def test_keys_that_numpy_calls_equal_are_equal() -> None:
 
 
 def local_check(comm: Any) -> tuple[bool, bool]:
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     keys = np.array([2, 1])
     return (
@@ -261,7 +261,7 @@ def test_a_local_check_sends_nothing() -> None:
 
 
 def bad_arguments(comm: Any, claims: dict[str, Any]) -> str:
-    from labkit.testing import check_sorted
+    from labkit.algorithms.sort_checker import check_sorted
 
     try:
         check_sorted(comm, np.empty(0), np.empty(0), **claims)

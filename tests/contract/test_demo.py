@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from labkit import registry
-from labkit.demo import simulated as module
-from labkit.demo.plan import FULL, MACHINES, QUICK, Plan, keys_per_rank
+from labkit.cli.demo import simulated as module
+from labkit.cli.demo.plan import FULL, MACHINES, QUICK, Plan, keys_per_rank
 from labkit.errors import CheckError
 
 P = (2, 4, 8, 16, 32)

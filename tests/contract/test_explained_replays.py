@@ -9,7 +9,7 @@ import labkit as lk
 from labkit import registry
 from labkit.cli.main import main
 from labkit.errors import PlatformError
-from labkit.schedule.native import perform, simulate
+from labkit.sim.schedules import perform, simulate
 
 
 def _program(comm):

@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.testing.machines import attempts, differences
+from tests.support.machines import attempts, differences
 
 pytestmark = pytest.mark.mpi
 

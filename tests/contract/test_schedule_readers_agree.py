@@ -7,8 +7,9 @@ import pytest
 
 import labkit as lk
 from labkit import registry
-from labkit.schedule import execute, simulate
-from labkit.testing.collectives import case_of
+from labkit.schedule import execute
+from labkit.sim.schedules import simulate
+from tests.support.collectives import case_of
 
 
 def program(comm, problem: str, name: str, n: int) -> None:

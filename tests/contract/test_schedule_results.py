@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from labkit import registry
-from labkit.schedule import check, execute, perform
-from labkit.testing.collectives import affine, case_of
+from labkit.schedule import check, execute
+from labkit.sim.schedules import perform
+from tests.support.collectives import affine, case_of
 
 SIZES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32]
 

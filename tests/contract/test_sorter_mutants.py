@@ -149,8 +149,8 @@ def loses_the_lowest_bit(right: Any) -> Any:
 def sort(comm: Any, sorter: str) -> None:
     """Sort keys with many duplicates, positive and negative, of up to 41 bits; even blocks are claimed."""
     from labkit import registry
+    from labkit.algorithms.sort_checker import check_sorted
     from labkit.datasets import inputs
-    from labkit.testing import check_sorted
 
     n = registry.get("sorting", sorter).requirements.keys_per_rank or 40
     wide = inputs.keys("uniform", comm.rank, comm.size, n, seed=3)

@@ -12,7 +12,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.datasets import inputs
-from labkit.testing.sort_oracle import require_sorted
+from tests.support.sort_oracle import require_sorted
 
 SORTERS = registry.names("sorting")
 #: those that take any number of keys per rank
@@ -27,8 +27,8 @@ Outcome = list[tuple[np.ndarray, np.ndarray]]
 def sort_cases(comm: Any, sorter: str, cases: list[Case]) -> Outcome:
     """Sort each case; return this rank's keys and its result, which the sound checker has accepted."""
     from labkit import registry
+    from labkit.algorithms.sort_checker import check_sorted
     from labkit.datasets import inputs
-    from labkit.testing import check_sorted
 
     outcome = []
     for case in cases:

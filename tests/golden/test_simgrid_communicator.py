@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.sim import models
+from labkit.platform import models
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.message_program import run_program
-from labkit.sim.xml_writer import platform_xml
+from labkit.platform import models
+from labkit.platform.xml.writer import platform_xml
+from tests.support.message_program import run_program
 
 EVERY = sorted((Path(__file__).parent / "simgrid").glob("*.json"))
 #: Collectives that message programs do not know are tested as schedules.

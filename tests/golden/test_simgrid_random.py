@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.mapping import mapping_of
-from labkit.sim.message_program import run_program
-from labkit.sim.platform import Platform
+from labkit.platform import models
+from labkit.platform.mapping import mapping_of
+from labkit.platform.platform import Platform
+from tests.support.message_program import run_program
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
 

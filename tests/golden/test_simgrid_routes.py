@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import labkit as lk
-from labkit.sim.spec import ClusterSpec, DragonflySpec, FatTreeSpec
+from labkit.platform.spec import ClusterSpec, DragonflySpec, FatTreeSpec
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_routes.json").read_text())
 PLATFORMS = GOLDEN["platforms"]

@@ -14,9 +14,8 @@ import pytest
 
 import labkit as lk
 from labkit import _kernels, registry
-from labkit.schedule import simulate
-from labkit.schedule.native import program_of
-from labkit.sim import models
+from labkit.platform import models
+from labkit.sim.schedules import program_of, simulate
 
 FOLDER = Path(__file__).parent / "simgrid"
 #: operation of the golden's program -> problem and algorithm

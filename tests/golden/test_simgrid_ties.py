@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.message_program import run_program
+from labkit.platform import models
+from tests.support.message_program import run_program
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_ties.json").read_text())
 RUNS = {

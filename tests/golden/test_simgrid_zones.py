@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.sim import models
-from labkit.sim.message_program import run_program
+from labkit.platform import models
+from tests.support.message_program import run_program
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_zones.json").read_text())
 PLATFORMS = {platform["name"]: platform for platform in GOLDEN["platforms"]}

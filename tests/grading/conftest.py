@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from labkit.errors import MachineError
-from labkit.testing.sandbox import Sandbox
+from labkit.grading.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import DataError
+from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
+from labkit.grading.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
+from labkit.grading.counts import busiest_bytes, rounds_of
+from labkit.grading.folder import write_csv
+from labkit.grading.result import CheckResult
+from labkit.grading.sandbox.schedule_rows import rows_of, schedule_from
+from labkit.grading.submission import read_submission
 from labkit.schedule import count
-from labkit.testing.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
-from labkit.testing.grade import Grade, Scaling, find_assignment, notebook_source, student_seed
-from labkit.testing.grade.counts import busiest_bytes, rounds_of
-from labkit.testing.grade.folder import write_csv
-from labkit.testing.grade.result import CheckResult
-from labkit.testing.grade.submission import read_submission
-from labkit.testing.sandbox.schedule_rows import rows_of, schedule_from
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -198,7 +198,7 @@ def test_what_a_submission_says_cannot_act_on_the_page_or_the_terminal(tmp_path:
 def test_assignments_are_found_by_name_and_by_file(tmp_path: Path) -> None:
     assert find_assignment("sort") is SORT
     file = tmp_path / "mine.py"
-    file.write_text("from labkit.testing.assignments import SORT as ASSIGNMENT\n")
+    file.write_text("from labkit.grading.assignments import SORT as ASSIGNMENT\n")
     assert find_assignment(file) == SORT
     file.write_text("x = 1\n")
     for bad, words in (

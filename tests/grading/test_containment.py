@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labkit.errors
-from labkit.testing.sandbox import Limits, Sandbox
-from labkit.testing.sandbox.wire import WireError, decode, encode, read_frame
+from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame
 
 #: tests may not depend on how busy the machine is
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

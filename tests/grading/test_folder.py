@@ -14,10 +14,10 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.errors import DataError, MachineError
-from labkit.testing.assignments import PREFIX_SUM
-from labkit.testing.grade.folder import find_submissions, grade_folder
-from labkit.testing.grade.result import Verdict
-from labkit.testing.sandbox import Sandbox
+from labkit.grading.assignments import PREFIX_SUM
+from labkit.grading.folder import find_submissions, grade_folder
+from labkit.grading.result import Verdict
+from labkit.grading.sandbox import Sandbox
 
 sys.path.insert(0, str(Path(__file__).parent))
 

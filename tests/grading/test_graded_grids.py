@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import labkit as lk
 from labkit import MPI
 from labkit.errors import MachineError
-from labkit.testing.sandbox import Limits, Sandbox
+from labkit.grading.sandbox import Limits, Sandbox
 
 LIMITS = Limits(cpu_s=3, wall_s=60, memory_bytes=1 << 29, idle_s=2)
 

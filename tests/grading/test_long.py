@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from labkit.errors import MachineError
-from labkit.testing.assignments import ASSIGNMENTS
-from labkit.testing.grade.folder import find_submissions, grade_folder
-from labkit.testing.sandbox import Sandbox
+from labkit.grading.assignments import ASSIGNMENTS
+from labkit.grading.folder import find_submissions, grade_folder
+from labkit.grading.sandbox import Sandbox
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -67,7 +67,7 @@ def _submit(course: Path, student: str, assignment: str, source: str, tampers: b
 
 def test_a_course_goes_through_nbgrader(tmp_path: Path) -> None:
     pytest.importorskip("nbgrader")
-    from labkit.testing.grade.nbgrader_course import grade_course, release_course
+    from labkit.grading.nbgrader_course import grade_course, release_course
 
     course = tmp_path / "course"
     for kept in ("source", "nbgrader_config.py"):

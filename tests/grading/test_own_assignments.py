@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError
-from labkit.testing.assignments import ASSIGNMENTS, BROADCAST
-from labkit.testing.grade import CheckResult, Grade, find_assignment
-from labkit.testing.grade.folder import _fingerprint, find_submissions
-from labkit.testing.grade.notebook import points
-from labkit.testing.grade.source_notebook import add_assignment, source_notebook
-from labkit.testing.grade.submission import notebook_source
+from labkit.grading import CheckResult, Grade, find_assignment
+from labkit.grading.assignments import ASSIGNMENTS, BROADCAST
+from labkit.grading.folder import _fingerprint, find_submissions
+from labkit.grading.notebook import points
+from labkit.grading.source_notebook import add_assignment, source_notebook
+from labkit.grading.submission import notebook_source
 
 OWN = '''
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labkit.testing.grade import Assignment, Case, Correct, Verdict
+from labkit.grading import Assignment, Case, Correct, Verdict
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def test_the_skeleton_has_the_cells_of_a_course_of_ours(assignment: Any) -> None
 
 
 def test_what_a_cell_of_nbgrader_gets() -> None:
-    plugin = pytest.importorskip("labkit.testing.grade.nbgrader_plugin", reason="needs nbgrader")
+    plugin = pytest.importorskip("labkit.grading.nbgrader_plugin", reason="needs nbgrader")
     bonus = CheckResult("b", "B", 1.5, 2.0, "", is_bonus=True)
     assert plugin._score(bonus, 0.0) == 1.5
     assert plugin._score(bonus, 4.0) == 3.0  # a teacher may count it as any other
@@ -146,7 +146,7 @@ def test_nbgrader_never_takes_the_checks_from_where_it_works(
     file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its working folder may hold what students have handed in."""
-    plugin = pytest.importorskip("labkit.testing.grade.nbgrader_plugin", reason="needs nbgrader")
+    plugin = pytest.importorskip("labkit.grading.nbgrader_plugin", reason="needs nbgrader")
     nbformat = pytest.importorskip("nbformat")
     mark = tmp_path / "ran"
     file.write_text(f"open({str(mark)!r}, 'w').close()\n" + OWN)
@@ -169,7 +169,7 @@ def test_more_than_one_file_of_a_student_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_feedback_pages_list_names_the_checks() -> None:
-    course = pytest.importorskip("labkit.testing.grade.nbgrader_course")
+    course = pytest.importorskip("labkit.grading.nbgrader_course")
     page = "".join(
         f'<li><a href="#broadcast_{name}">Test cell</a> (Score: {score} / {most})</li>'
         for name, score, most in (("rounds", 2.0, 2.0), ("optimal", 1.0, 0.0), ("strange", 1.0, 2.0))
@@ -181,7 +181,7 @@ def test_a_feedback_pages_list_names_the_checks() -> None:
 
 
 def test_reports_show_the_lines_that_they_name() -> None:
-    from labkit.testing.grade.bench import _lines_named
+    from labkit.grading.bench import _lines_named
 
     source = "a = 1\n\n    comm.recv(source=1)\n"
     told = "rank 0: recv at submission.py:3 in f\nrank 1: at submission.py:3 in f, submission.py:99 in g"

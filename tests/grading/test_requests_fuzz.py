@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.errors import MachineError
-from labkit.testing.sandbox import Containment, Limits, Sandbox
+from labkit.grading.sandbox import Containment, Limits, Sandbox
 
 SOURCE = """
 import random

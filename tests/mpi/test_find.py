@@ -11,7 +11,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError
-from labkit.run.mpi_find import find_launcher
+from labkit.real.mpi.find import find_launcher
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.run.cores import available_cores
+from labkit.real.cores import available_cores
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
 

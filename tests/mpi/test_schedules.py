@@ -16,7 +16,7 @@ def every_algorithm(comm):
 
     from labkit import registry
     from labkit.schedule import execute
-    from labkit.testing.collectives import affine, case_of
+    from tests.support.collectives import affine, case_of
 
     verified = 0
     for problem, name in registry.schedules():

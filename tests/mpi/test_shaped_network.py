@@ -13,8 +13,8 @@ import pytest
 
 import labkit as lk
 from labkit.calibration import with_shares
-from labkit.testing.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
-from labkit.testing.shaped_network import TCP_SHARE, ShapedNetwork, find_mpich, why_not
+from tests.support.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
+from tests.support.shaped_network import TCP_SHARE, ShapedNetwork, find_mpich, why_not
 
 RATE = 20e6
 
@@ -81,7 +81,7 @@ def test_nothing_is_left_of_an_owner_that_is_killed(tmp_path):
     code = textwrap.dedent(
         """
         import os, sys, time
-        from labkit.testing.shaped_network import ShapedNetwork
+        from tests.support.shaped_network import ShapedNetwork
         with ShapedNetwork((2,)) as network:
             spaces = [os.readlink(f"/proc/{holder.pid}/ns/net") for holder in network._holders]
             print(network.directory, *spaces, flush=True)

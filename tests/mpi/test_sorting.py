@@ -10,7 +10,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.datasets import flights, inputs
-from labkit.testing.sort_oracle import require_sorted
+from tests.support.sort_oracle import require_sorted
 
 pytestmark = pytest.mark.mpi
 SORTERS = registry.names("sorting")
@@ -22,8 +22,8 @@ Case = dict[str, Any]
 
 def sort_everything(comm: Any, sorter: str, cases: list[Case]) -> list[tuple[Any, Any]]:
     from labkit import registry
+    from labkit.algorithms.sort_checker import check_sorted
     from labkit.datasets import inputs
-    from labkit.testing import check_sorted
 
     outcome = []
     for case in cases:

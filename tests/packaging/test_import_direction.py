@@ -32,9 +32,9 @@ def area(path: Path) -> str:
 def test_direction(path: Path) -> None:
     here, names = area(path), imported_modules(path)
     offending = {n for n in names if n.split(".")[0] in ("algorithms", "datasets", "notebooks", "tests")}
-    if here.startswith("labkit") and here not in ("labkit.cli", "labkit.demo"):
+    if here.startswith("labkit") and here not in ("labkit.cli", "labkit.cli.demo"):
         offending |= {n for n in names if n.startswith("labkit.algorithms")}
-    if here not in ("labkit.plot", "labkit.cli", "labkit.demo", "labkit.jupyter"):
+    if here not in ("labkit.plot", "labkit.cli", "labkit.cli.demo", "labkit.jupyter"):
         offending |= {n for n in names if n == "labkit.plot" or n.startswith("labkit.plot.")}
     if here == "datasets":
         offending |= {n for n in names if n.startswith(("labkit.run", "labkit.study", "labkit.comm"))}

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from labkit.sim import platform
-from labkit.sim.message_program import run_program
+from labkit.platform import platform
+from tests.support.message_program import run_program
 
 
 def unsynchronised(p: int, seed: int, rounds: int) -> str:

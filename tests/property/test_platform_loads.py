@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit.sim import models
-from labkit.sim.message_program import Outcome, run_program
-from labkit.sim.platform import Platform
-from labkit.sim.spec import StarSpec, parse_spec
+from labkit.platform import models
+from labkit.platform.platform import Platform
+from labkit.platform.spec import StarSpec, parse_spec
+from tests.support.message_program import Outcome, run_program
 
 SIZES = st.sampled_from([0, 1, 100, 5000, 65_535, 65_536, 300_000])
 RATES = st.sampled_from([1e8, 1.25e9, 5e9]) | st.floats(1e6, 1e11)

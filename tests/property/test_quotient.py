@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit import registry
-from labkit.schedule import simulate
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Column, Step
+from labkit.sim.schedules import simulate
 
 SYMMETRIC = [
     *(("allreduce", name) for name in ("recursive_doubling", "rabenseifner", "ring")),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit.sim.platform import Platform
-from labkit.sim.spec import DragonflySpec, FatTreeSpec, TorusSpec, parse_spec
+from labkit.platform.platform import Platform
+from labkit.platform.spec import DragonflySpec, FatTreeSpec, TorusSpec, parse_spec
 
 EXTRAS = st.fixed_dictionaries({
     "lat": st.sampled_from([0.0, 1e-6, 3e-5]),

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.schedule import Column, Group, Op, Schedule, Step, block_indices, check, perform, predict
-from labkit.testing.collectives import affine, case_of
+from labkit.schedule import Column, Group, Op, Schedule, Step, block_indices, check, predict
+from labkit.sim.schedules import perform
+from tests.support.collectives import affine, case_of
 
 calls = st.fixed_dictionaries(
     {

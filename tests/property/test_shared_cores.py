@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.sim.message_program import run_program
+from tests.support.message_program import run_program
 
 NS = Fraction(1, 10**9)
 #: of a message: two links of 1 us each, and no time for its bytes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit import registry
-from labkit.testing.sort_oracle import require_sorted
+from tests.support.sort_oracle import require_sorted
 
 SORTERS = registry.names("sorting")
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.algorithms.sorting import exact_splitting_sort, histogram_sort
-from labkit.testing.sort_oracle import require_sorted
+from tests.support.sort_oracle import require_sorted
 
 PROCESSES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32]
 #: few different keys, or neighbours of the ends of their range

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from labkit.cli import main
-from labkit.demo import Demo, job
-from labkit.demo.plan import QUICK, Plan
-from labkit.demo.real import RealSort
-from labkit.demo.simulated import Extrapolation, SimulatedSort
-from labkit.demo.words import closing
+from labkit.cli.demo import Demo, job
+from labkit.cli.demo.plan import QUICK, Plan
+from labkit.cli.demo.real import RealSort
+from labkit.cli.demo.simulated import Extrapolation, SimulatedSort
+from labkit.cli.demo.words import closing
 from labkit.errors import MachineError
 from labkit.study import Study
 
@@ -192,7 +192,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named(
     def full(*arguments: Any) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("labkit.demo.page.write_page", full)
+    monkeypatch.setattr("labkit.cli.demo.page.write_page", full)
     assert main(["demo", "--quick", "--out", str(tmp_path / "page.html")]) == 3
     assert "page.html cannot be written: No space left on device; free some space" in capsys.readouterr().err
 

@@ -9,10 +9,10 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import models
-from labkit.sim.message_program import run_program
-from labkit.sim.spec import DragonflySpec, parse_spec
-from labkit.sim.xml_writer import platform_xml
+from labkit.platform import models
+from labkit.platform.spec import DragonflySpec, parse_spec
+from labkit.platform.xml.writer import platform_xml
+from tests.support.message_program import run_program
 
 #: Every host of a group sends to the host at the same place of the next group: all on one blue cable.
 SHIFT = "dragonfly:8x1:1x1:8x1:2,bw=1GBps,lat=1us,model=raw"

@@ -14,8 +14,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, PlatformError
-from labkit.sim.mapping import mapping_of
-from labkit.sim.xml_writer import host_file
+from labkit.platform.mapping import mapping_of
+from labkit.platform.xml.writer import host_file
 
 
 def test_block_fills_host_by_host_and_cyclic_goes_round() -> None:

@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import maximum_flow
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim.layout import lay_out
-from labkit.sim.measures import bisection, diameter, link_kinds
-from labkit.sim.measures.links import MOST_ROWS
+from labkit.platform.layout import lay_out
+from labkit.platform.measures import bisection, diameter, link_kinds
+from labkit.platform.measures.links import MOST_ROWS
 
 SPECS = [
     "star:6",

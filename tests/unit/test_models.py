@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit.errors import PlatformError
-from labkit.sim import models
+from labkit.platform import models
 
 
 def test_the_known_models() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import units
-from labkit.sim.spec import StarSpec, parse_spec
+from labkit.platform import quantities as units
+from labkit.platform.spec import StarSpec, parse_spec
 
 
 def test_a_plain_star_has_the_documented_defaults() -> None:

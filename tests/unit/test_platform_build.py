@@ -8,8 +8,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import models
-from labkit.sim.xml_writer import host_file, platform_xml, smpirun_options
+from labkit.platform import models
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 
 FULL = (
     "star:4,bw=1Gbps,lat=24us,speed=16.7Gf,cores=2,bb_bw=10Gbps,bb_lat=1us,limiter=187.5MBps,"

@@ -9,7 +9,7 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.datasets import measurements
-from labkit.testing.reality import Job, collect, compare, is_settled, predict, run_jobs
+from tests.support.reality import Job, collect, compare, is_settled, predict, run_jobs
 
 JOBS = [Job("bcast", "binomial", 400_000), Job("alltoall", "pairwise", 100_000)]
 

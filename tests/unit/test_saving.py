@@ -13,8 +13,8 @@ import pytest
 import labkit as lk
 from labkit.errors import DataError
 from labkit.jupyter import saving
-from labkit.jupyter.packing import read_archive
-from labkit.run.place import PLACE_VARIABLE
+from labkit.jupyter.archive import read_archive
+from labkit.place import PLACE_VARIABLE
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 import labkit as lk
 from labkit import _kernels, registry
 from labkit.errors import ScheduleError
-from labkit.schedule import block, build, perform, simulate
+from labkit.schedule import block, build
 from labkit.schedule.operators import as_combine, type_code
+from labkit.sim.schedules import perform, simulate
 
 UFUNCS = {
     "sum": np.add,

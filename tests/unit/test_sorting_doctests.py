@@ -15,8 +15,8 @@ MODULES = [
     "labkit.local.digits",
     "labkit.local.buckets",
     "labkit.local.codes",
-    "labkit.testing.checker",
-    "labkit.testing.sort_oracle",
+    "labkit.algorithms.sort_checker",
+    "tests.support.sort_oracle",
 ]
 
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError, MachineError, ProgramError, RankError
-from labkit.study.measuring import Harvest, Job
+from labkit.study.measure import Harvest, Job
 from labkit.study.points import plan_points
-from labkit.study.spreading import spread
-from labkit.study.sweeping import sweep
+from labkit.study.spread import spread
+from labkit.study.sweep_points import sweep
 
 
 @dataclass
@@ -110,7 +110,7 @@ def test_any_order_of_answers_gives_the_serial_study(seed, noisy, failing, ranks
     for point in plan:
         serial.keep(point, job.find(point, bool(serial.is_deterministic)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labkit.study.spreading.pack_points", lambda plan: [b""] * len(plan))
+        patch.setattr("labkit.study.spread.pack_points", lambda plan: [b""] * len(plan))
         spread(job, plan, other, NoBar(), AnyOrder(job, room, random.Random(seed)))
     assert other.rows == serial.rows
     assert other.failures == serial.failures
@@ -273,5 +273,5 @@ def test_jobs_that_make_no_sense_are_refused(how, error, words) -> None:
 
 
 def test_one_job_is_a_serial_sweep(monkeypatch) -> None:
-    monkeypatch.setattr("labkit.study.sweeping.pool_of", None)
+    monkeypatch.setattr("labkit.study.sweep_points.pool_of", None)
     assert len(sweep(lambda comm: None, [2], jobs=1, repeats=1, progress=False)) == 3

@@ -9,10 +9,10 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim.spec import FatTreeSpec, TorusSpec, parse_spec
-from labkit.sim.spec.fat_tree import grown_tree
-from labkit.sim.spec.torus import near_cube
-from labkit.sim.xml_writer import host_file, platform_xml
+from labkit.platform.spec import FatTreeSpec, TorusSpec, parse_spec
+from labkit.platform.spec.fat_tree import grown_tree
+from labkit.platform.spec.torus import near_cube
+from labkit.platform.xml.writer import host_file, platform_xml
 
 
 def test_sizes_and_options_are_read_and_written() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
+from labkit.platform.layout import MAX_DRAWN_HOSTS, lay_out, smaller
 from labkit.plot import topology
 from labkit.plot.cables import Cables
 from labkit.plot.topology_figure import way
-from labkit.sim.layout import MAX_DRAWN_HOSTS, lay_out, smaller
 
 SPECS = [
     "star:5",

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as w
 
 from labkit.errors import LabkitError
-from labkit.markup import escape
+from labkit.html import escape
 from labkit.plot.figure import Figure
 from labkit.plot.widget import Picture
 

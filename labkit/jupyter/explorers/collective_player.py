@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets as w
 
+from labkit.html import quantity
 from labkit.jupyter.explorers.base import Explorer, choice, number, slider, text
 from labkit.jupyter.explorers.collective_view import (
     MOST_RANKS,
@@ -15,7 +16,6 @@ from labkit.jupyter.explorers.collective_view import (
     prepare,
     round_figure,
 )
-from labkit.markup import quantity
 from labkit.plot.figure import Figure
 from labkit.schedule.problem import PROBLEMS
 

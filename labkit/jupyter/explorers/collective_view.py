@@ -11,12 +11,13 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import ScheduleError
+from labkit.html import escape, properties, quantity
 from labkit.jupyter.explorers.collective_figure import draw_round
-from labkit.markup import escape, properties, quantity
 from labkit.plot.figure import Figure
-from labkit.schedule import check, simulate
+from labkit.schedule import check
 from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.rounds import Rounds, rounds
+from labkit.sim.schedules import simulate
 
 __all__ = ["MOST_RANKS", "Prepared", "algorithms", "collectives", "prepare", "round_figure"]
 

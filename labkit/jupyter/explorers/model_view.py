@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.markup import badge, escape, properties, quantity
+from labkit.html import badge, escape, properties, quantity
 from labkit.plot.scaling_figure import Curves, curves_of
 from labkit.scaling import Model, Samples, Term, Verdict, judge
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import ipywidgets as w
 
+from labkit.html import escape, quantity, table
 from labkit.jupyter.explorers.base import Explorer, choice, number, slider, text
 from labkit.jupyter.explorers.sorting_figure import step_figure
 from labkit.jupyter.explorers.sorting_view import INPUTS, MOST_KEYS, MOST_RANKS, Played, play, sorts
-from labkit.markup import escape, quantity, table
 from labkit.plot.figure import Figure
 
 __all__ = ["SortingPlayer", "sorting"]

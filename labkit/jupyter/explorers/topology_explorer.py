@@ -9,8 +9,8 @@ import ipywidgets as w
 from labkit.jupyter.explorers.base import Explorer, choice, number, text
 from labkit.jupyter.explorers.patterns import PATTERNS
 from labkit.jupyter.explorers.topology_view import KINDS, TopologyView, look, spec_of
-from labkit.sim import machines
-from labkit.sim.platform import Platform, platform
+from labkit.platform import machines
+from labkit.platform.platform import Platform, platform
 
 __all__ = ["TopologyExplorer", "topology"]
 

@@ -9,14 +9,14 @@ from typing import Any
 from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
 from bokeh.palettes import Cividis256
 
+from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.patterns import Load, link_facts, loads, pairs
-from labkit.markup import escape, properties, quantity, table
+from labkit.platform.layout import Layout, lay_out, smaller
+from labkit.platform.platform import Platform, platform
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT
 from labkit.plot.topology_figure import draw_layout, way
-from labkit.sim.layout import Layout, lay_out, smaller
-from labkit.sim.platform import Platform, platform
 
 __all__ = ["KINDS", "TopologyView", "look", "spec_of"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit.batch.fingerprint import fingerprint
+from labkit.real.slurm.fingerprint import fingerprint
 
 CELL = """
 import dataclasses, functools
@@ -33,7 +33,7 @@ def program(comm, n=1):
             return helper(n)
     return comm.allreduce(n, op=MPI.SUM)
 
-from labkit.batch.fingerprint import fingerprint
+from labkit.real.slurm.fingerprint import fingerprint
 print(fingerprint(program, Settings(), functools.partial(helper, 3), {{"b": 1, "a": np.arange(4)}},
                   np.random.default_rng(3), {{"x", "y", "z"}}))
 """

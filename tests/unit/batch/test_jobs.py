@@ -8,15 +8,15 @@ import subprocess
 import pytest
 
 import labkit as lk
-from labkit.batch import commands
-from labkit.batch.batch import Batch, divide
-from labkit.batch.collecting import lost_error
-from labkit.batch.commands import State
-from labkit.batch.front import make_point
-from labkit.batch.script import batch_script, job_name
-from labkit.batch.store import JobFolder, find_jobs
 from labkit.errors import MachineError, TimeLimitError
-from labkit.run.mpi_endings import read_ending
+from labkit.real.mpi.endings import read_ending
+from labkit.real.slurm import commands
+from labkit.real.slurm.batch import Batch, divide
+from labkit.real.slurm.collect import lost_error
+from labkit.real.slurm.commands import State
+from labkit.real.slurm.machine import make_point
+from labkit.real.slurm.script import batch_script, job_name
+from labkit.real.slurm.store import JobFolder, find_jobs
 
 
 def program(comm, n=1):
@@ -71,7 +71,9 @@ def test_the_script_asks_for_what_was_given(tmp_path):
         "--gres=gpu:1",
     ]  # fmt: skip
     assert text.startswith("#!/bin/bash -l\n")
-    assert text.index("module load gcc/13 ") < text.index("export A=1") < text.index("labkit.batch.inside")
+    assert (
+        text.index("module load gcc/13 ") < text.index("export A=1") < text.index("labkit.real.slurm.inside")
+    )
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
 
 

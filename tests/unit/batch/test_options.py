@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import labkit as lk
-from labkit.batch.options import Slurm, is_slurm, slurm_of, time_seconds
 from labkit.errors import MachineError
+from labkit.real.slurm.options import Slurm, is_slurm, slurm_of, time_seconds
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.bundle import verify
 from labkit.cli import main
 from labkit.errors import DataError, MachineError
+from labkit.study.bundle import verify
 
 # As in a notebook: defined in a cell, of which Python knows the text but no file.
 CELL = """

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.bundle import reading
-from labkit.bundle.reading import open_bundle
 from labkit.cli import main
 from labkit.errors import DataError
+from labkit.study.bundle import reader as reading
+from labkit.study.bundle.reader import open_bundle
 
 
 def program(comm, n=1):

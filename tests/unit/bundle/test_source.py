@@ -8,8 +8,8 @@ import types
 
 import pytest
 
-from labkit.bundle.source import source_of
-from labkit.bundle.whole import difference, executed, same_code
+from labkit.study.bundle.source import source_of
+from labkit.study.bundle.whole import difference, executed, same_code
 
 CELLS = '''
 import math

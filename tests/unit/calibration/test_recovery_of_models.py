@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.calibration.experiments import measure
 from labkit.calibration.plan import Plan
-from labkit.sim import models
-from labkit.sim.models import NetworkModel
+from labkit.platform import models
+from labkit.platform.models import NetworkModel
 
 LINK = "star:2,bw=125MBps,lat=12us"
 

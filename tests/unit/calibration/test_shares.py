@@ -49,7 +49,7 @@ def test_the_rates_of_near_and_far_are_those_of_the_weights(base, weight, trunk_
 
 
 def tree_of(found):
-    from labkit.testing.reality import machine_of
+    from tests.support.reality import machine_of
 
     return machine_of((2, 1), found)
 

@@ -22,8 +22,8 @@ def test_the_session_has_options_of_its_own_and_a_cell_goes_over_them(notebook):
 
 
 def test_what_a_real_machine_does_not_have_rests_while_a_cell_runs_there(notebook, monkeypatch):
-    import labkit.run.mpi
-    from labkit.run.result import Run
+    import labkit.real.mpi.machine
+    from labkit.result import Run
 
     seen = []
 
@@ -31,7 +31,7 @@ def test_what_a_real_machine_does_not_have_rests_while_a_cell_runs_there(noteboo
         seen.append((ranks, how))
         return Run("cell", ranks, "mpi", results=[(None, {})] * ranks)
 
-    monkeypatch.setattr(labkit.run.mpi, "run_mpi", run_mpi)
+    monkeypatch.setattr(labkit.real.mpi.machine, "run_mpi", run_mpi)
     notebook.run(
         "%spmd -n 4 --model smpi --coll allreduce=ring --noise jitter=1us --timeout 7 --trace --explain"
     )

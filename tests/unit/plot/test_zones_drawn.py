@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import labkit as lk
+from labkit.platform.layout import lay_out
 from labkit.plot import heat, topology
 from labkit.plot.cables import Cables
-from labkit.sim.layout import lay_out
 
 
 def ring() -> lk.Platform:

@@ -8,10 +8,10 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, RankError, TimeLimitError
-from labkit.run import cluster_report
-from labkit.run.cluster_report import failure
-from labkit.run.cluster_target import Target, choose, is_cluster
-from labkit.run.cluster_watch import Outcome
+from labkit.real.engines import report as cluster_report
+from labkit.real.engines.report import failure
+from labkit.real.engines.target import Target, choose, is_cluster
+from labkit.real.engines.watch import Outcome
 
 
 def _about(rank, size=4, **more):

@@ -91,7 +91,7 @@ def test_scripts_take_no_keywords(tmp_path):
 
 
 def test_names_of_programs():
-    from labkit.run.front import program_name
+    from labkit.checks import program_name
 
     class Solver:
         def __call__(self, comm):
@@ -105,10 +105,10 @@ def test_names_of_programs():
 
 
 def test_run_is_callable_before_and_after_its_parts_are_imported():
-    import labkit.run.result  # binds labkit.run to the module
+    import labkit.result  # binds labkit.run to the module
 
     assert callable(lk.run)
-    assert labkit.run.Run is lk.Run
+    assert labkit.result.Run is lk.Run
     with pytest.raises(LabkitError):
         lk.run(program, 0)
 

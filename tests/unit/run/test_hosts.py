@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from labkit.errors import MachineError
-from labkit.run.mpi_env import host_options, launch_command, rank_environment
-from labkit.run.mpi_find import Launcher
-from labkit.run.mpi_hosts import (
+from labkit.process.whereabouts import whereabouts
+from labkit.real.mpi.environment import host_options, launch_command, rank_environment
+from labkit.real.mpi.find import Launcher
+from labkit.real.mpi.hosts import (
     FOLDER_VARIABLE,
     HOSTFILE_VARIABLE,
     clocks,
@@ -15,9 +16,8 @@ from labkit.run.mpi_hosts import (
     hosts_note,
     shared_cores,
 )
-from labkit.run.mpi_job import Job, Outcome
-from labkit.run.mpi_report import failure
-from labkit.run.whereabouts import whereabouts
+from labkit.real.mpi.job import Job, Outcome
+from labkit.real.mpi.report import failure
 
 OPEN_MPI = Launcher("/opt/mpi/bin/mpiexec", "openmpi", (5, 0, 11), True, "/opt/mpi/lib/libmpi.so.40")
 MPICH = Launcher("/opt/mpich/bin/mpiexec", "mpich", (4, 3, 0), True, None)

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from labkit.run.lifeline import CLEANING_S, LISTEN_S, STACK_SIGNAL
-from labkit.run.whereabouts import whereabouts
+from labkit.process.lifeline import CLEANING_S, LISTEN_S, STACK_SIGNAL
+from labkit.process.whereabouts import whereabouts
 
 RANK = """
 import faulthandler, sys, time
-from labkit.run.lifeline import STACK_SIGNAL, tie_rank
+from labkit.process.lifeline import STACK_SIGNAL, tie_rank
 directory = sys.argv[1]
 faulthandler.register(STACK_SIGNAL, file=open(directory + "/rank-0.stack", "w"))
 print("here", flush=True)  # before it may be ended
@@ -84,7 +84,7 @@ def test_a_rank_that_finds_its_job_half_removed_lets_the_other_finish(job):
     """The first rank to leave takes the others along, through their launcher."""
     for name in ("folders", "lifeline"):
         (job / name).unlink()
-    code = "import sys; from labkit.run.mpi_child import main; main(sys.argv[1])"
+    code = "import sys; from labkit.real.mpi.child import main; main(sys.argv[1])"
     environment = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
     begin = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code, str(job)], env=environment, timeout=60, check=False)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from labkit.run import mpi_child
+from labkit.real.mpi import child as mpi_child
 
 CHILD = mpi_child._Child
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from labkit.run.seeding import seed_rank
+from labkit.real.seeds import seed_rank
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_a_seed_that_is_given_is_kept():
 
 
 def test_same_as_the_simulator():
-    randomness = pytest.importorskip("labkit.sim.randomness")
+    randomness = pytest.importorskip("labkit.sim.isolation.randomness")
     own = randomness.RankRandom(11)
     seed_rank(11, 2)
     assert random.random() == own.python(2).random()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from labkit.run.mpi_stacks import Frame, places_text, ranks_text, read_stack
+from labkit.process.stacks import Frame, places_text, ranks_text, read_stack
 
 TWO_THREADS = """\
 Thread 0x00007f10 (most recent call first):
-  File "/x/labkit/run/mpi_child.py", line 300 in _die_with_parent
+  File "/x/labkit/real/mpi/child.py", line 300 in _die_with_parent
   File "/usr/lib/python3.11/threading.py", line 982 in run
 
 Current thread 0x00007f20 (most recent call first):
   File "/home/me/prog.py", line 7 in inner
   File "/home/me/prog.py", line 12 in program
-  File "/x/labkit/run/mpi_child.py", line 190 in _until_exit
-  File "/x/labkit/run/mpi_child.py", line 170 in run
+  File "/x/labkit/real/mpi/child.py", line 190 in _until_exit
+  File "/x/labkit/real/mpi/child.py", line 170 in run
 """
 
 

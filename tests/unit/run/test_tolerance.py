@@ -12,7 +12,7 @@ import pytest
 import labkit as lk
 from labkit.cli.main import main
 from labkit.errors import DataError, MachineError
-from labkit.run.tolerance import ToleranceUse
+from labkit.tolerance import ToleranceUse
 
 SCRIPT = """\
 import random

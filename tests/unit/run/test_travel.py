@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 import labkit
-from labkit.run.travel import _is_homeless, pack_program, unwritten_sources
+from labkit.real.travel import _is_homeless, pack_program, unwritten_sources
 
 
 def test_installed_modules_go_by_name():

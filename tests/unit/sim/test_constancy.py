@@ -13,8 +13,8 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.sim.constancy import is_constant, is_plain_data
-from labkit.sim.isolation import Isolation
+from labkit.sim.isolation.constancy import is_constant, is_plain_data
+from labkit.sim.isolation.isolation import Isolation
 
 LIMIT = 7
 NAMES = ("a", "b")

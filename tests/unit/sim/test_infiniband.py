@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from labkit.sim import models, platform
-from labkit.sim.message_program import run_program
+from labkit.platform import models, platform
+from tests.support.message_program import run_program
 
 BW, LAT = 1.25e9, 1e-6
 STAR = "star:8,bw=1.25GBps,lat=1us"

@@ -12,7 +12,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.sim.isolation import Isolation
+from labkit.sim.isolation.isolation import Isolation
 
 counter = 0
 items: list[int] = []

@@ -6,8 +6,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.sim import models, platform
-from labkit.sim.message_program import run_program
+from labkit.platform import models, platform
+from tests.support.message_program import run_program
 
 BW, LAT = 1e9, 1e-6
 STAR = "star:8,bw=1GBps,lat=1us"

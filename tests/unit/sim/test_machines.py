@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import machines, models
+from labkit.platform import machines, models
 
 FOLDER = Path(__file__).parents[3] / "datasets" / "machines"
 HOSTS = {

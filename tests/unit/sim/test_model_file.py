@@ -8,7 +8,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import models
+from labkit.platform import models
 
 HEAD = 'title = "ours"\nsource = "measured by hand"\n'
 GOOD = (

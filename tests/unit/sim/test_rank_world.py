@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.sim.rank_world import OwnModules, RankWorld
+from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 
 
 @pytest.fixture

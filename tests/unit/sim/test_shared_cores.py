@@ -13,7 +13,7 @@ import labkit as lk
 from labkit import MPI, registry
 from labkit.errors import DeadlockError, RankError, TimeLimitError
 from labkit.local import sort
-from labkit.schedule.native import perform, simulate
+from labkit.sim.schedules import perform, simulate
 
 ONE_CORE = {"on": "star:1", "mapping": "block"}
 

@@ -7,8 +7,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim import models
-from labkit.sim.xml_writer import platform_xml, smpirun_options
+from labkit.platform import models
+from labkit.platform.xml.writer import platform_xml, smpirun_options
 
 PLATFORM = platform_xml(lk.platform("star:4"), 4)
 

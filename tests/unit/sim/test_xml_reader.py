@@ -10,11 +10,11 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim.spec import StarSpec
-from labkit.sim.xml_cluster_reader import radical
-from labkit.sim.xml_units import bandwidth, latency, speed
-from labkit.sim.xml_writer import host_file, platform_xml
-from labkit.sim.zones import ZonesSpec
+from labkit.platform.spec import StarSpec
+from labkit.platform.xml.cluster_reader import radical
+from labkit.platform.xml.units import bandwidth, latency, speed
+from labkit.platform.xml.writer import host_file, platform_xml
+from labkit.platform.zones import ZonesSpec
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 PAIR = """<platform version="4.1">

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.sim.xml_writer import platform_xml
-from labkit.sim.zones import ZonesSpec
+from labkit.platform.xml.writer import platform_xml
+from labkit.platform.zones import ZonesSpec
 
 
 class FakeGraph:

@@ -1,7 +1,0 @@
-"""Batch jobs on a cluster under Slurm: submit, wait, collect, and find one's jobs again."""
-
-from __future__ import annotations
-
-from labkit.batch.options import Slurm, slurm
-
-__all__ = ["Slurm", "slurm"]

@@ -1,0 +1,102 @@
+"""Checks of what a caller gives: refused with a sentence before any work starts."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import MachineError, ProgramError
+
+__all__ = ["check_limit", "check_program", "check_ranks", "check_repeats", "check_script", "program_name"]
+
+
+def check_ranks(ranks: Any) -> None:
+    """Refuse a number of ranks that is not a whole number of at least 1."""
+    if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
+        raise MachineError(f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})")
+    if ranks < 1:
+        raise MachineError(f"ranks must be at least 1, got {ranks}")
+
+
+def check_limit(timeout_s: Any) -> None:
+    """Refuse a time limit that is not a positive number of seconds (None means no limit)."""
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, numbers.Real) or math.isnan(timeout_s):
+        raise MachineError(f"timeout_s must be a number of seconds or None, got {timeout_s!r}")
+    if timeout_s <= 0:
+        raise MachineError(f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit")
+
+
+def check_repeats(repeats: Any) -> None:
+    """Refuse a number of repetitions that is not a whole number of at least 1."""
+    if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
+        raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+
+
+def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:
+    """Refuse what cannot be run, and return the callable, or the path of a script that exists.
+
+    Raises
+    ------
+    ProgramError
+        Not a callable or a readable file; a generator or coroutine function; wrong arguments.
+    """
+    if isinstance(program, str | os.PathLike):
+        path = Path(program)
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "does not exist"
+            raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file")
+        if not os.access(path, os.R_OK):
+            raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
+        check_script(path)
+        return path
+    if not callable(program):
+        arrived = type(program).__name__
+        raise ProgramError(
+            f"a program is a function program(comm, ...) or the path of a script, got {arrived}"
+        )
+    found: Callable[..., Any] = program
+    if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
+        raise ProgramError(
+            "a program is a plain function: this one is a generator or a coroutine, and calling it would run "
+            "nothing; take out yield or async"
+        )
+    try:
+        signature = inspect.signature(program)
+    except (TypeError, ValueError):  # a builtin without a signature: let the call itself decide
+        return found
+    try:
+        signature.bind("comm", *args, **kwargs)
+    except TypeError as error:
+        name = getattr(program, "__name__", "program")
+        call = f"{name}(comm, *args, **kwargs)"
+        raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}") from None
+    return found
+
+
+def check_script(path: str | os.PathLike[str]) -> None:
+    """Refuse a script that is not Python, before any rank starts."""
+    name = os.fspath(path)
+    try:
+        with warnings.catch_warnings():  # they belong to the run
+            warnings.simplefilter("ignore")
+            compile(Path(path).read_bytes(), name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise ProgramError(f"the script {name!r} is not Python{line}: {error.args[0]}") from error
+
+
+def program_name(program: Any) -> str:
+    """Return the name under which a program appears in runs and studies."""
+    if isinstance(program, str | os.PathLike):
+        return Path(program).name
+    name = getattr(program, "__name__", None) or type(getattr(program, "func", program)).__name__
+    inner = getattr(program, "func", None)  # functools.partial has no name of its own
+    return str(getattr(inner, "__name__", name))

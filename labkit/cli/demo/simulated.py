@@ -1,0 +1,193 @@
+"""The same sorters on simulated machines that grow, their phases fitted and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labkit import registry
+from labkit.cli.demo.plan import Plan, keys_per_rank, title
+from labkit.cli.demo.programs import sort_generated
+from labkit.datasets import inputs
+from labkit.errors import CheckError
+from labkit.result import Run
+from labkit.run import run
+
+if TYPE_CHECKING:
+    from labkit.study import Comparison, Study, Table
+
+__all__ = ["Extrapolation", "SimulatedSort", "compared", "extrapolate", "simulate"]
+
+MODEL = "lab"
+
+
+@dataclass
+class SimulatedSort:
+    """A sweep of one sorter over one machine that grows.
+
+    Attributes
+    ----------
+    sorter, machine : str
+    study : Study
+    table : Table
+        Per phase and for the whole run: expectation, model, divergence, match.
+    n_local : int
+        Keys per rank.
+    imbalances : dict of int to float
+        Ranks -> largest block divided by the mean block.
+    messages : dict of int to int
+        Ranks -> simulated messages.
+    host_seconds : dict of int to float
+        Ranks -> what the simulation cost on this host.
+    """
+
+    sorter: str
+    machine: str
+    study: Study
+    table: Table
+    n_local: int
+    imbalances: dict[int, float] = field(default_factory=dict)
+    messages: dict[int, int] = field(default_factory=dict)
+    host_seconds: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def on(self) -> str:
+        """The platform."""
+        return str(self.study.data["on"].iloc[0])
+
+    @property
+    def largest(self) -> int:
+        """The largest number of ranks that was fitted."""
+        return max(self.imbalances)
+
+    def makespans(self) -> dict[int, float]:
+        """Return the simulated makespan of each number of ranks, in seconds."""
+        rows = self.study.data[self.study.data["metric"] == "makespan_s"]
+        values = rows["value"].astype(float).tolist()
+        return dict(zip(rows["ranks"].astype(int).tolist(), values, strict=True))
+
+    def shares(self, ranks: int) -> dict[str, float]:
+        """Return each phase's share of the makespan at a number of ranks (slowest rank in each phase)."""
+        rows = self.study.data[self.study.data["ranks"] == ranks]
+        makespan = float(rows.loc[rows["metric"] == "makespan_s", "value"].iloc[0])
+        phases = rows[rows["metric"] == "phase_s"]
+        shares = (phases["value"] / makespan).astype(float).tolist()
+        return dict(zip(phases["phase"].tolist(), shares, strict=True))
+
+
+def simulate(plan: Plan, done: Callable[[SimulatedSort], None] = lambda _: None) -> list[SimulatedSort]:
+    """Sort with every sorter of a plan on each of its machines; fit and judge every phase.
+
+    Parameters
+    ----------
+    plan : Plan
+    done : callable
+        Told of each sweep as soon as its results were compared with NumPy.
+
+    Raises
+    ------
+    CheckError
+        If a result is not the sorted sequence of the keys.
+    """
+    sweeps = []
+    for sorter in plan.sorters:
+        for machine, on in plan.machines.items():
+            sweeps.append(simulate_one(sorter, machine, on, plan.simulated, plan.limit_s))
+            done(sweeps[-1])
+    return sweeps
+
+
+def simulate_one(
+    sorter: str, machine: str, on: str, ranks: Sequence[int], limit_s: float | None = 60.0
+) -> SimulatedSort:
+    """Sweep one sorter over one machine."""
+    from labkit.study import sweep
+
+    n_local = keys_per_rank(sorter)
+    outcomes: dict[int, Run] = {}
+    wrong: list[int] = []
+    imbalances: dict[int, float] = {}
+
+    def examine(outcome: Run) -> dict[str, float]:
+        p = outcome.ranks
+        given = [inputs.keys("uniform", rank, p, n_local) for rank in range(p)]
+        if not np.array_equal(np.concatenate(outcome.results), np.sort(np.concatenate(given))):
+            wrong.append(p)
+        imbalances[p] = max(map(len, outcome.results)) / n_local
+        outcomes[p] = outcome
+        return {}
+
+    study = sweep(
+        sort_generated, list(ranks), on, model=MODEL, repeats=1, progress=False, measure=examine,
+        timeout_s=limit_s, sorter=sorter, n_local=n_local,
+    )  # fmt: skip
+    if wrong:
+        found = ", ".join(map(str, wrong))
+        raise CheckError(f"{title(sorter)} simulated on {on} differs from NumPy's at ranks {found}")
+    expectations = dict(registry.get("sorting", sorter).expectations)
+    total = expectations.pop("")
+    return SimulatedSort(
+        sorter, machine, study, study.table(expectations, total), n_local, imbalances,
+        {p: outcome.messages or 0 for p, outcome in outcomes.items()},
+        {p: outcome.host_seconds for p, outcome in outcomes.items()},
+    )  # fmt: skip
+
+
+def compared(sweeps: Sequence[SimulatedSort]) -> Comparison:
+    """Put the tables of all sweeps side by side: sorters down, machines across."""
+    from labkit.study import Comparison
+
+    tables: dict[str, dict[str, Table]] = {}
+    for one in sweeps:
+        tables.setdefault(title(one.sorter), {})[one.machine] = one.table
+    return Comparison(tables)
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """What the fits of a sweep say about a machine larger than all that were fitted, and what comes out.
+
+    Attributes
+    ----------
+    sorter, machine : str
+    ranks : int
+    simulated_s : float
+        The simulated makespan.
+    model_s : float
+        What the best model predicts; NaN if there is none.
+    expected_s : float
+        What the curve of the expectation predicts, fitted to the same points; NaN if there is none.
+    """
+
+    sorter: str
+    machine: str
+    ranks: int
+    simulated_s: float
+    model_s: float
+    expected_s: float
+
+
+def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) -> Extrapolation:
+    """Simulate one more, larger machine, and compare the makespan with what the fits predict for it.
+
+    Parameters
+    ----------
+    swept : SimulatedSort
+        The sweep whose fits are put to the test.
+    ranks : int
+        More than any of the sweep.
+    limit_s : float or None
+        Limit of host time.
+    """
+    given = {"sorter": swept.sorter, "n_local": swept.n_local}
+    outcome = run(sort_generated, ranks, swept.on, model=MODEL, kwargs=given, timeout_s=limit_s)
+    model, verdict = swept.table.models["whole run"], swept.table.verdicts.get("whole run")
+    reference = verdict.reference if verdict is not None else None
+    return Extrapolation(
+        swept.sorter, swept.machine, ranks, outcome.makespan_s,
+        float(model.predict(ranks)) if model is not None else float("nan"),
+        float(reference.predict(ranks)) if reference is not None else float("nan"),
+    )  # fmt: skip

@@ -1,0 +1,3 @@
+"""Collective calls: on buffers and on objects, blocking, nonblocking and persistent."""
+
+__all__: list[str] = []

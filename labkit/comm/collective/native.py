@@ -1,0 +1,248 @@
+"""From a collective call to the engine: the algorithm, its program, the buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit import registry
+from labkit.comm.handles.exceptions import make_outside
+from labkit.errors import ScheduleError, UnsupportedError
+from labkit.phantom import Sized
+from labkit.sim.schedules import program
+
+__all__ = [
+    "ANYTHING",
+    "Bound",
+    "Call",
+    "CallMakers",
+    "arrive",
+    "arrive_shared",
+    "check_choice",
+    "leave",
+    "perform",
+    "refuse_in_recordings",
+    "shared_calls",
+    "start",
+]
+
+
+class Bound(NamedTuple):
+    """A buffer as the engine takes it: bytes, element size, and block sizes in elements."""
+
+    memory: NDArray[np.uint8] | None
+    element_bytes: int
+    elements: int
+    counts: NDArray[np.int64] | list[int] | None = None
+    displs: NDArray[np.int64] | list[int] | None = None
+
+
+#: `labkit.sim.simulation.running`, once it is needed: importing it in every call costs as much as the call
+_running: Callable[[], Any] | None = None
+
+#: a buffer that this rank does not have
+ANYTHING = Bound(None, 1, 0)
+
+
+@dataclass(slots=True)
+class Call:
+    """A collective call of one rank.
+
+    Attributes
+    ----------
+    problem : str
+        The collective, as the registry calls it.
+    name : str
+        The method, as the program calls it.
+    root : int
+    facts : dict
+        What must be the same at all ranks.
+    bytes : int
+        What the choice of the algorithm depends on.
+    reduction : object
+        The kernels' operator.
+    is_commutative : bool
+    is_cuttable : bool
+        Whether the operator works element by element: MPI's own do, the program's may not.
+    buffers : tuple of Bound
+    is_split : bool
+        Whether the first rank's element size decides how the message is cut.
+    """
+
+    problem: str
+    name: str
+    root: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+    bytes: int = 0
+    reduction: Any = None
+    is_commutative: bool = True
+    is_cuttable: bool = True
+    buffers: tuple[Bound, ...] = ()
+    is_split: bool = False
+
+
+class CallMakers:
+    """What a communicator makes its calls with, of the arguments that MPI gives them: a method a collective.
+
+    `labkit.comm.collective.collectives` and `reductions` have them; whoever starts calls
+    in another way needs no more.
+    """
+
+    _bcast: Callable[..., Call]
+    _gather: Callable[..., Call]
+    _gatherv: Callable[..., Call]
+    _scatter: Callable[..., Call]
+    _scatterv: Callable[..., Call]
+    _allgather: Callable[..., Call]
+    _allgatherv: Callable[..., Call]
+    _alltoall: Callable[..., Call]
+    _alltoallv: Callable[..., Call]
+    _alltoallw: Callable[..., Call]
+    _reduce: Callable[..., Call]
+    _prefix: Callable[..., Call]
+    _reduce_scatter_block: Callable[..., Call]
+    _reduce_scatter: Callable[..., Call]
+
+
+def check_choice(coll: dict[str, str]) -> None:
+    """Refuse algorithms that do not exist, before anything runs.
+
+    Raises
+    ------
+    ScheduleError
+        For an unknown collective or algorithm.
+    """
+    for problem, name in coll.items():
+        if registry.get(problem, name).schedule is None:
+            raise ScheduleError(f"{problem}/{name} is a program, not a schedule")
+
+
+def _chosen(coll: dict[str, str], call: Call, size: int) -> str:
+    if call.problem in coll:
+        return coll[call.problem]
+    return registry.default(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable).name
+
+
+def shared_calls(name: str) -> Any:
+    """Return what the ranks of the run under way share about communicators and collective calls.
+
+    Raises
+    ------
+    UnsupportedError
+        Outside any run; `name` is the call to blame.
+    """
+    global _running
+    if _running is None:  # the simulation imports the communicators, so not above
+        from labkit.sim.simulation import running
+
+        _running = running
+    simulation = _running()
+    if simulation is None:
+        raise make_outside(name)
+    return simulation.calls
+
+
+def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
+    """Note that the running rank comes to a collective made of messages; its number.
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    """
+    return int(shared_calls(name).arrive(comm, name, facts).number)
+
+
+def arrive_shared(comm: Any, name: str, facts: dict[str, Any]) -> tuple[Any, Any]:
+    """Do as `arrive`, and return the run's calls and what the ranks share about this one."""
+    calls = shared_calls(name)
+    return calls, calls.arrive(comm, name, facts)
+
+
+def leave(name: str) -> None:
+    """Note that the running rank is through such a collective."""
+    shared_calls(name).leave()
+
+
+def perform(comm: Any, call: Call) -> None:
+    """Carry out the running rank's part of a collective call.
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    """
+    calls = shared_calls(call.name)
+    shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
+    if calls.keeps_calls:
+        calls.note(comm, call)
+    calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
+    if calls.keeps_calls:
+        calls.hub.end_collective()
+
+
+def start(comm: Any, call: Call) -> Any:
+    """Begin the running rank's part of a collective call, which goes on beside what the rank does.
+
+    Returns
+    -------
+    Request
+
+    Raises
+    ------
+    MismatchError
+        If the ranks do not agree.
+    UnsupportedError
+        If the run is written down as a time-independent trace.
+    """
+    calls = shared_calls(call.name)
+    refuse_in_recordings(calls, call.name)
+    shared, buffers, has_data, _ = _agree(calls, comm, call)
+    return calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
+
+
+def refuse_in_recordings(calls: Any, name: str) -> None:
+    """Refuse what a time-independent trace cannot say, where the run is written down as one."""
+    if calls.keeps_calls:
+        raise UnsupportedError(
+            f"{name} cannot be recorded: a time-independent trace has no operation that goes on beside its "
+            "rank; run without the recording, or record the blocking call"
+        )
+
+
+def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], bool, bool]:
+    """Compare with the ranks that came before: the shared call, the buffers, whether they hold bytes."""
+    has_data = call.facts["buffers with content"] = _has_data(call)
+    shared = calls.arrive(comm, call.name, call.facts)
+    if shared.program is None:
+        size = comm.size
+        name = _chosen(calls.coll, call, size)
+        shared.program = program(call.problem, name, size, call.root, call.is_commutative)
+        shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
+    buffers = call.buffers
+    may_repeat = call.is_cuttable  # an operator of the program's own may change
+    if call.is_split and shared.element_bytes != buffers[0].element_bytes:
+        buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
+        may_repeat = False
+    return shared, buffers, has_data, may_repeat
+
+
+def _has_data(call: Call) -> bool:
+    """Whether there are bytes to move: all of a rank's buffers have a size only (`labkit.sized`), or none."""
+    hollow = [type(buffer.memory) is Sized for buffer in call.buffers if buffer.memory is not None]
+    if not any(hollow):
+        return True
+    if not all(hollow):
+        raise TypeError(
+            f"{call.name}: one buffer has a size only (labkit.sized), another does not; give both alike"
+        )
+    return False
+
+
+def _recut(buffer: Bound, element_bytes: int) -> Bound:
+    """Describe a message in another rank's elements; its bytes are the same."""
+    return Bound(buffer.memory, element_bytes, buffer.elements * buffer.element_bytes // element_bytes)

@@ -1,0 +1,212 @@
+"""Neighbour collectives: each rank exchanges with its neighbours alone, by messages of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
+from labkit.comm.collective.native import leave, refuse_in_recordings, shared_calls
+from labkit.comm.collective.prequest import Prequest
+from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
+from labkit.comm.pickling import pickle
+
+__all__ = ["NeighborCollectives"]
+
+_Bytes = NDArray[np.uint8]
+#: blocks sent, and places of those received
+_Exchange = tuple[list[_Bytes], list[_Bytes]]
+_Messages = list[tuple[_Bytes, int, int]]
+_FIRST_TAG = 0x40000000
+
+
+class NeighborCollectives:
+    """The neighbour collectives of a communicator with a topology."""
+
+    _private: Any
+    _own_context: Callable[..., Any]
+    Get_topology: Callable[[], int]
+
+    @property
+    def inoutedges(self) -> tuple[list[int], list[int]]:
+        """Ranks that this one receives from, and sends to."""
+        raise NotImplementedError
+
+    def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Send a buffer to every neighbour, and receive a block from each."""
+        self._exchange("Neighbor_allgather", *self._same(sendbuf, recvbuf))
+
+    def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Send a buffer to every neighbour, and receive a block of any size from each."""
+        self._exchange("Neighbor_allgatherv", *self._same_to_table(sendbuf, recvbuf))
+
+    def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Send a block to each neighbour, and receive one from each."""
+        self._exchange("Neighbor_alltoall", *self._each(sendbuf, recvbuf))
+
+    def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Send a block of any size to each neighbour, and receive one from each."""
+        self._exchange("Neighbor_alltoallv", *self._tables(sendbuf, recvbuf, parse_vector))
+
+    def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Send a block of a size and datatype of its own to each neighbour, and receive one from each."""
+        self._exchange("Neighbor_alltoallw", *self._tables(sendbuf, recvbuf, parse_vector_w))
+
+    # --- nonblocking and persistent ones (see labkit.comm.collective.nonblocking) ---
+
+    def Ineighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> Any:
+        """Begin to send a buffer to every neighbour and to receive a block from each."""
+        return self._begin("Ineighbor_allgather", *self._same(sendbuf, recvbuf))
+
+    def Ineighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> Any:
+        """Begin to send a buffer to every neighbour and to receive a block of any size from each."""
+        return self._begin("Ineighbor_allgatherv", *self._same_to_table(sendbuf, recvbuf))
+
+    def Ineighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> Any:
+        """Begin to send a block to each neighbour and to receive one from each."""
+        return self._begin("Ineighbor_alltoall", *self._each(sendbuf, recvbuf))
+
+    def Ineighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> Any:
+        """Begin to send a block of any size to each neighbour and to receive one from each."""
+        return self._begin("Ineighbor_alltoallv", *self._tables(sendbuf, recvbuf, parse_vector))
+
+    def Ineighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> Any:
+        """Begin to exchange blocks of sizes and datatypes of their own with the neighbours."""
+        return self._begin("Ineighbor_alltoallw", *self._tables(sendbuf, recvbuf, parse_vector_w))
+
+    def Neighbor_allgather_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
+        """Make a request that sends a buffer to every neighbour and receives a block from each."""
+        return self._neighbor_init("Neighbor_allgather_init", lambda: self._same(sendbuf, recvbuf))
+
+    def Neighbor_allgatherv_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
+        """Make a request that sends a buffer to every neighbour and receives blocks of any sizes."""
+        return self._neighbor_init("Neighbor_allgatherv_init", lambda: self._same_to_table(sendbuf, recvbuf))
+
+    def Neighbor_alltoall_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
+        """Make a request that sends a block to each neighbour and receives one from each."""
+        return self._neighbor_init("Neighbor_alltoall_init", lambda: self._each(sendbuf, recvbuf))
+
+    def Neighbor_alltoallv_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
+        """Make a request that exchanges blocks of any sizes with the neighbours."""
+        return self._neighbor_init(
+            "Neighbor_alltoallv_init", lambda: self._tables(sendbuf, recvbuf, parse_vector)
+        )
+
+    def Neighbor_alltoallw_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
+        """Make a request that exchanges blocks of sizes and datatypes of their own with the neighbours."""
+        return self._neighbor_init(
+            "Neighbor_alltoallw_init", lambda: self._tables(sendbuf, recvbuf, parse_vector_w)
+        )
+
+    # --- what is sent and received: a block per neighbour ---------------------------------------------
+
+    def _same(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        sources, targets = self.inoutedges
+        sent, received = parse_simple(sendbuf, False), parse_simple(recvbuf, True, len(sources))
+        return [array_of(sent)] * len(targets), _blocks(received, len(sources))
+
+    def _same_to_table(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        sources, targets = self.inoutedges
+        sent = parse_simple(sendbuf, False)
+        return [array_of(sent)] * len(targets), _table(recvbuf, True, len(sources), parse_vector)
+
+    def _each(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        sources, targets = self.inoutedges
+        sent = parse_simple(sendbuf, False, len(targets))
+        received = parse_simple(recvbuf, True, len(sources))
+        return _blocks(sent, len(targets)), _blocks(received, len(sources))
+
+    def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector]) -> _Exchange:
+        sources, targets = self.inoutedges
+        return _table(sendbuf, False, len(targets), parse), _table(recvbuf, True, len(sources), parse)
+
+    def neighbor_allgather(self, sendobj: Any) -> list[Any]:
+        """Send an object to every neighbour; what they sent (None beyond an edge)."""
+        return self._objects("neighbor_allgather", [sendobj] * len(self.inoutedges[1]))
+
+    def neighbor_alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """Send the i-th object to the i-th neighbour; what they sent (None beyond an edge)."""
+        objects = list(sendobj)
+        if len(objects) != len(self.inoutedges[1]):
+            raise ValueError(f"expecting {len(self.inoutedges[1])} items, got {len(objects)}")
+        return self._objects("neighbor_alltoall", objects)
+
+    def _objects(self, name: str, objects: list[Any]) -> list[Any]:
+        data = [np.frombuffer(pickle.dumps(item), np.uint8) for item in objects]
+        sizes = [np.zeros(1, np.int64) for _ in self.inoutedges[0]]
+        lengths = [np.array([len(item)], np.int64).view(np.uint8) for item in data]
+        self._exchange(name, lengths, [size.view(np.uint8) for size in sizes])
+        received = [np.empty(size[0], np.uint8) for size in sizes]
+        self._exchange(name, data, received)
+        return [pickle.loads(item.data) if len(item) else None for item in received]
+
+    # --- messages -------------------------------------------------------------------------------------
+
+    def _exchange(self, name: str, sent: list[_Bytes], received: list[_Bytes]) -> None:
+        """Post everything, then wait."""
+        private, tag = self._private(name, 0)
+        receives, sends = self._messages(sent, received, tag)
+        requests = [private.Irecv(*message) for message in receives]
+        requests += [private.Isend(*message) for message in sends]
+        if requests:
+            type(requests[0]).Waitall(requests)
+        leave(name)
+
+    def _begin(self, name: str, sent: list[_Bytes], received: list[_Bytes]) -> Any:
+        """Post everything as one request."""
+        calls = shared_calls(name)
+        refuse_in_recordings(calls, name)
+        private, tag = self._private(name, 0)
+        leave(name)
+        return calls.hub.start_messages(private, name, *self._messages(sent, received, tag))
+
+    def _neighbor_init(self, name: str, build: Callable[[], _Exchange]) -> Prequest:
+        build()  # what is wrong with it is said now
+        private = self._own_context(name, {})
+        private._use_private_context()
+
+        def begin() -> Any:
+            calls = shared_calls(name)
+            refuse_in_recordings(calls, name)
+            return calls.hub.start_messages(private, name, *self._messages(*build(), _FIRST_TAG))
+
+        return Prequest._of(begin)
+
+    def _messages(self, sent: list[_Bytes], received: list[_Bytes], tag: int) -> tuple[_Messages, _Messages]:
+        """Receives and sends as (buffer, peer, tag); none beyond an edge.
+
+        On a grid a block sent in one direction arrives in the opposite one: between two ranks that are
+        neighbours twice (a ring of two) the direction's number in the tag tells the messages apart. On a
+        graph the messages of a pair of ranks meet in the order of its edges.
+        """
+        sources, targets = self.inoutedges
+        base = tag & 0x00FFFFFF | _FIRST_TAG
+        ways = 1 if self.Get_topology() == CONSTANTS["CART"] else 0
+        receives = [
+            (data, source, base | ((i ^ 1) * ways) << 24)
+            for i, (source, data) in enumerate(zip(sources, received, strict=True))
+            if source != PROC_NULL
+        ]
+        sends = [
+            (data, target, base | (i * ways) << 24)
+            for i, (target, data) in enumerate(zip(targets, sent, strict=True))
+            if target != PROC_NULL
+        ]
+        return receives, sends
+
+
+def _blocks(message: Simple, blocks: int) -> list[_Bytes]:
+    memory = array_of(message, blocks)
+    return [memory[i * message.bytes : (i + 1) * message.bytes] for i in range(blocks)]
+
+
+def _table(message: Any, is_writable: bool, blocks: int, parse: Callable[..., Vector]) -> list[_Bytes]:
+    if blocks == 0:
+        return []
+    vector = parse(message, is_writable, blocks)
+    extent = vector.datatype.extent
+    places = zip(vector.displs.tolist(), vector.counts.tolist(), strict=True)
+    return [vector.memory[place * extent : (place + count) * extent] for place, count in places]

@@ -1,0 +1,134 @@
+"""Collectives on Python objects: pickled bytes, sizes first, as mpi4py moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm import tree
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.pickling import pickle
+
+__all__ = ["ObjectCollectives"]
+
+_SUM = OPERATORS["SUM"]
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.cumsum(counts) - counts
+
+
+def _split(data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
+    view = data.data
+    return [
+        _load(view[start : start + count])
+        for start, count in zip(_offsets(counts).tolist(), counts.tolist(), strict=True)
+    ]
+
+
+def _load(data: Any) -> Any:
+    return pickle.loads(data) if len(data) else None
+
+
+def _join(objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]]:
+    items = [None] * size if objects is None else list(objects)
+    if len(items) != size:
+        raise ValueError(f"expecting {size} items, got {len(items)}")
+    parts = [pickle.dumps(item) for item in items]
+    return b"".join(parts), np.array([len(part) for part in parts], np.int64)
+
+
+class ObjectCollectives:
+    """The lower-case collectives of a communicator."""
+
+    rank: int
+    size: int
+    Bcast: Callable[..., None]
+    Gather: Callable[..., None]
+    Gatherv: Callable[..., None]
+    Scatter: Callable[..., None]
+    Scatterv: Callable[..., None]
+    Allgather: Callable[..., None]
+    Allgatherv: Callable[..., None]
+    Alltoall: Callable[..., None]
+    Alltoallv: Callable[..., None]
+    Barrier: Callable[[], None]
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        self.Barrier()
+
+    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+        """Send an object from the root to everybody."""
+        count = np.zeros(1, np.int64)
+        data: Any = b""
+        if self.rank == root:
+            data = np.frombuffer(pickle.dumps(obj), np.uint8)
+            count[0] = data.size
+        self.Bcast(count, root)
+        if self.rank != root:
+            data = np.empty(count[0], np.uint8)
+        self.Bcast(data, root)
+        return _load(data.data if isinstance(data, np.ndarray) else data)
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Collect one object of every rank at the root, in rank order."""
+        data = pickle.dumps(sendobj)
+        is_root = self.rank == root
+        counts = np.zeros(self.size if is_root else 0, np.int64)
+        self.Gather(np.array([len(data)], np.int64), counts if is_root else None, root)
+        everything = np.empty(int(counts.sum()), np.uint8)
+        self.Gatherv(data, [everything, (counts, _offsets(counts))] if is_root else None, root)
+        return _split(everything, counts) if is_root else None
+
+    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+        """Send the i-th of the root's objects to rank i."""
+        is_root = self.rank == root
+        data, counts = _join(sendobj, self.size) if is_root else (b"", np.zeros(0, np.int64))
+        count = np.zeros(1, np.int64)
+        self.Scatter(counts if is_root else None, count, root)
+        mine = np.empty(count[0], np.uint8)
+        self.Scatterv([data, (counts, _offsets(counts))] if is_root else None, mine, root)
+        return _load(mine.data)
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """Collect one object of every rank at every rank, in rank order."""
+        data = pickle.dumps(sendobj)
+        counts = np.zeros(self.size, np.int64)
+        self.Allgather(np.array([len(data)], np.int64), counts)
+        everything = np.empty(int(counts.sum()), np.uint8)
+        self.Allgatherv(data, [everything, (counts, _offsets(counts))])
+        return _split(everything, counts)
+
+    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """Send the i-th object to rank i; the objects received, in rank order."""
+        data, counts = _join(sendobj, self.size)
+        sizes = np.zeros(self.size, np.int64)
+        self.Alltoall(counts, sizes)
+        everything = np.empty(int(sizes.sum()), np.uint8)
+        self.Alltoallv([data, (counts, _offsets(counts))], [everything, (sizes, _offsets(sizes))])
+        return _split(everything, sizes)
+
+    def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
+        """Combine the objects in rank order; the result at the root, None elsewhere."""
+        if not 0 <= root < self.size:
+            raise MPIException(
+                8, f"root={root} is not a rank of this communicator, which has {self.size} ranks"
+            )
+        return tree.reduce(self, sendobj, op, root, "reduce")
+
+    def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:
+        """Combine the objects in rank order; the result at every rank."""
+        return self.bcast(tree.reduce(self, sendobj, op, 0, "allreduce"), 0)
+
+    def scan(self, sendobj: Any, op: Any = _SUM) -> Any:
+        """Combine the objects of the ranks up to and including this one."""
+        return tree.scan(self, sendobj, op, "scan")
+
+    def exscan(self, sendobj: Any, op: Any = _SUM) -> Any:
+        """Combine the objects of the ranks before this one; None at rank 0."""
+        return tree.exscan(self, sendobj, op, "exscan")

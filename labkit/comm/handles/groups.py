@@ -1,0 +1,204 @@
+"""Groups: ordered sets of ranks, from which communicators are made."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from labkit import _kernels
+from labkit.comm import names
+from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.constants import PROC_NULL, UNDEFINED
+from labkit.comm.handles.exceptions import Exception as MPIException
+
+__all__ = ["GROUP_EMPTY", "GROUP_NULL", "Group"]
+
+_ERR_RANK, _ERR_GROUP = 6, 9
+_IDENT, _SIMILAR, _UNEQUAL = 0, 2, 3
+
+
+class Group(Handle):
+    """An ordered set of ranks of the run; made by `Comm.Get_group` and from other groups.
+
+    Attributes
+    ----------
+    size : int
+        Number of ranks.
+    rank : int
+        Rank of the running process in the group, UNDEFINED outside it.
+    """
+
+    __slots__ = ("_ranks",)
+    __module__ = MODULE_NAME
+    __hash__ = None
+    _known = names.GROUP
+    _ranks: tuple[int, ...] | None  #: ranks in COMM_WORLD; None: GROUP_NULL
+
+    def __new__(cls, group: Group | None = None) -> Group:
+        """Return a handle of GROUP_NULL, or of the group given."""
+        if group is not None and not isinstance(group, Group):
+            raise TypeError(f"group: expected a Group, got {type(group).__name__}")
+        return cls._of(None if group is None else group._ranks)
+
+    @classmethod
+    def _of(cls, ranks: tuple[int, ...] | None) -> Group:
+        self = object.__new__(cls)
+        self._ranks = ranks
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self._ranks == other._ranks if isinstance(other, Group) else NotImplemented
+
+    def __bool__(self) -> bool:
+        return self._ranks is not None
+
+    def __repr__(self) -> str:
+        return (
+            "<labkit.MPI.Group null>"
+            if self._ranks is None
+            else f"<labkit.MPI.Group of {len(self._ranks)} ranks>"
+        )
+
+    def __reduce__(self) -> Any:
+        if self is GROUP_EMPTY or self is GROUP_NULL:
+            return "GROUP_EMPTY" if self is GROUP_EMPTY else "GROUP_NULL"
+        if self._ranks:
+            raise ValueError("cannot pickle a group that the program made itself")
+        return Group, (GROUP_NULL if self._ranks is None else GROUP_EMPTY,)
+
+    def _members(self) -> tuple[int, ...]:
+        if self._ranks is None:
+            raise MPIException(_ERR_GROUP, "this is GROUP_NULL, or a group that has been freed")
+        return self._ranks
+
+    def Get_size(self) -> int:
+        """Number of ranks."""
+        return len(self._members())
+
+    def Get_rank(self) -> int:
+        """Rank of the running process in the group, UNDEFINED outside it."""
+        return _place(self._members(), max(_kernels.current_rank(), 0))
+
+    size = property(Get_size, doc="Number of ranks.")
+    rank = property(Get_rank, doc="Rank of the running process in the group, UNDEFINED outside it.")
+
+    def Translate_ranks(self, ranks: Sequence[int] | None = None, group: Group | None = None) -> list[int]:
+        """Return the ranks of another group that are these ranks here; UNDEFINED where it has none.
+
+        Parameters
+        ----------
+        ranks : sequence of int, optional
+            Default: all.
+        group : Group, optional
+            Default: that of COMM_WORLD.
+        """
+        mine = self._members()
+        chosen = range(len(mine)) if ranks is None else [operator.index(rank) for rank in ranks]
+        theirs = _places(None if group is None else group._members())
+        known = [PROC_NULL if rank == PROC_NULL else self._world(rank) for rank in chosen]
+        return [PROC_NULL if rank == PROC_NULL else theirs(rank) for rank in known]
+
+    def _world(self, rank: int) -> int:
+        members = self._members()
+        if not 0 <= rank < len(members):
+            raise MPIException(_ERR_RANK, f"rank={rank} is not in this group, which has {len(members)} ranks")
+        return members[rank]
+
+    def Compare(self, group: Group) -> int:
+        """Compare: IDENT, SIMILAR (the same ranks in another order) or UNEQUAL."""
+        mine, theirs = self._members(), group._members()
+        if mine == theirs:
+            return _IDENT
+        return _SIMILAR if sorted(mine) == sorted(theirs) else _UNEQUAL
+
+    # --- new groups -------------------------------------------------------------------------------
+
+    def Dup(self) -> Group:
+        """Return a handle of the same group."""
+        return type(self)._of(self._members())
+
+    @classmethod
+    def Union(cls, group1: Group, group2: Group) -> Group:
+        """Return all ranks of the first, then those of the second that the first does not have."""
+        first, second = group1._members(), group2._members()
+        known = set(first)
+        return cls._of(first + tuple(rank for rank in second if rank not in known))
+
+    @classmethod
+    def Intersection(cls, group1: Group, group2: Group) -> Group:
+        """Return the ranks of the first that the second has too."""
+        known = set(group2._members())
+        return cls._of(tuple(rank for rank in group1._members() if rank in known))
+
+    Intersect = Intersection
+
+    @classmethod
+    def Difference(cls, group1: Group, group2: Group) -> Group:
+        """Return the ranks of the first that the second does not have."""
+        known = set(group2._members())
+        return cls._of(tuple(rank for rank in group1._members() if rank not in known))
+
+    def Incl(self, ranks: Sequence[int]) -> Group:
+        """Return the ranks listed, in the list's order."""
+        return type(self)._of(self._listed(operator.index(rank) for rank in ranks))
+
+    def Excl(self, ranks: Sequence[int]) -> Group:
+        """Return all ranks but those listed."""
+        left_out = set(self._listed(operator.index(rank) for rank in ranks))
+        return type(self)._of(tuple(rank for rank in self._members() if rank not in left_out))
+
+    def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Group:
+        """Return the ranks of the ranges listed: (first, last, stride), the last included."""
+        return self.Incl(_spelled_out(ranks))
+
+    def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Group:
+        """Return all ranks but those of the ranges listed."""
+        return self.Excl(_spelled_out(ranks))
+
+    def _listed(self, ranks: Iterable[int]) -> tuple[int, ...]:
+        found = tuple(self._world(rank) for rank in ranks)
+        if len(set(found)) != len(found):
+            raise MPIException(_ERR_RANK, "a rank is listed twice; a group has every rank once")
+        return found
+
+    def Free(self) -> None:
+        """Give the group back; the handle becomes GROUP_NULL."""
+        self._members()
+        if self is not GROUP_EMPTY:
+            self._ranks = None
+
+    def free(self) -> None:
+        """Give the group back unless it is null or predefined."""
+        if self._ranks is not None:
+            self.Free()
+
+
+def _place(members: tuple[int, ...], world: int) -> int:
+    return members.index(world) if world in members else UNDEFINED
+
+
+def _places(members: tuple[int, ...] | None) -> Any:
+    """Return the function from a rank in COMM_WORLD to the rank in a group."""
+    if members is None:
+        return lambda world: world
+    places = {world: rank for rank, world in enumerate(members)}
+    return lambda world: places.get(world, UNDEFINED)
+
+
+def _spelled_out(ranges: Sequence[tuple[int, int, int]]) -> list[int]:
+    ranks: list[int] = []
+    for given in ranges:
+        if len(given) != 3:
+            raise ValueError(f"a range is (first, last, stride), got {given!r}")
+        first, last, stride = (operator.index(number) for number in given)
+        if stride == 0 or (last - first) * stride < 0:
+            raise MPIException(
+                _ERR_RANK, f"the range {first}, {last}, {stride} (first, last, stride) goes nowhere"
+            )
+        ranks += range(first, last + (1 if stride > 0 else -1), stride)
+    return ranks
+
+
+GROUP_NULL = Group._of(None)
+GROUP_EMPTY = Group._of(())

@@ -1,0 +1,396 @@
+"""Status, Request and Message: the compiled halves completed to mpi4py's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from labkit import _kernels
+from labkit.comm import names
+from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.constants import UNDEFINED
+from labkit.comm.handles.datatypes import DATATYPES, Datatype, lookup
+from labkit.comm.handles.exceptions import Exception as MPIException
+
+__all__ = ["MESSAGE_NO_PROC", "MESSAGE_NULL", "REQUEST_NULL", "Message", "Request", "Status"]
+
+_BYTE = DATATYPES["BYTE"]
+#: indices and objects; None when there was nothing to wait for
+_Some = tuple[list[int] | None, list[Any] | None]
+
+
+class Status(Handle, _kernels.StatusBase):
+    """What a receive or probe learnt about its message.
+
+    Attributes
+    ----------
+    source, tag, error : int
+    """
+
+    __module__ = MODULE_NAME
+
+    _known = names.STATUS
+
+    def Get_source(self) -> int:
+        """Rank the message came from."""
+        return int(self.source)
+
+    def Get_tag(self) -> int:
+        """Tag of the message."""
+        return int(self.tag)
+
+    def Get_error(self) -> int:
+        """Error class."""
+        return int(self.error)
+
+    def Set_source(self, source: int) -> None:
+        """Set the source."""
+        self.source = source
+
+    def Set_tag(self, tag: int) -> None:
+        """Set the tag."""
+        self.tag = tag
+
+    def Set_error(self, error: int) -> None:
+        """Set the error class."""
+        self.error = error
+
+    def Get_count(self, datatype: Datatype | str = _BYTE) -> int:
+        """Whole elements received, UNDEFINED when the bytes are no multiple of an element."""
+        extent = lookup(datatype).extent
+        if extent == 0:
+            return 0
+        return int(self._bytes) // extent if self._bytes % extent == 0 else UNDEFINED
+
+    def Get_elements(self, datatype: Datatype) -> int:
+        """Basic elements received: as `Get_count` for predefined types."""
+        return self.Get_count(datatype)
+
+    def Set_elements(self, datatype: Datatype, count: int) -> None:
+        """Set the number of elements received."""
+        self._bytes = lookup(datatype).extent * count
+
+    def Is_cancelled(self) -> bool:
+        """Whether the request was cancelled."""
+        return bool(self._is_cancelled)
+
+    def Set_cancelled(self, flag: bool) -> None:
+        """Say whether the request was cancelled."""
+        self._is_cancelled = bool(flag)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    count = property(Get_count, lambda self, value: self.Set_elements(_BYTE, value), doc="Bytes received.")
+    cancelled = property(Is_cancelled, Set_cancelled, doc="Whether the request was cancelled.")
+
+    def __reduce__(self) -> Any:
+        state = (self.source, self.tag, self.error, int(self._bytes), bool(self._is_cancelled))
+        return Status, (), state
+
+    def __setstate__(self, state: tuple[int, int, int, int, bool]) -> None:
+        self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
+
+
+class Request(Handle, _kernels.RequestBase):
+    """A communication under way; ``wait`` and ``test`` give objects, ``Wait`` and ``Test`` flags."""
+
+    __slots__ = ("__weakref__",)
+    __module__ = MODULE_NAME
+    __hash__ = None  # type: ignore[assignment]
+
+    _known = names.REQUEST
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return self is other or (not self and not other)
+
+    def __reduce__(self) -> Any:
+        if self is REQUEST_NULL or not self:
+            return "REQUEST_NULL" if self is REQUEST_NULL else (type(self), ())
+        raise ValueError("a request cannot be pickled: wait for it first")
+
+    def Get_status(self, status: Status | None = None) -> bool:
+        """Whether it is over, without giving the request back."""
+        self._look("Get_status")
+        is_over = self._is_over()
+        if is_over is not False:
+            self._peek(status)
+        return is_over is not False
+
+    get_status = Get_status
+
+    @classmethod
+    def Get_status_all(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Whether all are over, without giving them back."""
+        cls._look("Get_status_all")
+        is_over = all(request._is_over() is not False for request in requests)
+        for request, place in zip(requests, _place(statuses, len(requests)), strict=False):
+            if is_over:
+                request._peek(place)
+        return is_over
+
+    @classmethod
+    def Get_status_any(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
+        """Index of one that is over, and whether there is one, without giving it back."""
+        cls._look("Get_status_any")
+        states = [request._is_over() for request in requests]
+        if True in states:
+            requests[states.index(True)]._peek(status)
+            return states.index(True), True
+        if False not in states:
+            _empty(status)
+        return UNDEFINED, False not in states
+
+    @classmethod
+    def Get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Return the indices of all that are over, without giving them back; None of no active ones."""
+        cls._look("Get_status_some")
+        states = [request._is_over() for request in requests]
+        if all(state is None for state in states):
+            return None
+        found = [index for index, state in enumerate(states) if state]
+        for index, place in zip(found, _place(statuses, len(found)), strict=False):
+            requests[index]._peek(place)
+        return found
+
+    @classmethod
+    def get_status_all(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Do as `Get_status_all`."""
+        return cls.Get_status_all(requests, statuses)
+
+    @classmethod
+    def get_status_any(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
+        """Do as `Get_status_any`."""
+        return cls.Get_status_any(requests, status)
+
+    @classmethod
+    def get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Do as `Get_status_some`."""
+        return cls.Get_status_some(requests, statuses)
+
+    free = _kernels.RequestBase.Free
+
+    # --- all --------------------------------------------------------------------------------------
+
+    @classmethod
+    def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Wait for all."""
+        cls._wait_list(requests, False, "Waitall")
+        _finish_all(requests, statuses, True)
+        return True
+
+    @classmethod
+    def waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[Any]:
+        """Wait for all; the objects received (None for sends)."""
+        cls._wait_list(requests, False, "waitall")
+        return _finish_all(requests, statuses, True)
+
+    @classmethod
+    def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Whether all are over."""
+        return cls._test_all(requests, statuses, "Testall") is not None
+
+    @classmethod
+    def testall(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[bool, list[Any] | None]:
+        """Whether all are over, and then the objects."""
+        objects = cls._test_all(requests, statuses, "testall")
+        return objects is not None, objects
+
+    @classmethod
+    def _test_all(cls, requests: Sequence[Request], statuses: Any, name: str) -> list[Any] | None:
+        cls._look(name)
+        if any(request._is_over() is False for request in requests):
+            return None
+        return _finish_all(requests, statuses, False)
+
+    # --- any --------------------------------------------------------------------------------------
+
+    @classmethod
+    def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
+        """Wait for one; its index."""
+        return cls._wait_any(requests, status, "Waitany")[0]
+
+    @classmethod
+    def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
+        """Wait for one; its index and object."""
+        return cls._wait_any(requests, status, "waitany")
+
+    @classmethod
+    def _wait_any(cls, requests: Sequence[Request], status: Any, name: str) -> tuple[int, Any]:
+        over = next((i for i, request in enumerate(requests) if request._is_over()), None)
+        if over is not None:  # in the list's order, whatever is over already
+            cls._wait_list([requests[over]], False, name)
+            return over, requests[over]._finish(status, True)
+        index = cls._wait_list(requests, True, name)
+        if index < 0:
+            _empty(status)
+            return UNDEFINED, None
+        return index, requests[index]._finish(status, True)
+
+    @classmethod
+    def Testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
+        """Index of one that is over, and whether there is one."""
+        index, flag, _ = cls._test_any(requests, status, "Testany")
+        return index, flag
+
+    @classmethod
+    def testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool, Any]:
+        """Index of one that is over, whether there is one, and its object."""
+        return cls._test_any(requests, status, "testany")
+
+    @classmethod
+    def _test_any(cls, requests: Sequence[Request], status: Any, name: str) -> tuple[int, bool, Any]:
+        cls._look(name)
+        states = [request._is_over() for request in requests]
+        if True in states:
+            index = states.index(True)
+            return index, True, requests[index]._finish(status, False)
+        if False in states:
+            return UNDEFINED, False, None
+        _empty(status)
+        return UNDEFINED, True, None
+
+    # --- some -------------------------------------------------------------------------------------
+
+    @classmethod
+    def Waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[int] | None:
+        """Wait for at least one; the indices of all that are over."""
+        return cls._wait_some(requests, statuses, "Waitsome")[0]
+
+    @classmethod
+    def waitsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """Wait for at least one; the indices of all that are over, and their objects."""
+        return cls._wait_some(requests, statuses, "waitsome")
+
+    @classmethod
+    def _wait_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
+        if any(request._is_over() for request in requests):
+            cls._look(name)
+            return _finish_some(requests, statuses, -1)
+        first = cls._wait_list(requests, True, name)
+        if first < 0:
+            return None, None
+        return _finish_some(requests, statuses, first)
+
+    @classmethod
+    def Testsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> list[int] | None:
+        """Return the indices of all that are over."""
+        return cls._test_some(requests, statuses, "Testsome")[0]
+
+    @classmethod
+    def testsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """Return the indices of all that are over, and their objects."""
+        return cls._test_some(requests, statuses, "testsome")
+
+    @classmethod
+    def _test_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
+        cls._look(name)
+        if all(request._is_over() is None for request in requests):
+            return None, None
+        return _finish_some(requests, statuses, -1)
+
+
+def _empty(status: Status | None) -> None:
+    if status is not None:
+        Status.__setstate__(status, (-1, -1, 0, 0, False))
+
+
+def _place(statuses: list[Status] | None, count: int) -> list[Any]:
+    """Return the statuses to fill: the caller's list made long enough, as mpi4py does."""
+    if statuses is None:
+        return [None] * count
+    if isinstance(statuses, list):
+        statuses += [Status() for _ in range(count - len(statuses))]
+    return [*statuses, *[None] * (count - len(statuses))]
+
+
+def _collect(
+    requests: Sequence[Request], chosen: list[int], statuses: list[Any], charged: set[int]
+) -> list[Any]:
+    """Finish the chosen requests; all of them, even when one of them failed."""
+    objects: list[Any] = []
+    failures = []
+    for place, index in enumerate(chosen):
+        try:
+            objects.append(requests[index]._finish(statuses[place], index in charged))
+        except MPIException as error:
+            failures.append((index, error))
+            objects.append(None)
+    if failures:
+        index, first = failures[0]
+        raise MPIException(18, f"request {index} of the list: {first}") from first
+    return objects
+
+
+def _finish_all(requests: Sequence[Request], statuses: list[Status] | None, is_charged: bool) -> list[Any]:
+    everything = list(range(len(requests)))
+    places = _place(statuses, len(requests))
+    return _collect(requests, everything, places, set(everything) if is_charged else set())
+
+
+def _finish_some(
+    requests: Sequence[Request], statuses: list[Status] | None, first: int
+) -> tuple[list[int], list[Any]]:
+    chosen = [i for i, request in enumerate(requests) if i == first or request._is_over()]
+    places = _place(statuses, len(chosen))
+    return chosen, _collect(requests, chosen, places, {first})
+
+
+class Message(Handle, _kernels.MessageBase):
+    """A message that a matched probe took out of the queue."""
+
+    __module__ = MODULE_NAME
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        if self is other or (self._is_taken and other._is_taken):
+            return True
+        return not self._is_taken and not other._is_taken and bool(self._is_no_proc and other._is_no_proc)
+
+    def __reduce__(self) -> Any:
+        for constant, name in ((MESSAGE_NULL, "MESSAGE_NULL"), (MESSAGE_NO_PROC, "MESSAGE_NO_PROC")):
+            if self == constant:
+                return name if self is constant else (Message, (constant,))
+        raise ValueError("a message cannot be pickled: receive it first")
+
+    @classmethod
+    def Probe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message:
+        """Wait for a message and take it out of the queue."""
+        found: Message = comm.Mprobe(source, tag, status)
+        return found
+
+    @classmethod
+    def Iprobe(
+        cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None
+    ) -> Message | None:
+        """Take a message out of the queue if there is one."""
+        found: Message | None = comm.Improbe(source, tag, status)
+        return found
+
+    probe = Probe
+    iprobe = Iprobe
+
+
+REQUEST_NULL = Request()
+MESSAGE_NULL = Message()
+MESSAGE_NO_PROC = Message()
+MESSAGE_NO_PROC._is_no_proc = True  # type: ignore[attr-defined]
+MESSAGE_NO_PROC._is_taken = False  # type: ignore[attr-defined]

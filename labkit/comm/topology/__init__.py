@@ -1,0 +1,3 @@
+"""Communicators with a topology: Cartesian grids and graphs."""
+
+__all__: list[str] = []

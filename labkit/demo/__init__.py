@@ -1,6 +1,0 @@
-"""The main job: parallel sorts on real MPI and on simulated machines, fitted and judged."""
-
-from labkit.demo.job import run_demo
-from labkit.demo.result import Demo
-
-__all__ = ["Demo", "run_demo"]

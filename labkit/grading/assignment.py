@@ -1,0 +1,171 @@
+"""An assignment: what a submission must define, and the checks with their points."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from labkit.errors import DataError
+from labkit.grading.bench import Bench, OpenBench, SandboxBench
+from labkit.grading.result import CheckResult, Grade, Verdict
+from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.trial import Trial
+
+__all__ = ["Assignment", "Check"]
+
+#: runs that do not end, before the remaining checks are left out: each costs seconds
+_MOST_ENDLESS = 4
+
+
+class Check(Protocol):
+    """One property that a submission is judged by."""
+
+    @property
+    def name(self) -> str:
+        """By which it is chosen."""
+
+    @property
+    def title(self) -> str:
+        """What students read."""
+
+    @property
+    def points(self) -> float:
+        """What it is worth."""
+
+    @property
+    def is_bonus(self) -> bool:
+        """Whether its points come on top."""
+
+    @property
+    def needs_simulation(self) -> bool:
+        """Whether it judges counts or simulated times."""
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Judge the submission."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A task with its checks.
+
+    Attributes
+    ----------
+    name, title : str
+    function : str
+        What a submission must define.
+    statement : str
+        The task in a few sentences.
+    checks : sequence of Check
+    only_messages : bool
+        Whether collectives are excluded.
+    limits : Limits
+        Of each run.
+    budget_s : float
+        Wall-clock seconds for all checks: what is not judged by then gets no points.
+    digest : str
+        SHA-256 of the file that it comes from, empty for one that comes with labkit: grades that were kept
+        hold as long as it stays.
+    """
+
+    name: str
+    title: str
+    function: str
+    statement: str
+    checks: Sequence[Check]
+    only_messages: bool = False
+    limits: Limits = field(default_factory=Limits)
+    budget_s: float = 600.0
+    digest: str = field(default="", compare=False)
+
+    @property
+    def max_points(self) -> float:
+        """The points of all checks but bonus ones."""
+        return sum(check.points for check in self.checks if not check.is_bonus)
+
+    def check_named(self, name: str) -> Check:
+        """Return one of the checks.
+
+        Raises
+        ------
+        DataError
+            There is none of that name.
+        """
+        for check in self.checks:
+            if check.name == name:
+                return check
+        raise DataError(f"{self.name} has no check {name!r}; it has {', '.join(c.name for c in self.checks)}")
+
+    def grade(
+        self,
+        source: str,
+        *,
+        student: str = "student",
+        seed: int = 0,
+        accepts_weak: bool = False,
+        only: Sequence[str] | None = None,
+    ) -> Grade:
+        """Grade a submission's source in the sandbox.
+
+        Parameters
+        ----------
+        source : str
+            Python source (`labkit.grading.read_submission` reads it from a file or notebook).
+        student : str
+        seed : int
+            The student's (`student_seed`).
+        accepts_weak : bool
+            Also where the machine cannot contain it.
+        only : sequence of str, optional
+            Names of the checks to judge; default: all.
+
+        Returns
+        -------
+        Grade
+
+        Raises
+        ------
+        MachineError
+            The sandbox does not work here.
+        """
+        with Sandbox(self.limits, accepts_weak=accepts_weak) as sandbox:
+            return self._judge(SandboxBench(sandbox, source, self.function), student, seed, only)
+
+    def try_out(
+        self, function: Callable[..., Any], on: str | None = None, only: Sequence[str] | None = None
+    ) -> Grade:
+        """Judge a function of this process: a student's own trial, or a teacher's solution.
+
+        Parameters
+        ----------
+        function : callable
+        on : str, optional
+            ``"mpi"``: the checks of results on real MPI; those of counts and times say that they need a
+            simulated machine.
+        only : sequence of str, optional
+            Names of the checks to judge.
+        """
+        return self._judge(OpenBench(function, on, self.limits), "you", 0, only)
+
+    def _judge(self, bench: Bench, student: str, seed: int, only: Sequence[str] | None) -> Grade:
+        began = time.monotonic()
+        chosen = self.checks if only is None else [self.check_named(name) for name in only]
+        grade = Grade(student, self.name, seed=seed, containment=bench.containment)
+        trial = Trial(bench, seed, self.only_messages)
+        for check in chosen:
+            if check.needs_simulation and not bench.is_simulated:
+                continue
+            if trial.endless >= _MOST_ENDLESS:
+                verdict = Verdict(0.0, f"not judged: {trial.endless} runs before it did not end")
+            elif time.monotonic() - began > self.budget_s:
+                verdict = Verdict(
+                    0.0, f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
+                )
+            else:
+                verdict = check.judge(trial)
+            points = round(check.points * min(max(verdict.score, 0.0), 1.0), 6)
+            words = (verdict.feedback, verdict.hint, check.is_bonus)
+            grade.results.append(CheckResult(check.name, check.title, points, check.points, *words))
+        grade.seconds = time.monotonic() - began
+        return grade

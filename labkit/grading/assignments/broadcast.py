@@ -1,0 +1,115 @@
+"""Assignment: a broadcast from messages alone, in a logarithmic number of rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from labkit.grading.assignment import Assignment
+from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.trial import Case, shown
+
+__all__ = ["BROADCAST"]
+
+_STATEMENT = """\
+Write broadcast(comm, data, root): rank `root` holds a NumPy array `data`, the others are given None;
+every rank returns an array with the same shape, dtype and values. Use messages only (send, recv, isend,
+irecv, sendrecv and their upper-case spellings), no collective. Any number of ranks, any root, any
+length, also 0. No more than p - 1 messages of the data, and no more than 2 ceil(log2 p) rounds."""
+
+
+def _case(ranks: int, root: int, data: Any, words: str) -> Case:
+    arguments = [(data if rank == root else None, root) for rank in range(ranks)]
+    return Case(ranks, arguments, f"root {root}, {words}", [own[0] for own in arguments])
+
+
+def _array(seed: int, n: int, dtype: str) -> Any:
+    raw = np.random.PCG64([seed, n]).random_raw(max(n, 1))[:n]
+    return (raw >> np.uint64(54)).astype(dtype)
+
+
+def _powers_of_two(seed: int) -> Iterator[Case]:
+    for ranks in (2, 4, 8):
+        yield _case(ranks, 0, _array(seed, 3, "int64"), "3 integers")
+
+
+def _any_number(seed: int) -> Iterator[Case]:
+    for ranks in (1, 3, 5, 6, 7, 13):
+        yield _case(ranks, 0, _array(seed, 4, "float64"), "4 floats")
+    yield _case(64, 0, _array(seed, 4, "float64"), "4 floats")
+
+
+def _any_root(seed: int) -> Iterator[Case]:
+    for ranks in (2, 3, 5, 8):
+        for root in sorted({1, 1 + (seed % (ranks - 1)), ranks - 1}):
+            yield _case(ranks, root, _array(seed + root, 3, "int32"), "3 integers")
+
+
+def _any_data(seed: int) -> Iterator[Case]:
+    yield _case(3, 1, _array(seed, 0, "float64"), "an empty array")
+    special = np.array([np.nan, -np.inf, -0.0, 5e-324, 1.5])
+    yield _case(3, 2, special, "NaN, infinity, -0.0 and a subnormal")
+    yield _case(4, 0, _array(seed, 12, "uint8").reshape(3, 4), "a matrix of bytes")
+    yield _case(5, 4, _array(seed, 12_000, "float64"), "12000 floats (rendezvous messages)")
+    yield _case(5, 1, np.array([True, False]), "2 booleans")
+
+
+def _oracle(case: Case, results: list[Any]) -> str | None:
+    wanted = next(own[0] for own in case.arguments if own[0] is not None)
+    for rank, found in enumerate(results):
+        if not isinstance(found, np.ndarray):
+            return f"rank {rank} returned {shown(found)}, not an array: does every rank return it?"
+        if found.dtype != wanted.dtype or found.shape != wanted.shape:
+            return (
+                f"rank {rank} returned {found.dtype} of shape {found.shape}, "
+                f"expected {wanted.dtype} of shape {wanted.shape}"
+            )
+        if found.tobytes() != wanted.tobytes():
+            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
+    return None
+
+
+def _cost_cases(seed: int) -> Iterator[Case]:
+    for ranks in (2, 3, 7, 8, 16, 33):
+        yield _case(ranks, ranks - 1, _array(seed, 10, "float64"), "10 floats")
+
+
+def _levels(case: Case) -> int:
+    return math.ceil(math.log2(case.ranks))
+
+
+BROADCAST = Assignment(
+    name="broadcast",
+    title="Broadcast from messages",
+    function="broadcast",
+    statement=_STATEMENT,
+    only_messages=True,
+    checks=(
+        Correct("powers", "Right for 2, 4 and 8 ranks", 2, _powers_of_two, _oracle,
+                "Draw the tree for 4 ranks: who sends to whom in each round?"),
+        Correct("any_number", "Right for any number of ranks, 1 included", 2, _any_number, _oracle,
+                "Does a rank send to, or wait for, a rank that does not exist?"),
+        Correct("any_root", "Right for any root", 2, _any_root, _oracle,
+                "Number the ranks from the root on: (rank - root) % size."),
+        Correct("any_data", "Right for any data", 1, _any_data, _oracle,
+                "What does the receiver know of length and dtype? What if a send waits for its receive?"),
+        Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, _oracle,
+              # objects and arrays whose size is told first take a second, short message
+              [Bound("bytes", lambda case: (case.ranks - 1) * 400, "400 (p - 1) bytes"),
+               Bound("messages", lambda case: 2 * (case.ranks - 1), "2 (p - 1)")],
+              "Every rank but the root receives the data once."),
+        Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, _oracle,
+              [Bound("rounds", lambda case: 2 * _levels(case), "2 ceil(log2 p)")],
+              "Whoever has the data can pass it on: the ranks that have it can double in each round."),
+        Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(
+            p, 0, _array(seed, 10, "float64"), "10 floats"), _oracle, "log p", hint="Does one rank send to "
+            "all others, one after another? Then the time grows with p."),
+        Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, _oracle,
+              [Bound("rounds", _levels, "ceil(log2 p)")],
+              "A binomial tree: in each round every rank that has the data sends it to one that has not.",
+              is_bonus=True),
+    ),
+)  # fmt: skip

@@ -1,0 +1,195 @@
+"""Assignment: a parallel sort that spreads keys and work over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.algorithms.sort_checker import SortReport, check_sorted
+from labkit.datasets import inputs
+from labkit.grading.assignment import Assignment
+from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.result import Verdict
+from labkit.grading.trial import Case, Trial, first_line, shown
+
+__all__ = ["SORT"]
+
+_STATEMENT = """\
+Write parallel_sort(comm, keys): every rank gives a one-dimensional NumPy array of keys (of any length,
+also 0, of one dtype) and returns its block of the sorted sequence: each block sorted, and no key of
+rank r above one of rank r + 1. NaNs come last. No rank may receive much more than its share: the
+largest block is at most twice the mean block on uniform keys, and a rank receives O(n/p) keys."""
+
+
+def _case(
+    name: str, ranks: int, n_local: int, seed: int, dtype: str = "int64", lengths: str = "even"
+) -> Case:
+    own = [
+        inputs.keys(name, r, ranks, n_local, dtype=dtype, seed=seed, lengths=lengths) for r in range(ranks)
+    ]
+    total = sum(len(keys) for keys in own)
+    words = f"{name.replace('_', ' ')} keys, {dtype}, {total} in all" + (
+        "" if lengths == "even" else f", {lengths.replace('_', ' ')}"
+    )
+    return Case(ranks, [(keys,) for keys in own], words, own if total <= 40 else None)
+
+
+def _given(ranks: int, blocks: list[Any], words: str) -> Case:
+    return Case(ranks, [(block,) for block in blocks], words, blocks)
+
+
+def _easy(seed: int) -> Iterator[Case]:
+    yield _given(2, [np.array([3, 1]), np.array([2, 0])], "4 keys")
+    for ranks in (2, 4, 8):
+        yield _case("uniform", ranks, 200, seed)
+
+
+def _any_number(seed: int) -> Iterator[Case]:
+    yield _case("uniform", 1, 5, seed)
+    for ranks in (3, 5, 7, 13):
+        yield _case("gaussian", ranks, 40, seed)
+    yield _case("uniform", 64, 30, seed)
+
+
+def _lengths(seed: int) -> Iterator[Case]:
+    yield _given(1, [np.array([], np.int64)], "no keys at all")
+    yield _given(3, [np.array([], np.int64)] * 3, "no keys at all")
+    yield _given(2, [np.array([], np.int64), np.array([2, 1])], "one rank without keys")
+    yield _given(5, [np.array([7 - r]) if r % 2 else np.array([], np.int64) for r in range(5)], "2 keys")
+    for lengths in ("fewer", "odd_empty", "one_rank", "powers", "ragged"):
+        yield _case("uniform", 7, 20, seed, lengths=lengths)
+
+
+def _duplicates(seed: int) -> Iterator[Case]:
+    yield _given(3, [np.array([1, 1]), np.array([1, 1]), np.array([1, 1])], "all keys equal")
+    for name in ("all_equal", "few_unique", "random_duplicates", "deterministic_duplicates", "zipf"):
+        yield _case(name, 5, 60, seed)
+    yield _case("all_equal", 16, 20, seed)
+
+
+def _adversaries(seed: int) -> Iterator[Case]:
+    for name in ("sorted", "reversed", "staggered", "bucket", "g_group", "all_to_one", "mirrored"):
+        yield _case(name, 8, 40, seed)
+    yield _case("worst_regular", 8, 64, seed)
+
+
+def _extremes(seed: int) -> Iterator[Case]:
+    limits = np.iinfo(np.int64)
+    yield _given(
+        2, [np.array([limits.max, 0]), np.array([limits.min, -1])], "the largest and smallest integers"
+    )
+    yield _given(
+        3,
+        [np.array([np.nan, 1.0]), np.array([-np.inf, np.nan]), np.array([np.inf, -0.0])],
+        "NaN and infinity",
+    )
+    yield _case("bit_patterns", 5, 40, seed, "float64")
+    yield _case("bit_patterns", 4, 40, seed, "uint64")
+    yield _case("bit_patterns", 3, 40, seed, "int8")
+    yield _case("uniform", 7, 40, seed, "float32")
+
+
+def _report(case: Case, results: list[Any]) -> SortReport:
+    """Check with the sound checker, on as many simulated ranks."""
+    import labkit
+
+    given = [own[0] for own in case.arguments]
+    found = [np.asarray(result) for result in results]
+    run = labkit.run(lambda comm: check_sorted(comm, given[comm.rank], found[comm.rank]), case.ranks,
+                     on=f"star:{case.ranks}", isolate=False)  # fmt: skip
+    report: SortReport = run.results[0]
+    return report
+
+
+def _oracle(case: Case, results: list[Any]) -> str | None:
+    for rank, result in enumerate(results):
+        if not isinstance(result, np.ndarray):
+            return f"rank {rank} returned {shown(result)}, not an array of keys"
+    report = _report(case, results)
+    if report.is_sorted:
+        return None
+    blocks = ""
+    if sum(len(r) for r in results if r.ndim == 1) <= 40 and case.ranks <= 8:
+        blocks = "".join(f"\n  rank {rank} returned {shown(result)}" for rank, result in enumerate(results))
+    return f"{report}{blocks}"
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The largest block is at most a factor above the mean block."""
+
+    name: str
+    title: str
+    points: float
+    inputs: tuple[str, ...]
+    factor: float = 2.0
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = False
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Look at the blocks' sizes."""
+        worst = 0.0
+        for name in self.inputs:
+            case = _case(name, 16, 500, trial.seed)
+            wrong, hint, outcome = trial.fault(case, _oracle)
+            if wrong:
+                why = first_line(wrong)
+                return Verdict(0.0, f"{case}: balance counts only for a right result: {why}", hint)
+            lengths = [len(block) for block in outcome.results]
+            imbalance = max(lengths) * len(lengths) / max(sum(lengths), 1)
+            if imbalance > self.factor:
+                return Verdict(
+                    0.0,
+                    f"{case}: the largest block holds {max(lengths)} keys, {imbalance:.2f} times the mean; "
+                    f"at most {self.factor:g} times is allowed.\nblocks: {shown(lengths)}",
+                    self.hint,
+                )
+            worst = max(worst, imbalance)
+        return Verdict(1.0, f"The largest block is at most {worst:.2f} times the mean.")
+
+
+def _volume_cases(seed: int) -> Iterator[Case]:
+    yield _case("uniform", 8, 2000, seed)
+    yield _case("reversed", 16, 2000, seed)
+
+
+def _share(case: Case) -> float:
+    """Three times a rank's share of the keys, and 128 samples or counts from every rank."""
+    n_bytes: int = sum(own[0].nbytes for own in case.arguments)
+    return 3 * n_bytes / case.ranks + 8 * 128 * case.ranks
+
+
+SORT = Assignment(
+    name="sort",
+    title="A parallel sort",
+    function="parallel_sort",
+    statement=_STATEMENT,
+    checks=(
+        Correct("easy", "Sorts random keys on 2, 4 and 8 ranks", 2, _easy, _oracle,
+                "Sort locally, choose splitters, send each bucket to its rank, merge."),
+        Correct("any_number", "Any number of ranks", 1, _any_number, _oracle,
+                "p ranks need p - 1 splitters; on one rank there is none."),
+        Correct("lengths", "Ranks with few keys or none", 2, _lengths, _oracle,
+                "What are the samples of a rank without keys? Which dtype has an empty array?"),
+        Correct("duplicates", "Many equal keys", 1, _duplicates, _oracle,
+                "Equal keys may lie on both sides of a splitter, but none may be lost or doubled."),
+        Correct("adversaries", "Inputs made against sorters", 1, _adversaries, _oracle),
+        Correct("extremes", "Extreme keys and NaN", 1, _extremes, _oracle,
+                "NaN is neither below nor above anything: compare with NumPy's sort order."),
+        Balanced("balance", "Blocks of nearly equal size", 2, ("uniform", "gaussian", "staggered"),
+                 hint="Are the splitters taken from samples of all ranks? Take more samples."),
+        Costs("volume", "A rank receives O(n/p) keys", 2, _volume_cases, _oracle,
+              [Bound("received", _share, "3 n/p keys and 1 kB per rank")],
+              "Keys go straight to their rank; nobody collects all of them."),
+        Scaling("scaling", "With more ranks the time falls", 2, lambda p, seed: _case(
+            "uniform", p, (1 << 17) // p, seed), _oracle, "1/p", ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
+            on="star:{},bw=1MBps,lat=1us,model=raw".format,
+            hint="Each rank must send and receive n/p keys: does one get more?"),
+        Balanced("equal_keys", "Balanced also when all keys are equal", 1, ("all_equal", "few_unique"),
+                 hint="Break ties: compare (key, rank, position), not the key alone.", is_bonus=True),
+    ),
+)  # fmt: skip

@@ -1,0 +1,186 @@
+"""Where a submission runs while it is judged: in the sandbox, or, for one's own trials, in this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.grading.sandbox.outcome import Limits, Outcome
+from labkit.grading.sandbox.rank_process import SUBMISSION
+from labkit.grading.sandbox.sandbox import Sandbox
+
+__all__ = ["Bench", "OpenBench", "SandboxBench"]
+
+#: CPU time of a rank, and calls of all, once a run has not ended: still more than shipped assignments need
+_SHORT_CPU_S, _FEW_REQUESTS = 1.0, 20_000
+_MOST_LINES = 8
+
+
+class Bench(Protocol):
+    """A place where a submission's function can be run."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether messages are counted and times simulated."""
+
+    @property
+    def containment(self) -> str:
+        """What stands around the submission."""
+
+    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+        """Run the function on ranks, each with its own arguments after the communicator."""
+
+    def rows(self, arguments: list[Any]) -> Outcome:
+        """Describe the schedule as rows (`labkit.grading.sandbox.schedule_rows`)."""
+
+    def hurry(self) -> None:
+        """Give later runs less time: an earlier one did not end."""
+
+
+@dataclass
+class SandboxBench:
+    """A submission's source in the sandbox: what grading uses.
+
+    Attributes
+    ----------
+    sandbox : Sandbox
+        Started.
+    source, function : str
+    """
+
+    sandbox: Sandbox
+    source: str
+    function: str
+    is_simulated = True
+
+    @property
+    def containment(self) -> str:
+        """What stands around the submission."""
+        return str(self.sandbox.containment)
+
+    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+        """Run the function on ranks in processes of their own."""
+        outcome = self.sandbox.run(self.source, self.function, ranks, arguments, **how)
+        outcome.message += _lines_named(outcome.message, self.source)
+        return outcome
+
+    def rows(self, arguments: list[Any]) -> Outcome:
+        """Describe the schedule, in a process of its own."""
+        return self.sandbox.call(self.source, self.function, [arguments])
+
+    def hurry(self) -> None:
+        """Give later runs less time."""
+        limits = self.sandbox.limits
+        short_s, few = min(limits.cpu_s, _SHORT_CPU_S), min(limits.requests, _FEW_REQUESTS)
+        self.sandbox.limits = replace(limits, cpu_s=short_s, requests=few, vain_polls=500, idle_s=2)
+
+
+def _lines_named(message: str, source: str) -> str:
+    """Return the lines that a report names by number: nobody sees the file that a notebook becomes."""
+    if "Traceback" in message:  # it shows them
+        return ""
+    lines = source.splitlines()
+    found = dict.fromkeys(int(number) for number in re.findall(rf"{re.escape(SUBMISSION)}:(\d+)", message))
+    named = [n for n in found if 0 < n <= len(lines)][:_MOST_LINES]
+    return "".join(f"\n  {SUBMISSION}:{n}: {lines[n - 1].strip()[:120]}" for n in named)
+
+
+@dataclass
+class OpenBench:
+    """A function of this process: for a student's own trials, and for a teacher's trusted code.
+
+    Attributes
+    ----------
+    function : callable
+    on : str, optional
+        ``"mpi"``: every run on real MPI, where nothing is counted. Default: simulated machines.
+    limits : Limits, optional
+    """
+
+    function: Callable[..., Any]
+    on: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether messages are counted and times simulated."""
+        return self.on != "mpi"
+
+    @property
+    def containment(self) -> str:
+        """Nothing stands around it."""
+        where = "real MPI" if self.on == "mpi" else "simulated machines"
+        return f"a trial of your own on {where}: nothing is contained, and nothing counts"
+
+    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+        """Run the function on ranks."""
+        from labkit.run import run
+
+        function, given = self.function, [tuple(own) for own in arguments]
+        only_messages = how.pop("only_messages", False)
+
+        def program(comm: Any) -> Any:
+            return function(_MessagesOnly(comm) if only_messages else comm, *given[comm.rank])
+
+        if not self.is_simulated:
+            how = {"on": "mpi", "seed": how.get("seed", 0)}
+        try:
+            found = run(program, ranks, timeout_s=self.limits.wall_s, **how)
+        except (RankError, DeadlockError, MismatchError, TimeLimitError) as error:
+            outcome = Outcome(_KINDS[type(error)], ranks, str(error), getattr(error, "rank", None))
+            if "The task is to build it from messages" in outcome.message:
+                outcome.kind = "forbidden"
+            outcome.output = list(error.output)
+            return outcome
+        return Outcome(
+            "finished", ranks, results=found.results, makespan_s=found.makespan_s, messages=found.messages,
+            bytes=found.bytes, trace=found.trace, output=list(found.output),
+        )  # fmt: skip
+
+    def rows(self, arguments: list[Any]) -> Outcome:
+        """Describe the schedule."""
+        from labkit.grading.sandbox.schedule_rows import rows_of
+
+        try:
+            return Outcome("finished", 1, results=[rows_of(self.function, arguments)])
+        except (LabkitError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            return Outcome("error", 1, f"{type(error).__name__}: {error}", 0)
+
+    def hurry(self) -> None:
+        """Give later runs less time."""
+        self.limits = replace(self.limits, wall_s=min(self.limits.wall_s, 10.0))
+
+
+_KINDS: dict[type[LabkitError], str] = {
+    RankError: "error",
+    DeadlockError: "deadlock",
+    MismatchError: "mismatch",
+    TimeLimitError: "time",
+}
+_COLLECTIVES = frozenset(
+    name
+    for word in (
+        *("bcast", "reduce", "allreduce", "scan", "exscan", "gather", "gatherv", "scatter", "scatterv"),
+        *("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce_scatter"),
+        "reduce_scatter_block",
+    )
+    for name in (word, f"i{word}", f"neighbor_{word}")
+)
+
+
+class _MessagesOnly:
+    """A communicator without collectives, as graded runs of some assignments have it."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    def __getattr__(self, name: str) -> Any:
+        if name.lower() in _COLLECTIVES:
+            raise AttributeError(
+                f"comm.{name}: The task is to build it from messages: send, recv, isend, irecv, sendrecv and "
+                "their upper-case spellings are allowed"
+            )
+        return getattr(self._comm, name)

@@ -1,0 +1,223 @@
+"""Checks of programs: right results, bounded messages, rounds and volume, and how the time grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from labkit.grading.counts import busiest_bytes, rounds_of
+from labkit.grading.page import number
+from labkit.grading.result import Verdict
+from labkit.grading.sandbox.outcome import Outcome
+from labkit.grading.trial import Case, Oracle, Trial, first_line
+
+__all__ = ["Bound", "Correct", "Costs", "Scaling"]
+
+_WRONG = "the cost of a run counts only when its result is right; this one is not"
+
+
+@dataclass(frozen=True)
+class Correct:
+    """The results are right, on every case.
+
+    Attributes
+    ----------
+    name, title : str
+    points : float
+    cases : callable
+        ``cases(seed)``: the cases, smallest first.
+    oracle : callable
+        ``oracle(case, results)``: what is wrong, or None.
+    hint : str
+        Where to look, when a result is wrong.
+    is_bonus : bool
+    """
+
+    name: str
+    title: str
+    points: float
+    cases: Callable[[int], Iterable[Case]]
+    oracle: Oracle
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = False
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Try the cases, from the smallest on, until one fails."""
+        count, most = 0, 0
+        for case in self.cases(trial.seed):
+            wrong, hint, _ = trial.fault(case, self.oracle)
+            if wrong:
+                smaller = "1 smaller case was" if count == 1 else f"{count} smaller cases were"
+                passed = f" ({smaller} right)" if count else ""
+                return Verdict(
+                    0.0,
+                    f"Smallest failing case: {case}{passed}: {wrong}{case.shown()}",
+                    f"{hint} {self.hint}".strip(),
+                )
+            count, most = count + 1, max(most, case.ranks)
+        return Verdict(1.0, f"Right in all {count} cases, on up to {most} ranks.")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A count that may not be exceeded.
+
+    Attributes
+    ----------
+    what : str
+        "messages", "bytes", "rounds", "received" (bytes that the busiest rank receives) or "sent".
+    most : callable
+        ``most(case)``: the largest value allowed.
+    words : str
+        The bound as a formula.
+    """
+
+    what: str
+    most: Callable[[Case], float]
+    words: str
+
+    def value(self, outcome: Outcome) -> float:
+        """Return what the engine counted."""
+        if self.what == "messages":
+            return float(outcome.messages or 0)
+        if self.what == "bytes":
+            return float(outcome.bytes or 0)
+        if self.what == "rounds":
+            return float(rounds_of(outcome.trace, outcome.ranks))
+        return float(busiest_bytes(outcome.trace, outcome.ranks, self.what))
+
+
+_NAMES = {
+    "messages": "messages in all",
+    "bytes": "bytes in all messages",
+    "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
+    "received": "bytes received by the busiest rank",
+    "sent": "bytes sent by the busiest rank",
+}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Messages, rounds or bytes stay within bounds, as the engine counts them, on runs with right results.
+
+    Attributes
+    ----------
+    name, title : str
+    points : float
+    cases : callable
+    oracle : callable
+    bounds : sequence of Bound
+    hint : str
+    is_bonus : bool
+    """
+
+    name: str
+    title: str
+    points: float
+    cases: Callable[[int], Iterable[Case]]
+    oracle: Oracle
+    bounds: Sequence[Bound]
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = True
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Count on every case, from the smallest on, until a bound is exceeded."""
+        seen = ""
+        for case in self.cases(trial.seed):
+            wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
+            if wrong:
+                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
+            for bound in self.bounds:
+                value, most = bound.value(outcome), bound.most(case)
+                if value > most:
+                    return Verdict(
+                        0.0,
+                        f"{case}: {number(value)} {_NAMES[bound.what]}; at most {bound.words} = "
+                        f"{number(most)} are allowed.",
+                        self.hint,
+                    )
+                seen = f"{number(value)} of at most {bound.words} = {number(most)} {_NAMES[bound.what]}"
+        return Verdict(1.0, f"On {case}: {seen}.")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The simulated time grows with the ranks as promised, judged by labkit's verdict.
+
+    Attributes
+    ----------
+    name, title : str
+    points : float
+    case : callable
+        ``case(ranks, seed)``.
+    oracle : callable
+    expectation : str
+        In big-O notation, such as ``"log p"``.
+    ranks : sequence of int
+        At least five.
+    on : callable
+        ``on(ranks)``: the platform.
+    slack : float
+        From end to end the time may change by so many times what the expectation says: a model with a large
+        constant beside a term that falls is no speedup.
+    hint : str
+    is_bonus : bool
+    """
+
+    name: str
+    title: str
+    points: float
+    case: Callable[[int, int], Case]
+    oracle: Oracle
+    expectation: str
+    ranks: Sequence[int] = (4, 8, 16, 32, 64)
+    on: Callable[[int], str] = "star:{}".format
+    slack: float = 3.0
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = True
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Measure, fit, and compare with the expectation."""
+        times: list[float] = []
+        for ranks in self.ranks:
+            case = self.case(ranks, trial.seed)
+            wrong, hint, outcome = trial.fault(case, self.oracle, on=self.on(ranks))
+            if wrong:
+                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
+            times.append(outcome.makespan_s)
+        return self.verdict_of(times)
+
+    def verdict_of(self, times: Sequence[float]) -> Verdict:
+        """Judge simulated times, one for each number of ranks."""
+        from labkit.html import quantity
+        from labkit.scaling import judge
+
+        rows = ", ".join(f"{p}: {quantity(t, 's')}" for p, t in zip(self.ranks, times, strict=True))
+        table = f"\nsimulated times by ranks: {rows}"
+        if min(times) <= 0:
+            return Verdict(0.0, f"No simulated time passes: nothing is sent.{table}", self.hint)
+        found = judge(list(self.ranks), list(times), self.expectation)
+        ratio, allowed = times[-1] / times[0], self.slack * self._expected_ratio()
+        if ratio > allowed:
+            return Verdict(
+                0.0,
+                f"From {self.ranks[0]} to {self.ranks[-1]} ranks the time changes by {ratio:.3g} times; "
+                f"growth as O({self.expectation}) allows {allowed:.3g} times. {found.reading}{table}",
+                self.hint,
+            )
+        if found.ok or found.match == "undecided":
+            return Verdict(1.0, f"{found.reading}{table}")
+        if found.divergence is not None and found.divergence.is_falling:
+            return Verdict(1.0, f"{found.reading} Better than asked for.{table}")
+        return Verdict(0.0, f"{found.reading}{table}", self.hint)
+
+    def _expected_ratio(self) -> float:
+        """Return by how much the expectation changes from the first to the last number of ranks."""
+        from labkit.scaling import read_expectation
+
+        term = read_expectation(self.expectation).term
+        values = [float(term(float(p))) for p in (self.ranks[0], self.ranks[-1])]
+        return values[1] / values[0]

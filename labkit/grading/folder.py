@@ -1,0 +1,297 @@
+"""A folder of submissions, graded one process each: none takes another down, and what is done stays done."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.errors import DataError, LabkitError
+from labkit.grading.assignment import Assignment
+from labkit.grading.result import CheckResult, Grade
+from labkit.grading.seeds import student_seed
+from labkit.grading.submission import read_submission, require_function
+
+__all__ = [
+    "find_submissions",
+    "grade_file",
+    "grade_folder",
+    "grade_source",
+    "kept_grade",
+    "write_csv",
+    "write_feedback",
+]
+
+#: beyond an assignment's own budget, before the process that grades it is ended
+_GRACE_S = 120.0
+
+
+def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """Return the submissions of a folder by student: .py and .ipynb files, or a folder with one for each.
+
+    Raises
+    ------
+    DataError
+        There is none, or a student has two.
+    """
+    root = Path(folder)
+    if root.is_file():
+        return {root.stem: root}
+    if not root.is_dir():
+        raise DataError(f"the folder of submissions {str(root)!r} does not exist")
+    found: dict[str, Path] = {}
+    for path in sorted(root.iterdir()):
+        if path.name.startswith((".", "_")):
+            continue
+        files = sorted(path.glob("*")) if path.is_dir() else [path]
+        files = [file for file in files if file.is_file() and file.suffix in (".py", ".ipynb")]
+        if not files:
+            continue
+        student = path.name if path.is_dir() else path.stem
+        if len(files) > 1 or student in found:
+            names = ", ".join(file.name for file in [*files, *([found[student]] if student in found else [])])
+            raise DataError(f"more than one submission of {student}: {names}; leave one")
+        found[student] = files[0]
+    if not found:
+        raise DataError(f"no .py or .ipynb file in {str(root)!r}")
+    return found
+
+
+def grade_file(
+    path: str | os.PathLike[str],
+    assignment: Assignment,
+    student: str | None = None,
+    secret: str = "",
+    accepts_weak: bool = False,
+) -> Grade:
+    """Grade one file in the sandbox; one that cannot be read fails every check."""
+    who = Path(path).stem if student is None else student
+    try:
+        source = read_submission(path)
+    except DataError as error:
+        return _unreadable(who, assignment, str(error), secret)
+    return grade_source(source, assignment, who, secret, accepts_weak)
+
+
+def grade_source(
+    source: str, assignment: Assignment, student: str, secret: str = "", accepts_weak: bool = False
+) -> Grade:
+    """Grade a source in the sandbox; one that does not define the function fails every check."""
+    try:
+        require_function(source, assignment.function)
+    except DataError as error:
+        return _unreadable(student, assignment, str(error), secret)
+    seed = student_seed(student, assignment.name, secret)
+    return assignment.grade(source, student=student, seed=seed, accepts_weak=accepts_weak)
+
+
+def _unreadable(student: str, assignment: Assignment, why: str, secret: str) -> Grade:
+    rows = [CheckResult(c.name, c.title, 0.0, c.points, why, is_bonus=c.is_bonus) for c in assignment.checks]
+    return Grade(student, assignment.name, rows, seed=student_seed(student, assignment.name, secret))
+
+
+@dataclass
+class _Worker:
+    student: str
+    process: Any
+    pipe: Connection
+    deadline_s: float
+
+
+def grade_folder(
+    submissions: dict[str, Path],
+    assignment: Assignment,
+    *,
+    jobs: int = 1,
+    secret: str = "",
+    accepts_weak: bool = False,
+    kept: Path | None = None,
+    progress: Callable[[Grade, int, int], None] | None = None,
+) -> list[Grade]:
+    """Grade submissions, several at a time, each in a process of its own.
+
+    Parameters
+    ----------
+    submissions : dict of str to Path
+        As `find_submissions` gives them.
+    assignment : Assignment
+    jobs : int
+        How many at a time.
+    secret : str
+    accepts_weak : bool
+    kept : path, optional
+        A folder for finished grades: a later call takes from there what has not changed since.
+    progress : callable, optional
+        ``progress(grade, done, all)``, after each.
+
+    Returns
+    -------
+    list of Grade
+        In the order of `submissions`. A grade's status is "ungraded" where grading itself failed.
+    """
+    done: dict[str, Grade] = {}
+
+    def finish(grade: Grade, is_new: bool) -> None:
+        done[grade.student] = grade
+        if kept is not None and is_new and grade.status == "graded":
+            _keep(kept, grade, submissions[grade.student], assignment, secret)
+        if progress is not None:
+            progress(grade, len(done), len(submissions))
+
+    waiting = []
+    for student, path in submissions.items():
+        earlier = None if kept is None else kept_grade(kept, student, _source(path), assignment, secret)
+        if earlier is not None:
+            finish(earlier, is_new=False)
+        else:
+            waiting.append(student)
+    running: list[_Worker] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < max(jobs, 1):
+                student = waiting.pop(0)
+                running.append(_start(student, submissions[student], assignment, secret, accepts_weak))
+            for worker in list(_finished(running)):
+                running.remove(worker)
+                finish(_collect(worker, assignment), is_new=True)
+    finally:
+        for worker in running:
+            worker.process.kill()
+            worker.process.join()
+    return [done[student] for student in submissions]
+
+
+def _start(student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool) -> _Worker:
+    context = multiprocessing.get_context(
+        "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+    )
+    ours, theirs = context.Pipe(duplex=False)
+    process: Any = context.Process(
+        target=_work, args=(theirs, student, path, assignment, secret, accepts_weak), daemon=False
+    )
+    process.start()
+    theirs.close()
+    return _Worker(student, process, ours, time.monotonic() + assignment.budget_s + _GRACE_S)
+
+
+def _work(
+    pipe: Connection, student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool
+) -> None:
+    """Grade one submission and hand its grade back as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits for all
+    try:
+        answer = grade_file(path, assignment, student, secret, accepts_weak).to_dict()
+    except LabkitError as error:
+        answer = {"ungraded": str(error)}
+    except Exception as error:
+        answer = {"ungraded": f"the grader failed: {type(error).__name__}: {error}"}
+    pipe.send_bytes(json.dumps(answer).encode())
+    pipe.close()
+
+
+def _finished(running: list[_Worker]) -> Iterator[_Worker]:
+    ready = wait([worker.pipe for worker in running], timeout=0.5)
+    now = time.monotonic()
+    for worker in running:
+        if worker.pipe in ready or now > worker.deadline_s:
+            yield worker
+
+
+def _collect(worker: _Worker, assignment: Assignment) -> Grade:
+    try:
+        if not worker.pipe.poll():
+            raise DataError("grading did not end in time")
+        data: dict[str, Any] = json.loads(worker.pipe.recv_bytes())
+        if "ungraded" in data:
+            raise DataError(str(data["ungraded"]))
+        return Grade.from_dict(data)
+    except (EOFError, OSError):
+        return _ungraded(worker.student, assignment, "the process that graded it ended: grade it again alone")
+    except DataError as error:
+        return _ungraded(worker.student, assignment, str(error))
+    finally:
+        worker.pipe.close()
+        worker.process.kill() if worker.process.is_alive() and time.monotonic() > worker.deadline_s else None
+        worker.process.join()
+
+
+def _ungraded(student: str, assignment: Assignment, message: str) -> Grade:
+    return Grade(student, assignment.name, status="ungraded", message=message)
+
+
+# --- what is kept -------------------------------------------------------------------------------------------
+
+
+def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
+    checks = [(c.name, c.points) for c in assignment.checks]
+    secret_known = hashlib.sha256(secret.encode()).hexdigest()
+    known = f"{assignment.name}{assignment.digest}{checks}{secret_known}{__version__}"
+    return hashlib.sha256(f"{known}\0{source}".encode(errors="replace")).hexdigest()
+
+
+def _keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:
+    source = _source(path)
+    if source is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {"fingerprint": _fingerprint(source, assignment, secret), "grade": grade.to_dict()}
+    partial = folder / f".{grade.student}.part"
+    partial.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    partial.rename(folder / f"{grade.student}.json")
+
+
+def _source(path: Path) -> str | None:
+    try:
+        return read_submission(path)
+    except DataError:
+        return None
+
+
+def kept_grade(
+    folder: Path, student: str, source: str | None, assignment: Assignment, secret: str = ""
+) -> Grade | None:
+    """Return the grade that was kept for just this source, None if there is none."""
+    try:
+        data = json.loads((folder / f"{student}.json").read_text(encoding="utf-8"))
+        if source is None or data["fingerprint"] != _fingerprint(source, assignment, secret):
+            return None
+        return Grade.from_dict(data["grade"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_csv(grades: Sequence[Grade], path: str | os.PathLike[str]) -> None:
+    """Write a line for each student: points, and the points of each check."""
+    names = list(dict.fromkeys(result.name for grade in grades for result in grade.results))
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["student", "assignment", "status", "points", "max_points", *names])
+        for grade in grades:
+            reached = {result.name: result.points for result in grade.results}
+            row: list[Any] = [_cell(grade.student), grade.assignment, grade.status]
+            # who could not be graded has no points, not 0
+            row += [grade.points, grade.max_points] if grade.status == "graded" else ["", ""]
+            writer.writerow([*row, *(reached.get(name, "") for name in names)])
+
+
+def _cell(text: str) -> str:
+    """Let no spreadsheet take a name for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def write_feedback(grades: Sequence[Grade], folder: str | os.PathLike[str]) -> None:
+    """Write a page for each student."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for grade in grades:
+        (target / f"{grade.student}.html").write_text(grade.html(), encoding="utf-8")

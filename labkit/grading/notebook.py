@@ -1,0 +1,56 @@
+"""The line that a test cell of an assignment has: ``points("sort", "easy", parallel_sort)``.
+
+In a student's notebook it tries the function out, shows what it found, and is worth the points:
+nbgrader takes a cell's last number as partial credit. A bonus check's cell has 0 points in nbgrader, so that
+the sum to reach stays as it is, and no value. When submissions are graded,
+`labkit.grading.nbgrader_plugin` does not run it, nor anything else of the notebook: it grades the
+source in the sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labkit.grading.find import find_assignment
+
+__all__ = ["points"]
+
+
+def points(assignment: str, check: str, function: Callable[..., Any], on: str | None = None) -> float | None:
+    """Try one check of an assignment on a function; show what it found, and return the points.
+
+    Parameters
+    ----------
+    assignment : str
+        One of labkit's, or the teacher's: ``"total"`` is ``total.py`` beside the notebook.
+    check : str
+        The check's name.
+    function : callable
+    on : str, optional
+        ``"mpi"`` for real MPI, where results are judged but no counts and times.
+
+    Returns
+    -------
+    float or None
+        None for a bonus check: nbgrader refuses a cell whose value is above its points, which are 0.
+    """
+    found = find_assignment(assignment, Path.cwd())
+    is_bonus = found.check_named(check).is_bonus
+    grade = found.try_out(function, on, only=[check])
+    _show(grade)
+    return None if is_bonus else grade.points
+
+
+def _show(grade: Any) -> None:
+    try:
+        from IPython.core.getipython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        print(grade.text())
+        return
+    if get_ipython() is None:
+        print(grade.text())
+    else:
+        display(grade)

@@ -1,0 +1,154 @@
+"""What grading gives: points and words for each check, and the sum."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["CheckResult", "Grade", "Verdict"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found.
+
+    Attributes
+    ----------
+    score : float
+        Between 0 and 1.
+    feedback : str
+        What was expected, what arrived, on which smallest case.
+    hint : str
+        Where to look.
+    """
+
+    score: float
+    feedback: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One line of a grade.
+
+    Attributes
+    ----------
+    name, title : str
+    points, max_points : float
+    is_bonus : bool
+        Its points come on top.
+    feedback, hint : str
+    """
+
+    name: str
+    title: str
+    points: float
+    max_points: float
+    feedback: str
+    hint: str = ""
+    is_bonus: bool = False
+
+    @property
+    def status(self) -> str:
+        """Whether it is passed, partial or failed."""
+        if self.points >= self.max_points:
+            return "passed"
+        return "partial" if self.points > 0 else "failed"
+
+
+@dataclass
+class Grade:
+    """The grade of one submission.
+
+    Attributes
+    ----------
+    student, assignment : str
+    results : list of CheckResult
+    status : str
+        "graded"; or "ungraded" when the grader itself failed: `message` says why, a teacher must look.
+    message : str
+    containment : str
+        What stood around the submission while it ran.
+    seed : int
+        The student's own, from which all inputs come.
+    seconds : float
+        What grading took.
+    """
+
+    student: str
+    assignment: str
+    results: list[CheckResult] = field(default_factory=list)
+    status: str = "graded"
+    message: str = ""
+    containment: str = ""
+    seed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def points(self) -> float:
+        """The points reached, bonus included."""
+        return round(sum(result.points for result in self.results), 6)
+
+    @property
+    def bonus(self) -> float:
+        """The points reached in bonus checks."""
+        return round(sum(result.points for result in self.results if result.is_bonus), 6)
+
+    @property
+    def max_points(self) -> float:
+        """The points of all checks but bonus ones."""
+        return round(sum(result.max_points for result in self.results if not result.is_bonus), 6)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every check but bonus ones was passed."""
+        wanted = [result for result in self.results if not result.is_bonus]
+        return self.status == "graded" and bool(wanted) and all(r.status == "passed" for r in wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the grade as plain data."""
+        rows = [{**asdict(result), "status": result.status} for result in self.results]
+        return {
+            "student": self.student,
+            "assignment": self.assignment,
+            "status": self.status,
+            "message": self.message,
+            "points": self.points,
+            "max_points": self.max_points,
+            "checks": rows,
+            "containment": self.containment,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Grade:
+        """Read what `to_dict` gave."""
+        results = [CheckResult(**{k: v for k, v in row.items() if k != "status"}) for row in data["checks"]]
+        names = ("student", "assignment", "status", "message", "containment", "seed", "seconds")
+        return cls(results=results, **{name: data[name] for name in names})
+
+    def to_json(self) -> str:
+        """Return the grade as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+
+    def text(self) -> str:
+        """Return the grade in words, for a terminal."""
+        from labkit.grading.page import grade_text
+
+        return grade_text(self)
+
+    def html(self) -> str:
+        """Return the grade as a page of its own."""
+        from labkit.grading.page import grade_page
+
+        return grade_page(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from labkit.grading.page import grade_html
+
+        return grade_html(self)

@@ -1,0 +1,379 @@
+"""The grader's side of a submission's rank: its requests become calls of a simulated rank, which is trusted.
+
+One proxy is the program of one simulated rank. It waits for its process to ask for something, does it on
+the simulated communicator, and answers; so every message, byte and second is counted by the engine here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from labkit import context
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.errors import UnsupportedError
+from labkit.grading.sandbox.asked import (
+    argument,
+    described,
+    made_from,
+    mpi,
+    new_status,
+    status_row,
+    text,
+    whole,
+)
+from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
+from labkit.grading.sandbox.calls import COLLECTIVES
+from labkit.grading.sandbox.waiting import MODES
+from labkit.grading.sandbox.wire import (
+    MOST_PAYLOAD_BYTES,
+    Closed,
+    Idle,
+    TooLate,
+    WireError,
+    decode,
+    read_frame,
+    write_frame,
+)
+
+__all__ = ["RankProxy"]
+
+_ENDS = ("error", "time", "memory")
+_ANSWERED = (
+    MPIException,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    BufferError,
+    StopIteration,
+)
+_POSTS = ("send", "ssend", "isend", "issend")
+_MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
+#: collectives that are made of messages of a private communicator
+_OF_MESSAGES = (
+    *("reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
+    *("Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv"),
+)
+_MOST_OUTPUT = 21_000
+_MOST_HANDLES = 10_000
+_TRACED_LINES = 100_000
+
+
+_template = lambda call, arguments: call(*arguments)  # noqa: E731 - its code object is copied below
+
+
+@lru_cache(maxsize=4096)
+def _caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
+    """Return a function that calls from a line of the submission, so that the engine's reports name it."""
+    code = _template.__code__.replace(
+        co_filename="submission.py", co_name=function, co_qualname=function, co_firstlineno=line
+    )
+    return FunctionType(code, {})
+
+
+class RankProxy:
+    """One simulated rank, driven by the process of a submission.
+
+    Parameters
+    ----------
+    rank : int
+    descriptor : int
+        The socket to its process, non-blocking.
+    pid : int
+        That process.
+    budget : Budget
+    only_messages : bool
+        Refuse collectives: the task is to write one.
+    """
+
+    def __init__(self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool) -> None:
+        self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
+        self.only_messages = only_messages
+        self.output = ""
+        self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
+        self._comms: dict[int, Any] = {}
+        self._requests: dict[int, Any] = {}
+        self._written: dict[int, Any] = {}  # by collectives under way
+        self._handles = self._vain_polls = 0
+        self._call: Callable[[Any, Any], Any] = _caller_at(1, "submission")
+        self._place = "submission.py"
+
+    def main(self, comm: Any) -> Any:
+        """Serve until the process hands its result over; that result.
+
+        Raises
+        ------
+        SubmissionFailure
+        """
+        self._comms = {0: comm, -1: mpi().COMM_SELF}
+        while True:
+            header, parts = self._read()
+            operation = header.get("op")
+            if operation == "result":
+                return self._result(header, parts)
+            if operation in _ENDS:
+                raise self._failure(str(operation), text(header.get("text"), 6000))
+            self._note_place(header.get("at"))
+            try:
+                answer, out = self._serve(operation, header, parts)
+            except _ANSWERED as error:
+                answer, out = {"error": described(error)}, []
+            except UnsupportedError as error:
+                answer, out = {"error": ["", 0, str(error)]}, []
+            self._write(answer, out)
+
+    # --- the line to the process ------------------------------------------------------------------
+
+    def _failure(self, kind: str, message: str) -> SubmissionFailure:
+        return self.failure or SubmissionFailure(kind, self.rank, message)  # the first one says why
+
+    def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
+        try:
+            watch = Watch(self.pid, self.budget.limits.idle_s)
+            header, parts = read_frame(self.descriptor, self.budget.deadline_s, watch.is_busy)
+        except TooLate:
+            raise self._failure(
+                "time",
+                f"the run did not end within {self.budget.limits.wall_s:g} s: rank {self.rank} made no call "
+                f"after {self._place}",
+            ) from None
+        except Idle:
+            raise self._failure(
+                "time", f"rank {self.rank} sleeps, and makes no call after {self._place}"
+            ) from None
+        except Closed:
+            raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
+        except WireError as error:
+            raise self._failure("protocol", str(error)) from None
+        if not isinstance(header, dict):
+            raise self._failure("protocol", "a message that is not of the protocol")
+        printed = header.get("out")
+        if isinstance(printed, str) and printed:
+            self.output = (self.output + printed)[:_MOST_OUTPUT]
+        self.budget.spend(self.rank, sum(len(part) for part in parts))
+        return header, parts
+
+    def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
+        try:
+            write_frame(self.descriptor, answer, parts, self.budget.deadline_s)
+        except TooLate:
+            raise self._failure("time", "it does not take the answers to its calls") from None
+        except Closed:
+            raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
+        except WireError as error:  # two operands of an operator of its own
+            raise self._failure("budget", f"{error}, in a call at {self._place}") from None
+
+    def _result(self, header: dict[str, Any], parts: list[memoryview]) -> Any:
+        try:
+            return decode(header.get("value"), parts)
+        except WireError as error:
+            raise self._failure("protocol", str(error)) from None
+
+    def _note_place(self, at: Any) -> None:
+        if isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 0 < at[0] < _TRACED_LINES:
+            name = text(at[1], 60)
+            function = name if name.isidentifier() or name in ("<module>", "<lambda>") else "submission"
+            self._call = _caller_at(at[0], function)
+            self._place = f"submission.py:{at[0]} in {function}"
+
+    # --- what a rank may ask for ------------------------------------------------------------------
+
+    def _serve(self, operation: Any, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        serve = _SERVICES.get(operation) if isinstance(operation, str) else None
+        if serve is None:
+            raise self._failure("protocol", "a request that does not exist")
+        return serve(self, header, parts)
+
+    def _comm(self, header: dict[str, Any]) -> Any:
+        found = self._comms.get(whole(header.get("comm")))
+        if found is None:
+            raise ValueError("this communicator does not exist (any more)")
+        return found
+
+    def _keep(self, table: dict[int, Any], thing: Any) -> int:
+        self._handles += 1
+        if len(table) > _MOST_HANDLES:
+            raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at once")
+        table[self._handles] = thing
+        return self._handles
+
+    def post(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Send, or post a send."""
+        method = getattr(self._comm(header), header["op"])
+        data = bytes(parts[0])
+        request = self._call(method, (data, whole(header["dest"]), whole(header["tag"])))
+        return ({} if request is None else {"request": self._keep(self._requests, request)}), []
+
+    def receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Receive."""
+        status = new_status()
+        arguments = (None, whole(header["source"]), whole(header["tag"]), status)
+        data = self._call(self._comm(header).recv, arguments)
+        return {"status": status_row(status)}, [data or b""]
+
+    def post_receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Post a receive."""
+        room = header.get("room")
+        if room is not None and not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
+            raise ValueError(f"a receive of {room} bytes")
+        place = None if room is None else bytearray(room)
+        arguments = (place, whole(header["source"]), whole(header["tag"]))
+        request = self._call(self._comm(header).irecv, arguments)
+        return {"request": self._keep(self._requests, request)}, []
+
+    def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Send and receive at once."""
+        status = new_status()
+        sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
+        arguments = (*sent, None, whole(header["source"]), whole(header["recvtag"]), status)
+        data = self._call(self._comm(header).sendrecv, arguments)
+        return {"status": status_row(status)}, [data or b""]
+
+    def probe(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Look for a message."""
+        status = new_status()
+        method = getattr(self._comm(header), header["op"])
+        flag = self._call(method, (whole(header["source"]), whole(header["tag"]), status))
+        self._count_poll(bool(flag))
+        return {"flag": bool(flag), "status": status_row(status) if flag else None}, []
+
+    def _count_poll(self, has_found: bool) -> None:
+        self._vain_polls = 0 if has_found else self._vain_polls + 1
+        if self._vain_polls > self.budget.limits.vain_polls:
+            raise self._failure("budget", f"{self._vain_polls} polls in a row find nothing, at {self._place}")
+
+    def requests(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Wait for requests, or test them."""
+        mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
+        if mode not in MODES:
+            raise self._failure("protocol", "a way of waiting that does not exist")
+        if len(set(numbers)) != len(numbers) or any(number not in self._requests for number in numbers):
+            raise ValueError("a request that does not exist (any more), or one twice")
+        open_ = [self._requests[number] for number in numbers]
+        over, data, statuses = MODES[mode](self._call, mpi().Request, open_)
+        self._count_poll(over is not None)
+        rows = [status_row(status) for status in statuses]
+        out = [item or b"" for item in data]
+        for nth, position in enumerate(over or ()):
+            del self._requests[numbers[position]]
+            out[nth] = self._written.pop(numbers[position], out[nth])
+        return {"over": over, "statuses": rows}, out
+
+    def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Carry out an upper-case collective, or begin one."""
+        name = header["name"]
+        if name not in COLLECTIVES:
+            raise self._failure("protocol", "a collective that does not exist")
+        self._refuse_collective(name)
+        kinds, values = COLLECTIVES[name], header["args"]
+        arrays = iter([np.frombuffer(bytearray(part), np.uint8) for part in parts])
+        written: list[Any] = []
+        pairs = zip(kinds, values, strict=True)
+        arguments = [argument(*pair, arrays, written, self._own_operator) for pair in pairs]
+        request = self._call(getattr(self._comm(header), name), arguments)
+        if request is None:
+            return {}, written
+        number = self._keep(self._requests, request)
+        self._written.update((number, array) for array in written)
+        return {"request": number}, []
+
+    def _own_operator(self, number: int, commutes: bool) -> Any:
+        """Return an operator that this rank's process applies: only its own operands are shown to it."""
+        return mpi().Op.Create(partial(self._combine, number), commutes)
+
+    def _combine(self, number: int, left: memoryview, right: memoryview, datatype: Any) -> None:
+        """Have the process, which waits in a call, apply its operator: ``right = left op right``."""
+        if self.failure is not None:  # its process is past answering
+            raise self.failure
+        try:
+            self._write({"combine": number, "type": datatype._constant}, [bytes(left), bytes(right)])
+            header, parts = self._read()
+            if header.get("op") in _ENDS:
+                raise self._failure(str(header["op"]), text(header.get("text"), 6000))
+            if header.get("op") != "combined" or [len(part) for part in parts] != [len(right)]:
+                raise self._failure(
+                    "protocol", f"an operator of the program's own communicates, in a call at {self._place}"
+                )
+            right[:] = parts[0]
+        except SubmissionFailure as failure:
+            self.failure = self.failure or failure
+            raise
+
+    def _refuse_collective(self, name: str) -> None:
+        if self.only_messages and name not in ("Barrier", "Ibarrier"):
+            raise self._failure(
+                "forbidden",
+                f"{self._place} calls {name} (or its lower-case spelling). The task is to build it from "
+                "messages: send, recv, isend, irecv, sendrecv and their upper-case spellings are allowed",
+            )
+
+    def private(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Begin a collective that is made of messages: of objects, or among neighbours."""
+        self._refuse_collective(text(header["name"], 20))
+        comm = self._comm(header)
+        if header["name"] not in _OF_MESSAGES:
+            raise self._failure("protocol", "a collective that does not exist")
+        private, tag = self._call(comm._private, (header["name"], whole(header["root"])))
+        return {"comm": self._keep(self._comms, private), "tag": tag}, []
+
+    def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """End such a collective."""
+        from labkit.comm.collective.native import leave
+
+        leave(text(header["name"], 20))
+        return {}, []
+
+    def make(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Make or free a communicator."""
+        name = header["name"]
+        if name not in _MAKES:
+            raise self._failure("protocol", "a communicator's method that does not exist")
+        arguments = made_from(name, header["args"])
+        if name == "Split":  # its colors and keys carry data
+            self._refuse_collective(name)
+        made = self._call(getattr(self._comm(header), name), arguments)
+        if name == "Free":
+            self._comms.pop(whole(header["comm"]), None)
+        if made is None or made == mpi().COMM_NULL:
+            return {"comm": None}, []
+        return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
+
+    def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Phases, computation and the clock."""
+        machine = context.current()
+        assert machine is not None
+        if header["op"] == "begin":
+            machine.begin_phase(text(header["name"], 200) or "phase")
+        elif header["op"] == "end":
+            machine.end_phase(text(header["name"], 200))
+        elif header["op"] == "wtime":
+            return {"time": machine.wtime()}, []
+        else:
+            seconds, flops = header["seconds"], header["flops"]
+            amount = flops if seconds is None else seconds
+            if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e12:
+                raise ValueError("compute() takes a finite amount >= 0")
+            machine.compute(seconds, flops)
+        return {}, []
+
+
+_SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
+    **dict.fromkeys(_POSTS, RankProxy.post),
+    "recv": RankProxy.receive,
+    "irecv": RankProxy.post_receive,
+    "sendrecv": RankProxy.exchange,
+    "probe": RankProxy.probe,
+    "iprobe": RankProxy.probe,
+    "requests": RankProxy.requests,
+    "collective": RankProxy.collective,
+    "private": RankProxy.private,
+    "leave": RankProxy.leave,
+    "make": RankProxy.make,
+    **dict.fromkeys(("begin", "end", "wtime", "compute"), RankProxy.machine),
+}

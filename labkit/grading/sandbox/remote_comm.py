@@ -1,0 +1,352 @@
+"""A communicator whose every call is carried out by the grader: mpi4py's methods, both spellings."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.comm import names
+from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
+from labkit.comm.collective.objects import ObjectCollectives
+from labkit.comm.communicator import COMM_NULL
+from labkit.comm.create import _grid as make_grid
+from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.operators import Op
+from labkit.comm.handles.special import is_in_place
+from labkit.comm.handles.status import Status
+from labkit.comm.pickling import pickle
+from labkit.comm.topology.grid import Grid
+from labkit.errors import UnsupportedError
+from labkit.grading.sandbox.calls import COLLECTIVES
+from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
+
+if TYPE_CHECKING:
+    from labkit.grading.sandbox.rank_process import Caller
+
+__all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
+
+_NAMES = {
+    "sendbuf": "read", "recvbuf": "write", "buf": "write", "root": "root", "op": "op", "recvcounts": "counts",
+}  # fmt: skip
+_DEFAULTS: dict[str, Any] = {"root": 0, "op": None, "counts": None}
+REFUSED = (
+    "comm.{} is not there in graded runs: point-to-point calls, requests, collectives, Split, Dup and "
+    "Create_cart are"
+)
+
+
+class _PointToPoint:
+    """Messages of objects and of buffers."""
+
+    _caller: Caller
+    _number: int
+
+    def _post(self, name: str, data: Any, dest: int, tag: int) -> dict[str, Any]:
+        header = {"op": name, "comm": self._number, "dest": operator.index(dest), "tag": operator.index(tag)}
+        return self._caller.ask(header, [data])[0]
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        self._post("send", pickle.dumps(obj), dest, tag)
+
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object; wait for the receiver."""
+        self._post("ssend", pickle.dumps(obj), dest, tag)
+
+    def isend(self, obj: Any, dest: int, tag: int = 0) -> RemoteRequest:
+        """Post a send of an object."""
+        return RemoteRequest(self._caller, self._post("isend", pickle.dumps(obj), dest, tag)["request"], None)
+
+    def issend(self, obj: Any, dest: int, tag: int = 0) -> RemoteRequest:
+        """Post a synchronous send of an object."""
+        return RemoteRequest(
+            self._caller, self._post("issend", pickle.dumps(obj), dest, tag)["request"], None
+        )
+
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Send a buffer."""
+        self._post("send", array_of(parse_simple(buf, False)), dest, tag)
+
+    def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Send a buffer; wait for the receiver."""
+        self._post("ssend", array_of(parse_simple(buf, False)), dest, tag)
+
+    def Isend(self, buf: Any, dest: int, tag: int = 0) -> RemoteRequest:
+        """Post a send of a buffer."""
+        answer = self._post("isend", array_of(parse_simple(buf, False)), dest, tag)
+        return RemoteRequest(self._caller, answer["request"], None)
+
+    def Issend(self, buf: Any, dest: int, tag: int = 0) -> RemoteRequest:
+        """Post a synchronous send of a buffer."""
+        answer = self._post("issend", array_of(parse_simple(buf, False)), dest, tag)
+        return RemoteRequest(self._caller, answer["request"], None)
+
+    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
+        """Make a request that sends a buffer whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Isend(buf, dest, tag))
+
+    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
+        """Make a request that sends a buffer in synchronous mode whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Issend(buf, dest, tag))
+
+    def Recv_init(self, buf: Any, source: int = -1, tag: int = -1) -> RemotePrequest:
+        """Make a request that receives into a buffer whenever it is started."""
+        return RemotePrequest(self._caller, lambda: self.Irecv(buf, source, tag))
+
+    def _source(self, name: str, source: int, tag: int) -> dict[str, Any]:
+        return {
+            "op": name, "comm": self._number, "source": operator.index(source), "tag": operator.index(tag),
+        }  # fmt: skip
+
+    def recv(self, buf: Any = None, source: int = -1, tag: int = -1, status: Status | None = None) -> Any:
+        """Receive an object."""
+        answer, parts = self._caller.ask(self._source("recv", source, tag))
+        fill_status(status, answer["status"])
+        return deliver(None, parts)
+
+    def Recv(self, buf: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> None:
+        """Receive into a buffer."""
+        target = array_of(parse_simple(buf, True))
+        answer, parts = self._caller.ask(self._source("recv", source, tag))
+        fill_status(status, answer["status"])
+        deliver(target, parts)
+
+    def irecv(self, buf: Any = None, source: int = -1, tag: int = -1) -> RemoteRequest:
+        """Post a receive of an object."""
+        room = None if buf is None else buf if isinstance(buf, int) else memoryview(buf).nbytes
+        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": room})
+        return RemoteRequest(self._caller, answer["request"], None, is_object=True)
+
+    def Irecv(self, buf: Any, source: int = -1, tag: int = -1) -> RemoteRequest:
+        """Post a receive into a buffer."""
+        target = array_of(parse_simple(buf, True))
+        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": target.nbytes})
+        return RemoteRequest(self._caller, answer["request"], target)
+
+    def _swap(
+        self, data: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
+    ) -> list[memoryview]:
+        header = {
+            "op": "sendrecv", "comm": self._number, "dest": operator.index(dest),
+            "tag": operator.index(sendtag), "source": operator.index(source),
+            "recvtag": operator.index(recvtag),
+        }  # fmt: skip
+        answer, parts = self._caller.ask(header, [data])
+        fill_status(status, answer["status"])
+        return parts
+
+    def sendrecv(
+        self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
+        recvtag: int = -1, status: Status | None = None,
+    ) -> Any:  # fmt: skip
+        """Send an object and receive one."""
+        return deliver(None, self._swap(pickle.dumps(sendobj), dest, sendtag, source, recvtag, status))
+
+    def Sendrecv(
+        self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
+        recvtag: int = -1, status: Status | None = None,
+    ) -> None:  # fmt: skip
+        """Send a buffer and receive into another."""
+        target = array_of(parse_simple(recvbuf, True))
+        data = array_of(parse_simple(sendbuf, False))
+        deliver(target, self._swap(data, dest, sendtag, source, recvtag, status))
+
+    def Sendrecv_replace(
+        self, buf: Any, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
+        status: Status | None = None,
+    ) -> None:  # fmt: skip
+        """Send a buffer and receive into it."""
+        target = array_of(parse_simple(buf, True))
+        deliver(target, self._swap(target.copy(), dest, sendtag, source, recvtag, status))
+
+    def probe(self, source: int = -1, tag: int = -1, status: Status | None = None) -> bool:
+        """Wait for a message without receiving it."""
+        answer, _ = self._caller.ask(self._source("probe", source, tag))
+        fill_status(status, answer["status"])
+        return True
+
+    def iprobe(self, source: int = -1, tag: int = -1, status: Status | None = None) -> bool:
+        """Whether a message is there."""
+        answer, _ = self._caller.ask(self._source("iprobe", source, tag))
+        if answer["flag"]:
+            fill_status(status, answer["status"])
+        return bool(answer["flag"])
+
+    Probe, Iprobe = probe, iprobe
+
+
+class RemoteComm(_PointToPoint, ObjectCollectives):
+    """A communicator of a submission.
+
+    Parameters
+    ----------
+    caller : Caller
+    number : int
+        By which the grader knows it.
+    rank, size : int
+    shape : Grid, optional
+        Of a Cartesian communicator.
+    """
+
+    def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
+        self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
+
+    def Get_rank(self) -> int:
+        """Rank of this process."""
+        return self.rank
+
+    def Get_size(self) -> int:
+        """Number of ranks."""
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteComm) and other._number == self._number
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<communicator of {self.size} ranks>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in COLLECTIVES:
+            return _collective(self, name)
+        if name not in names.COMM and name not in names.TOPOLOGY:
+            raise AttributeError(f"a communicator has no attribute {name!r}")
+        raise UnsupportedError(REFUSED.format(name))
+
+    def Abort(self, errorcode: int = 0) -> None:
+        """End the whole run."""
+        raise SystemExit(f"MPI Abort({errorcode})")
+
+    # --- collectives ------------------------------------------------------------------------------
+
+    def _collective(self, name: str, *args: Any, **kwargs: Any) -> RemoteRequest | None:
+        kinds = COLLECTIVES[name]
+        given = dict(zip(kinds, args, strict=False))
+        for key, value in kwargs.items():
+            kind = _NAMES.get(key)
+            if kind == "read" and "read" not in kinds:
+                kind = "write"
+            if kind not in kinds or kind in given:
+                raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
+            given[kind] = value
+        parts: list[Any] = []
+        targets: list[Any] = []
+        values = [self._argument(name, kind, given, parts, targets) for kind in kinds]
+        header = {"op": "collective", "comm": self._number, "name": name, "args": values}
+        answer, received = self._caller.ask(header, parts)
+        if "request" in answer:
+            return RemoteRequest(self._caller, answer["request"], targets[0] if targets else None)
+        for target, data in zip(targets, received, strict=False):  # Bcast's root gives one and writes none
+            if len(data):
+                target[:] = np.frombuffer(data, np.uint8)
+        return None
+
+    def _argument(self, name: str, kind: str, given: dict[str, Any], parts: Any, targets: Any) -> Any:
+        if kind not in given and kind not in _DEFAULTS:
+            raise TypeError(f"{name}() is missing a buffer")
+        value: Any = given.get(kind, _DEFAULTS.get(kind))
+        if kind == "root":
+            return operator.index(value)
+        if kind == "counts":
+            return None if value is None else [operator.index(count) for count in value]
+        if kind == "op":
+            if value is None:
+                return "SUM"
+            if not isinstance(value, Op):
+                raise TypeError(f"op: expected an MPI.Op, got {type(value).__name__}")
+            if value._constant is not None:
+                return value._constant
+            if not value:
+                return "OP_NULL"
+            return {"own": self._caller.operator(value), "commutes": value.Is_commutative()}
+        is_root = (
+            name in ("Bcast", "Ibcast") and operator.index(given.get("root", 0)) == self.rank
+        )  # it only reads
+        return _buffer(value, kind == "write" and not is_root, parts, targets)
+
+    # --- for the reductions of objects ------------------------------------------------------------
+
+    def _private(self, name: str, root: int) -> tuple[RemoteComm, int]:
+        header = {"op": "private", "comm": self._number, "name": name, "root": operator.index(root)}
+        answer, _ = self._caller.ask(header)
+        return RemoteComm(self._caller, answer["comm"], self.rank, self.size), answer["tag"]
+
+    # --- other communicators ----------------------------------------------------------------------
+
+    def _make(self, name: str, *args: Any, shape: Grid | None = None) -> Any:
+        answer, _ = self._caller.ask({"op": "make", "comm": self._number, "name": name, "args": args})
+        if answer["comm"] is None:
+            return COMM_NULL
+        from labkit.grading.sandbox.remote_grid import RemoteCart
+
+        kind = RemoteComm if shape is None else RemoteCart
+        return kind(self._caller, answer["comm"], answer["rank"], answer["size"], shape)
+
+    def Dup(self, info: Any = None) -> Any:
+        """Return a communicator of the same ranks and grid with messages of its own."""
+        return self._make("Dup", shape=self._shape)
+
+    Clone = Dup
+
+    def Split(self, color: int = 0, key: int = 0) -> Any:
+        """Return a communicator of the ranks with the same color, ordered by key; COMM_NULL for UNDEFINED."""
+        return self._make("Split", operator.index(color), operator.index(key))
+
+    def Create_cart(
+        self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None, reorder: bool = False
+    ) -> Any:
+        """Return a communicator of ranks on a grid, in row-major order; COMM_NULL for ranks left over."""
+        shape = make_grid(dims, periods)
+        rings = [int(ring) for ring in shape.periods]
+        return self._make("Create_cart", list(shape.dims), rings, shape=shape)
+
+    def Get_topology(self) -> int:
+        """Kind of its topology: CART, or UNDEFINED for none."""
+        return UNDEFINED if self._shape is None else CONSTANTS["CART"]
+
+    topology = property(Get_topology, doc="Kind of its topology: CART, or UNDEFINED for none.")
+    is_topo = property(lambda self: self._shape is not None, doc="Whether it has a topology.")
+
+    def Free(self) -> None:
+        """Give a communicator back."""
+        self._caller.ask({"op": "make", "comm": self._number, "name": "Free", "args": []})
+
+    free = Free
+
+
+def _collective(comm: RemoteComm, name: str) -> Callable[..., RemoteRequest | None]:
+    def call(*args: Any, **kwargs: Any) -> RemoteRequest | None:
+        return comm._collective(name, *args, **kwargs)
+
+    return call
+
+
+def _buffer(message: Any, is_writable: bool, parts: list[Any], targets: list[Any]) -> Any:
+    """Describe a buffer argument as the grader rebuilds it: its bytes, counts, displacements and type."""
+    if is_in_place(message):
+        return "none" if message is None else "in place"
+    data, counts, displacements, datatype = _unpack(message, (tuple,))
+    memory, kind = _basic(data, datatype, is_writable)
+    parts.append(memory)
+    if is_writable:
+        targets.append(memory)
+    if kind._constant is None:
+        raise MPIException(3, "graded runs take MPI's own datatypes")
+    return [kind._constant, _numbers(counts), _numbers(displacements)]
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, int) or hasattr(value, "__index__"):
+        return None if value is None else operator.index(value)
+    if len(value) == 2 and isinstance(value[0], list | tuple | np.ndarray):
+        return [_numbers(value[0]), _numbers(value[1])]
+    return [operator.index(number) for number in value]

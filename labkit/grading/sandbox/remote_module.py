@@ -1,0 +1,113 @@
+"""`labkit.MPI` and `mpi4py.MPI` of a submission's process, and the simulated machine as it sees it."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from labkit import context
+from labkit.comm import neighbors, tree
+from labkit.comm.module import simulated_module
+from labkit.comm.pickling import pickle
+from labkit.grading.sandbox.remote_comm import RemoteComm, RemoteRequest
+from labkit.grading.sandbox.remote_grid import RemoteCart
+from labkit.grading.sandbox.remote_request import RemotePrequest
+
+if TYPE_CHECKING:
+    from labkit.grading.sandbox.rank_process import Caller
+
+__all__ = ["RemoteContext", "install"]
+
+#: parts of labkit that a submission is not given
+_REFUSED = ("labkit.algorithms", "labkit.grading")
+
+
+class RemoteContext:
+    """The machine of the running rank: phases and computation are the grader's to count.
+
+    Parameters
+    ----------
+    caller : Caller
+    rank, size : int
+    """
+
+    def __init__(self, caller: Caller, rank: int, size: int) -> None:
+        self._caller = caller
+        self.rank, self.size = rank, size
+
+    def begin_phase(self, name: str) -> None:
+        """Note that the rank enters a phase."""
+        self._caller.ask({"op": "begin", "name": str(name)[:200]})
+
+    def end_phase(self, name: str) -> None:
+        """Note that the rank leaves it."""
+        self._caller.ask({"op": "end", "name": str(name)[:200]})
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        """Charge computation to the rank."""
+        self._caller.ask({"op": "compute", "seconds": seconds, "flops": flops})
+
+    def note(self, text: str) -> None:
+        """Say something about the run: nobody listens here."""
+
+    def wtime(self) -> float:
+        """Return the rank's simulated clock in seconds."""
+        return float(self._caller.ask({"op": "wtime"})[0]["time"])
+
+
+class _Refuse(importlib.abc.MetaPathFinder):
+    """Say in a sentence what a submission cannot import."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.startswith(_REFUSED):
+            raise ImportError(f"{name} cannot be used in a submission: the task is to write it", name=name)
+        return None
+
+
+def _abort(errorcode: int = 0) -> NoReturn:
+    raise SystemExit(f"MPI Abort({errorcode})")
+
+
+def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
+    """Make this process a rank; the communicator of all ranks.
+
+    Parameters
+    ----------
+    caller : Caller
+    job : dict
+        With the rank and the number of ranks.
+    """
+    comm = RemoteComm(caller, 0, job["rank"], job["ranks"])
+    machine = RemoteContext(caller, job["rank"], job["ranks"])
+    module = simulated_module()
+    vars(module).update(
+        COMM_WORLD=comm,
+        COMM_SELF=RemoteComm(caller, -1, 0, 1),
+        Comm=RemoteComm,
+        Intracomm=RemoteComm,
+        Topocomm=RemoteCart,
+        Cartcomm=RemoteCart,
+        Request=RemoteRequest,
+        Prequest=RemotePrequest,
+        Wtime=machine.wtime,
+    )
+    context.install(machine, module)
+    package = ModuleType("mpi4py")
+    package.__path__ = []
+    vars(package).update(MPI=module, __version__="4.1")
+    sys.modules["mpi4py"], sys.modules["mpi4py.MPI"] = package, module
+    for name in [name for name in sys.modules if name.startswith("labkit.algorithms")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Refuse())
+    time.sleep = lambda seconds: machine.compute(float(seconds), None)
+    for made_of_messages in (tree, neighbors):
+        vars(made_of_messages)["leave"] = lambda name: caller.ask({"op": "leave", "name": name})
+    assert pickle.is_default
+    return comm

@@ -1,0 +1,326 @@
+"""The grader's side of the sandbox: start it, run a submission in it as often as needed, end it for sure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import site
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from labkit.comm import pickling
+from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
+from labkit.grading.sandbox.budget import Budget, SubmissionFailure
+from labkit.grading.sandbox.containment import Containment
+from labkit.grading.sandbox.outcome import Limits, Outcome
+from labkit.grading.sandbox.proxy import RankProxy
+from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
+from labkit.process.tree import JOB_VARIABLE, end_processes
+
+__all__ = ["Sandbox"]
+
+_START_S = 60.0
+#: what of the environment a submission's process is given
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
+_SIGNALS = {11: "it crashed", 6: "it aborted",
+            31: "it made a forbidden system call"}  # fmt: skip
+
+
+class Sandbox:
+    """Processes for the ranks of one submission, with walls around them. A context manager.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        Of each run.
+    accepts_weak : bool
+        Run submissions also where the machine offers no containment; otherwise they are refused there.
+
+    Attributes
+    ----------
+    containment : Containment
+        Which walls stand; known once it has started.
+    """
+
+    def __init__(self, limits: Limits | None = None, *, accepts_weak: bool = False) -> None:
+        self.limits = limits or Limits()
+        self.accepts_weak = accepts_weak
+        self.containment = Containment()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._token = secrets.token_hex(16)
+
+    def __enter__(self) -> Sandbox:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the process from which ranks are forked.
+
+        Raises
+        ------
+        MachineError
+            It does not start, or the machine cannot contain a submission.
+        """
+        ours, theirs = socket.socketpair()
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment.update(
+            {JOB_VARIABLE: self._token, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+             "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
+             "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
+        )  # fmt: skip
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "labkit.grading.sandbox.zygote", str(theirs.fileno()),
+             str(os.getpid())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),), start_new_session=True, env=environment, cwd="/",
+        )  # fmt: skip
+        theirs.close()
+        self._control = ours
+        try:
+            found = self._answer(_START_S)
+        except MachineError:
+            self.close()
+            raise
+        found.pop("is_sound")
+        self.containment = Containment(**found)
+        if not self.containment.is_sound and not self.accepts_weak:
+            self.close()
+            raise MachineError(
+                f"this machine cannot contain a submission ({self.containment}); grade on Linux with seccomp "
+                "(a container will do), or accept the risk with --uncontained"
+            )
+
+    def close(self) -> None:
+        """End every process of the sandbox."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stderr is not None:
+                self._process.stderr.close()
+            end_processes(self._token, self._process.pid)
+            self._process = None
+
+    def _answer(self, limit_s: float) -> dict[str, Any]:
+        assert self._control is not None
+        assert self._process is not None
+        text = b""
+        deadline = time.monotonic() + limit_s
+        while not text.endswith(b"\n"):
+            ready, _, _ = select.select([self._control], [], [], max(deadline - time.monotonic(), 0))
+            data = self._control.recv(1 << 16) if ready else b""
+            if not data:
+                raise MachineError(f"the sandbox's process does not answer{self._last_words()}")
+            text += data
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def _last_words(self) -> str:
+        assert self._process is not None
+        self._process.kill()
+        with contextlib.suppress(OSError, ValueError):
+            _, said = self._process.communicate(timeout=5)
+            lines = said.decode(errors="replace").strip().splitlines()
+            if lines:
+                return f": {lines[-1]}"
+        return ""
+
+    # --- one run ----------------------------------------------------------------------------------
+
+    def run(
+        self,
+        source: str,
+        function: str,
+        ranks: int,
+        arguments: Sequence[Sequence[Any]],
+        *,
+        on: Any = "star",
+        model: Any = None,
+        trace: bool = False,
+        seed: int = 0,
+        only_messages: bool = False,
+    ) -> Outcome:
+        """Run ``function(comm, *arguments[rank])`` of a submission on simulated ranks.
+
+        Parameters
+        ----------
+        source : str
+            The submission.
+        function : str
+            The function's name in it.
+        ranks : int
+        arguments : sequence
+            For each rank its arguments, plain values (`labkit.grading.sandbox.wire.encode`).
+        on, model, trace, seed
+            As for `labkit.run`.
+        only_messages : bool
+            Refuse collectives but Barrier.
+
+        Returns
+        -------
+        Outcome
+            What goes wrong in the submission is an outcome too.
+
+        Raises
+        ------
+        MachineError
+            The sandbox itself does not work.
+        """
+        job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": "program"}
+        descriptors, pids = self._fork(ranks)
+        budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
+        proxies = [RankProxy(r, descriptors[r], pids[r], budget, only_messages) for r in range(ranks)]
+        try:
+            failure = self._send_jobs(job, arguments, proxies)
+            if failure is None:
+                outcome = _simulate(proxies, on=on, model=model, trace=trace)
+            else:
+                outcome = Outcome(failure.kind, ranks, str(failure), failure.rank)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            ends = self._end()
+        _explain_end(outcome, ends, self.limits)
+        return outcome
+
+    def call(self, source: str, function: str, arguments: Sequence[Any]) -> Outcome:
+        """Ask a submission for a schedule: ``function(group)`` described as rows of numbers, on one process.
+
+        Returns
+        -------
+        Outcome
+            Its one result is what `labkit.grading.sandbox.schedule_rows.rows_of` returns, not believed yet.
+        """
+        job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
+        descriptors, pids = self._fork(1)
+        budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
+        proxies = [RankProxy(0, descriptors[0], pids[0], budget, only_messages=True)]
+        try:
+            failure = self._send_jobs(job, [arguments], proxies)
+            outcome = (
+                Outcome(failure.kind, 1, str(failure), 0) if failure else _simulate(proxies, on="star:1")
+            )
+        finally:
+            os.close(descriptors[0])
+            ends = self._end()
+        _explain_end(outcome, ends, self.limits)
+        return outcome
+
+    def _fork(self, ranks: int) -> tuple[list[int], list[int]]:
+        assert self._control is not None
+        pairs = [socket.socketpair() for _ in range(ranks)]
+        theirs = [pair[1].fileno() for pair in pairs]
+        line = json.dumps({"do": "start", "limits": self.limits.of_rank(ranks)}).encode() + b"\n"
+        try:
+            for begin in range(0, ranks, MOST_AT_ONCE):
+                chunk = theirs[begin : begin + MOST_AT_ONCE]
+                is_last = begin + MOST_AT_ONCE >= ranks
+                socket.send_fds(self._control, [line if is_last else b" "], chunk)
+            pids = self._answer(_START_S)["started"]
+        finally:
+            for pair in pairs:
+                pair[1].close()
+        descriptors = []
+        for ours, _ in pairs:
+            ours.setblocking(False)
+            descriptors.append(ours.detach())
+        return descriptors, pids
+
+    def _send_jobs(
+        self, job: dict[str, Any], arguments: Sequence[Sequence[Any]], proxies: list[RankProxy]
+    ) -> SubmissionFailure | None:
+        for proxy in proxies:
+            parts: list[Any] = []
+            values = encode(list(arguments[proxy.rank]), parts)
+            header = {**job, "rank": proxy.rank, "args": values, "accepts_weak": self.accepts_weak}
+            try:
+                write_frame(proxy.descriptor, header, parts, proxy.budget.deadline_s)
+            except (Closed, TooLate):
+                return SubmissionFailure("ended", proxy.rank, "its process ended before it had begun")
+        return None
+
+    def _end(self) -> dict[int, int]:
+        assert self._control is not None
+        self._control.sendall(b'{"do": "end"}\n')
+        return {int(rank): code for rank, code in self._answer(_START_S)["ends"].items()}
+
+
+@contextlib.contextmanager
+def _raw_messages() -> Iterator[None]:
+    """Let the lower-case calls carry bytes as they are: a submission's pickles are never opened here."""
+    pickling.use(lambda data, *_: data, bytes, None)
+    try:
+        yield
+    finally:
+        pickling.use_in_run(None)
+
+
+def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
+    """Run the proxies as a simulated program: whatever it raises is an outcome."""
+    from labkit.sim.runner import run_simulated
+
+    ranks = len(proxies)
+    failures: list[SubmissionFailure] = []
+
+    def program(comm: Any) -> Any:
+        try:
+            return proxies[comm.rank].main(comm)
+        except SubmissionFailure as failure:
+            failures.append(failure)
+            raise
+
+    try:
+        with _raw_messages():
+            run = run_simulated(program, ranks, isolate=False, timeout_s=None, **how)
+    except (DeadlockError, MismatchError, RankError, LabkitError) as error:
+        failures += [proxy.failure for proxy in proxies if proxy.failure is not None]
+        outcome = _failed(error, failures, ranks)
+    else:
+        late = next((proxy.failure for proxy in proxies if proxy.failure is not None), None)
+        if late is not None:  # in a collective that nobody has waited for
+            return Outcome(late.kind, ranks, str(late), late.rank, output=[p.output for p in proxies])
+        outcome = Outcome(
+            "finished", ranks, results=run.results, makespan_s=run.makespan_s, messages=run.messages,
+            bytes=run.bytes, trace=run.trace,
+        )  # fmt: skip
+    outcome.output = [proxy.output for proxy in proxies]
+    return outcome
+
+
+def _failed(error: LabkitError, failures: list[SubmissionFailure], ranks: int) -> Outcome:
+    if failures:
+        return Outcome(failures[0].kind, ranks, str(failures[0]), failures[0].rank)
+    if isinstance(error, DeadlockError):
+        return Outcome("deadlock", ranks, str(error))
+    if isinstance(error, MismatchError):
+        return Outcome("mismatch", ranks, str(error))
+    if isinstance(error, RankError):  # a request that no program makes
+        return Outcome("protocol", ranks, "a request that cannot be carried out", error.rank)
+    raise error
+
+
+def _explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
+    """Say how a process ended that handed nothing back."""
+    if outcome.kind != "ended" or outcome.rank is None:
+        return
+    code = ends.get(outcome.rank, 0)
+    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
+        outcome.kind = "time"
+        outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"
+    elif code < 0:
+        outcome.message += f" ({_SIGNALS.get(-code, 'it was ended')}: signal {-code})"
+    else:
+        outcome.message += f" (exit code {code}: does the program call sys.exit or os._exit?)"

@@ -1,0 +1,129 @@
+"""The process that a submission's ranks are forked from: `python -m labkit.grading.sandbox.zygote FD`.
+
+It has loaded NumPy and what a rank needs, has given up its rights, and never runs a line of a submission
+itself: each rank of each run is a new fork of it, so no state goes from run to run or from rank to rank.
+FD is a socket to the grader; a command is a line of JSON, with the ranks' own sockets beside it.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from labkit.grading.sandbox import containment
+from labkit.grading.sandbox.wire import MOST_AT_ONCE
+
+__all__ = ["main"]
+
+
+def main(descriptor: int) -> None:
+    """Prepare, say what walls stand, and serve until the grader hangs up."""
+    containment.die_with_parent(int(sys.argv[2]))
+    null = os.open(os.devnull, os.O_RDWR)  # before files are given up: what a submission writes past print
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    control = socket.socket(fileno=descriptor)
+    namespaces = containment.leave_namespaces()
+    from labkit.grading.sandbox import rank_process
+
+    rank_process.preload()
+    is_strict = containment.probe()
+    found = containment.give_up_rights(is_strict)
+    containment.die_with_parent(int(sys.argv[2]))  # a change of user takes it back
+    found.system_calls, found.namespaces, found.limits = is_strict, namespaces, containment.LIMITS
+    base_bytes = containment.address_space()
+    _answer(control, found.to_dict())
+    gc.collect()
+    gc.freeze()
+    children: dict[int, int] = {}
+    while True:
+        command, descriptors = _receive(control)
+        if command is None:
+            break
+        if command["do"] == "start":
+            children = _start(command, descriptors, found, base_bytes)
+            _answer(control, {"started": list(children)})
+        elif command["do"] == "end":
+            _answer(control, {"ends": _end(children)})
+            children = {}
+    _end(children)
+
+
+def _answer(control: socket.socket, answer: dict[str, Any]) -> None:
+    control.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _receive(control: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """Read one command: a line of JSON, and the descriptors that came with it."""
+    text, descriptors = b"", array.array("i")
+    room = socket.CMSG_SPACE(MOST_AT_ONCE * descriptors.itemsize)
+    while not text.endswith(b"\n"):
+        data, ancillary, _, _ = control.recvmsg(1 << 16, room)
+        if not data:
+            return None, []
+        text += data
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(content[: len(content) - len(content) % descriptors.itemsize])
+    return json.loads(text), list(descriptors)
+
+
+def _start(
+    command: dict[str, Any],
+    descriptors: list[int],
+    found: containment.Containment,
+    base_bytes: int,
+) -> dict[int, int]:
+    children = {}
+    parent = os.getpid()
+    for rank, own in enumerate(descriptors):
+        child = os.fork()
+        if child == 0:
+            for other in descriptors:
+                if other != own:
+                    os.close(other)
+            _become_rank(parent, own, command, found, base_bytes)
+        children[child] = rank
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return children
+
+
+def _become_rank(
+    parent: int, own: int, command: dict[str, Any], found: containment.Containment, base_bytes: int
+) -> None:
+    from labkit.grading.sandbox import rank_process
+
+    try:
+        containment.die_with_parent(parent)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.close(int(sys.argv[1]))
+        containment.limit_rank(command["limits"], base_bytes)
+        rank_process.main(own, found.files == "landlock", is_strict=found.system_calls)
+    except BaseException:
+        os._exit(70)
+    os._exit(0)
+
+
+def _end(children: dict[int, int]) -> dict[str, int]:
+    """End every rank; what each one's end was: its exit code, or minus the signal."""
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    ends = {}
+    for child, rank in children.items():
+        with contextlib.suppress(ChildProcessError):
+            _, status = os.waitpid(child, 0)
+            ends[str(rank)] = os.waitstatus_to_exitcode(status)
+    return ends
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,201 @@
+"""Checks of schedules: a proof that they are complete or a counterexample, and their cost, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import ScheduleError
+from labkit.grading.page import number
+from labkit.grading.result import Verdict
+from labkit.grading.sandbox.schedule_rows import schedule_from
+from labkit.grading.trial import Trial, failure_words
+from labkit.schedule import Counterexample, Schedule, check, count
+
+__all__ = ["Proved", "ScheduleCosts", "Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which collective a schedule must be, and what it may use.
+
+    Attributes
+    ----------
+    problem : str
+        As in `labkit.schedule.PROBLEMS`.
+    commutative : bool
+    temporaries : tuple of str
+        Names of work buffers.
+    parts : callable
+        ``parts(ranks)``: into how many blocks a message is cut.
+    """
+
+    problem: str
+    commutative: bool = True
+    temporaries: tuple[str, ...] = ()
+    parts: Callable[[int], int] = lambda ranks: 1
+
+    def ask(self, trial: Trial, size: int, ranks: list[int] | None = None, root: int = 0) -> Schedule | str:
+        """Return the submission's schedule, or what is wrong in words."""
+        parts = self.parts(size)
+        names = list(self.temporaries)
+        outcome = trial.bench.rows([self.problem, size, root, self.commutative, parts, names, ranks])
+        if not outcome.is_finished:
+            return failure_words(outcome)[0]
+        try:
+            return schedule_from(
+                outcome.results[0], self.problem, size, root=root, commutative=self.commutative, parts=parts,
+                temporaries=self.temporaries,
+            )  # fmt: skip
+        except ScheduleError as error:
+            return str(error)
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The schedule keeps its collective's promise for every number of ranks tried: a proof for each.
+
+    Attributes
+    ----------
+    name, title : str
+    points : float
+    task : Task
+    ranks : sequence of int
+        From small to large.
+    hint : str
+    is_bonus : bool
+    """
+
+    name: str
+    title: str
+    points: float
+    task: Task
+    ranks: Sequence[int]
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = False
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Prove it for each number of ranks, or give the first counterexample."""
+        for size in self.ranks:
+            found = self.task.ask(trial, size)
+            if isinstance(found, str):
+                return Verdict(0.0, f"{size} ranks: {found}", self.hint)
+            result = check(found)
+            if isinstance(result, Counterexample):
+                program = found.describe([result.rank]) if size <= 16 else ""
+                return Verdict(
+                    0.0,
+                    f"Counterexample: {str(result).removeprefix('refuted: ')}\n{program}".rstrip(),
+                    _hint(result, self.hint),
+                )
+            alone = self._alone(trial, found, size)
+            if alone:
+                return Verdict(
+                    0.0, alone, "Build every number and mask from group.ranks and group.size alone."
+                )
+        tried = ", ".join(map(str, self.ranks))
+        return Verdict(1.0, f"Proved complete, for all data and all block sizes, on {tried} ranks.")
+
+    def _alone(self, trial: Trial, whole: Schedule, size: int) -> str:
+        """Say if a rank described alone, as a real process describes itself, does something else."""
+        rank = size - 1
+        one = self.task.ask(trial, size, [rank])
+        if isinstance(one, str):
+            return f"{size} ranks, described for rank {rank} alone: {one}"
+        if one.program(rank) != whole.program(rank):
+            return f"{size} ranks: rank {rank} described alone does something else than among all ranks"
+        return ""
+
+
+_KIND_HINTS = {
+    "deadlock": "Use group.sendrecv, or let one side receive first: a send may wait for its receive.",
+    "order": "The operator need not commute: lower ranks' contributions go to the left (source_first).",
+    "twice": "A contribution arrives on two ways: which message carries it again?",
+    "missing value": "Which rank should have sent it, and in which round?",
+    "undefined": "A block is read before anything was put there: copy or receive first.",
+    "not waited": "Wait for every request that was posted.",
+    "race": "A block is written while a message still uses it: take a second buffer, or wait first.",
+    "unmatched": "Each send needs its receive on the other side, under the same condition (where=...).",
+    "no rank": "A peer lies outside 0..p-1: mask it out with where=...",
+}
+
+
+def _hint(result: Counterexample, hint: str) -> str:
+    return _KIND_HINTS.get(result.kind, hint) or hint
+
+
+@dataclass(frozen=True)
+class ScheduleCosts:
+    """Rounds and volume on the slowest path stay within bounds, on schedules that are proved.
+
+    Attributes
+    ----------
+    name, title : str
+    points : float
+    task : Task
+    ranks : sequence of int
+    rounds : callable
+        ``rounds(size)``: the most rounds.
+    volume : callable, optional
+        ``volume(size)``: the most messages' worth of data that a rank may send, in units of the message.
+    words : str
+        The bound as a formula.
+    hint : str
+    is_bonus : bool
+    """
+
+    name: str
+    title: str
+    points: float
+    task: Task
+    ranks: Sequence[int]
+    rounds: Callable[[int], float]
+    words: str
+    volume: Callable[[int], float] | None = None
+    hint: str = ""
+    is_bonus: bool = False
+    needs_simulation = True
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Count on each number of ranks."""
+        said = ""
+        for size in self.ranks:
+            found = self.task.ask(trial, size)
+            if isinstance(found, str):
+                return Verdict(0.0, f"{size} ranks: {found}", self.hint)
+            result = check(found)
+            if isinstance(result, Counterexample):
+                return Verdict(0.0, f"{size} ranks: rounds count only for a complete schedule: {result}")
+            rounds, volume, _ = count(found, 1.0)
+            if rounds > self.rounds(size):
+                return Verdict(
+                    0.0,
+                    f"{size} ranks: {number(rounds)} rounds one after another; at most {self.words} = "
+                    f"{number(self.rounds(size))} are allowed.",
+                    self.hint,
+                )
+            if self.volume is not None and volume > self.volume(size) + 1e-9:
+                return Verdict(
+                    0.0,
+                    f"{size} ranks: a rank sends {number(volume)} times the message; at most "
+                    f"{number(self.volume(size))} times are allowed.",
+                    self.hint,
+                )
+            said = (
+                f"{size} ranks: {number(rounds)} rounds, at most {self.words} = {number(self.rounds(size))}."
+            )
+        return Verdict(1.0, said)
+
+
+def ceil_log2(size: int) -> int:
+    """Return the rounds that a doubling needs."""
+    return int(np.ceil(np.log2(size))) if size > 1 else 0
+
+
+def always(value: Any) -> Callable[[int], Any]:
+    """Return a function that ignores its argument."""
+    return lambda size: value

@@ -1,0 +1,7 @@
+"""Where the hosts, switches and cables of a machine are drawn, and a small picture of it."""
+
+from labkit.platform.layout.base import Layout
+from labkit.platform.layout.clusters import MAX_DRAWN_HOSTS, lay_out, smaller
+from labkit.platform.layout.svg import picture
+
+__all__ = ["MAX_DRAWN_HOSTS", "Layout", "lay_out", "picture", "smaller"]

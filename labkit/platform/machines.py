@@ -1,0 +1,76 @@
+"""Named machines (``datasets/machines``): every figure has its source or is marked as assumed."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import PlatformError
+from labkit.platform.spec import MachineSpec, parse_spec
+
+__all__ = ["Machine", "load", "names"]
+
+
+class Machine:
+    """A named machine as its file says.
+
+    Attributes
+    ----------
+    name, title : str
+        What it is called, and what it is.
+    spec : MachineSpec
+        What it is made of.
+    facts : list of (str, str)
+        Each figure and, behind it, its source or the word assumed.
+    """
+
+    def __init__(self, name: str, title: str, spec: MachineSpec, facts: list[tuple[str, str]]) -> None:
+        self.name = name
+        self.title = title
+        self.spec = spec
+        self.facts = facts
+
+
+def _folder() -> Any:
+    return importlib.resources.files("labkit.datasets") / "machines"
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """List the named machines.
+
+    Examples
+    --------
+    >>> names()
+    ('graphene', 'jugene', 'juqueen', 'juropa', 'lichtenberg', 'piz-daint', 'tibidabo')
+    """
+    files = (file.name for file in _folder().iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
+
+
+@functools.lru_cache(maxsize=4)
+def load(name: str) -> Machine:
+    """Read a named machine.
+
+    Raises
+    ------
+    PlatformError
+        There is none of that name, or its file is broken.
+    """
+    if name not in names():
+        raise PlatformError(f"machine {name!r} is not known; allowed: {', '.join(names())}")
+    table = tomllib.loads((_folder() / f"{name}.toml").read_text("utf-8"))
+    facts = []
+    for fact in table["facts"]:
+        kind = "source" if "source" in fact else "assumed"
+        facts.append((fact["what"], f"{fact['value']} ({kind}: {fact[kind]})"))
+    if "spec" in table:
+        return Machine(name, table["title"], parse_spec(table["spec"]), facts)
+    from labkit.platform.xml.reader import read_platform
+
+    with importlib.resources.as_file(_folder() / table["zones"]) as path:
+        spec, _, _ = read_platform(Path(path), source=name)
+    return Machine(name, table["title"], spec, facts)

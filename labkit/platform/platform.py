@@ -1,0 +1,320 @@
+"""Simulated machines: a specification, how many ranks fit on it, and the engine's own form of it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import PlatformError
+from labkit.platform import machines, models
+from labkit.platform.mapping import BlockMapping, RankMapping, mapping_of
+from labkit.platform.show import Shown
+from labkit.platform.spec import KINDS, ClusterSpec, MachineSpec, parse_spec
+from labkit.platform.zones import Zone, ZonesSpec
+from labkit.platform.zones.graph import graph_zone
+
+__all__ = ["Platform", "graph", "platform"]
+
+
+class Platform(Shown):
+    """A simulated machine.
+
+    Parameters
+    ----------
+    spec : MachineSpec
+        What it is made of.
+    name : str, optional
+        What to call it; default: its specification.
+    source : str
+        Where its numbers come from.
+    mapping : RankMapping, optional
+        How ranks are placed on its hosts; default: what the specification says, else block.
+    facts : sequence of (str, str)
+        Further rows of what it shows of itself: a heading and a text.
+    """
+
+    def __init__(
+        self,
+        spec: MachineSpec,
+        name: str | None = None,
+        source: str = "",
+        mapping: RankMapping | None = None,
+        facts: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.description = spec
+        self.name = name or str(spec)
+        self.source = source
+        self.facts = tuple(facts)
+        self._mapping = mapping_of(spec.mapping) if mapping is None and spec.mapping else mapping
+
+    @property
+    def spec(self) -> str:
+        """The specification, as `labkit.platform` reads it."""
+        return str(self.description)
+
+    @property
+    def hosts(self) -> int | None:
+        """Number of hosts; None for a machine that grows with the ranks."""
+        return self.description.hosts
+
+    @property
+    def model(self) -> models.NetworkModel:
+        """The network model of a run that names none itself."""
+        return models.get(self.description.model)
+
+    @property
+    def capacity(self) -> int | None:
+        """Most ranks it holds; None for a machine that grows."""
+        return None if self.hosts is None else self.hosts * self.description.cores
+
+    @property
+    def mapping(self) -> RankMapping:
+        """How ranks are placed on its hosts."""
+        return self._mapping or BlockMapping()
+
+    def mapped(self, mapping: str | os.PathLike[str] | Sequence[int] | RankMapping | None) -> Platform:
+        """Return the machine with its ranks placed so; itself for None.
+
+        Parameters
+        ----------
+        mapping
+            What `labkit.platform.mapping.mapping_of` reads: ``block``, ``cyclic``, ``random:7``,
+            a list, a file.
+
+        Raises
+        ------
+        PlatformError
+            It cannot be read.
+        """
+        if mapping is None:
+            return self
+        return Platform(
+            self.description,
+            self.name,
+            self.source,
+            mapping_of(mapping, self.description.host_number),
+            self.facts,
+        )
+
+    def hosts_for(self, ranks: int) -> int:
+        """Count the hosts of the machine when so many ranks run on it.
+
+        Raises
+        ------
+        PlatformError
+            Fewer ranks than one, or more than hosts times cores unless a mapping was asked for.
+        """
+        if isinstance(ranks, bool) or not isinstance(ranks, int | np.integer) or ranks < 1:
+            raise PlatformError(f"a platform runs a whole number of ranks from 1 on, got {ranks!r}")
+        cores = self.description.cores
+        if self.hosts is None:
+            least = max(-(-int(ranks) // cores), self.mapping.least_hosts(int(ranks)))
+            return self.description.sized(least).hosts or 0
+        if ranks > self.hosts * cores and self._mapping is None:
+            hosts = "1 host" if self.hosts == 1 else f"{self.hosts} hosts"
+            holds = f"{hosts}{f' of {cores} cores' if cores > 1 else ''} hold{'s' if self.hosts == 1 else ''}"
+            needed = -(-int(ranks) // self.hosts)
+            raise PlatformError(
+                f"{ranks} ranks do not fit on {self.name}: {holds} {self.hosts * cores}; use at least "
+                f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on "
+                "a host, or a mapping to let ranks share cores"
+            )
+        return self.hosts
+
+    def rank_hosts(self, ranks: int) -> NDArray[np.int32]:
+        """Place the ranks as the mapping says.
+
+        Returns
+        -------
+        ndarray of int32, shape (ranks,)
+            The host of each rank.
+
+        Raises
+        ------
+        PlatformError
+            They do not fit, or the mapping names a host that is not there.
+        """
+        return self.mapping.place(int(ranks), self.hosts_for(ranks), self.description.cores)
+
+    def build(self, ranks: int) -> Any:
+        """Compile the machine for the engine, with so many ranks placed on it.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1 and at most `capacity`.
+
+        Returns
+        -------
+        labkit._kernels.Platform
+            With host_count, rank_hosts, route(src, dst).
+
+        Raises
+        ------
+        PlatformError
+            The ranks do not fit.
+        """
+        hosts = self.hosts_for(ranks)
+        return self.description.sized(hosts).build(self.rank_hosts(ranks).tolist())
+
+    def sized(self, ranks: int) -> Platform:
+        """Return the machine as it is when so many ranks run on it; itself unless it grows.
+
+        Raises
+        ------
+        PlatformError
+            The ranks do not fit.
+        """
+        if self.hosts is not None:
+            self.hosts_for(ranks)
+            return self
+        return Platform(self.description.sized(self.hosts_for(ranks)), mapping=self._mapping)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = self.description.rows()
+        rows += self._measures()
+        if self._mapping is not None:
+            rows.append(("ranks on hosts", str(self._mapping)))
+        rows.append(("network model", f"{self.description.model}: {self.model.title}"))
+        return rows + list(self.facts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Platform) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[MachineSpec, str, RankMapping | None]:
+        return self.description, self.name, self._mapping
+
+
+def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Platform:
+    """Make a simulated machine from a specification, a file, zones or a graph.
+
+    Parameters
+    ----------
+    spec_or_file : str, path, Platform, Zone or graph
+        ``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2`` (down : up : cables, from the hosts upwards) or
+        ``dragonfly:4x4:3x4:5x1:2`` (groups x blue : chassis x black : routers x green : nodes); without a
+        size they grow with the ranks; options behind commas as in
+        ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a file: SimGrid's platform XML, or TOML with
+        `spec` and, if wanted, `name` and `source`. Or a named machine such as ``graphene`` (see
+        `labkit.platform.machines.names`). Or a `labkit.Zone`, a list of edges (u, v), a graph of
+        NetworkX (see `labkit.graph`, which takes options). A Platform is handed back as it is.
+
+    Returns
+    -------
+    Platform
+
+    Raises
+    ------
+    PlatformError
+        Unknown or malformed; the message shows the place and what is allowed there.
+
+    Examples
+    --------
+    >>> platform("star:64,lat=24us").hosts
+    64
+    >>> platform([("a", "switch"), ("b", "switch")]).hosts
+    2
+    """
+    if isinstance(spec_or_file, Platform):
+        return spec_or_file
+    if isinstance(spec_or_file, Zone):
+        return Platform(ZonesSpec(spec_or_file))
+    if not isinstance(spec_or_file, str | os.PathLike):
+        return graph(spec_or_file)
+    text = os.fspath(spec_or_file)
+    machine = text.partition(",")[0].strip().lower()
+    if machine in machines.names():
+        return _named(machine, text)
+    is_spec = text.partition(",")[0].partition(":")[0] in KINDS  # it may end in a model's file
+    if isinstance(spec_or_file, os.PathLike) or (text.endswith((".toml", ".xml")) and not is_spec):
+        return _from_file(Path(text))
+    return Platform(parse_spec(text))
+
+
+def _named(name: str, text: str) -> Platform:
+    """A named machine, with options behind commas where it is a cluster: they replace its own."""
+    found = machines.load(name)
+    described, changes = found.spec, text.partition(",")[2]
+    if changes:
+        if not isinstance(described, ClusterSpec):
+            raise PlatformError(
+                f"{text!r}: {name} is made of zones, which take no options; choose a network model with "
+                "model= or --model, a mapping with mapping="
+            )
+        given = {option.partition("=")[0] for option in changes.split(",")}
+        own = str(described).split(",")
+        kept = [own[0], *(option for option in own[1:] if option.partition("=")[0] not in given)]
+        described = parse_spec(",".join([*kept, changes]))
+    title = f"{name}, {changes}" if changes else name
+    return Platform(described, title, found.title, facts=[("machine", found.title), *found.facts])
+
+
+def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -> Platform:
+    """Make a simulated machine from a graph whose nodes are hosts and switches.
+
+    Parameters
+    ----------
+    edges, hosts
+        See `labkit.platform.zones.graph.graph_zone`.
+    **options
+        bw, lat, sharing of the edges; speed, cores of the hosts; routing; name.
+
+    Returns
+    -------
+    Platform
+
+    Raises
+    ------
+    PlatformError
+        Not a graph, or not a connected one.
+
+    Examples
+    --------
+    >>> ring = graph([(i, (i + 1) % 6) for i in range(6)], bw="10Gbps", lat="2us")
+    >>> ring.build(6).route(0, 3)
+    (['0 - 1 up', '1 - 2 up', '2 - 3 up'], 6e-06)
+    """
+    if isinstance(edges, int | float | None):
+        raise PlatformError(
+            "a platform is a specification such as 'star:64', a file, a Zone or a graph; got "
+            f"{type(edges).__name__}"
+        )
+    unknown = sorted(set(options) - {"bw", "lat", "sharing", "speed", "cores", "routing", "name"})
+    if unknown:
+        raise PlatformError(
+            f"a graph has no option {unknown[0]!r}; allowed: bw, lat, sharing, speed, cores, routing, name"
+        )
+    described = ZonesSpec(graph_zone(edges, hosts, **options))
+    if described.assembly.gap is not None:
+        raise described.assembly.gap
+    return Platform(described)
+
+
+def _from_file(path: Path) -> Platform:
+    if path.suffix == ".xml":
+        from labkit.platform.xml.reader import read_platform
+
+        described, name, read_over = read_platform(path)
+        facts = [("read over", ", ".join(read_over))] if read_over else []
+        return Platform(described, name, source=str(path), facts=facts)
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PlatformError(f"{path}: not a readable TOML platform file ({error})") from None
+    unknown = sorted(set(table) - {"name", "spec", "source"})
+    if unknown or not all(isinstance(value, str) for value in table.values()) or "spec" not in table:
+        found = ", ".join(sorted(table)) or "nothing"
+        raise PlatformError(
+            f"{path}: a platform file has the texts spec (needed), name and source; found {found}"
+        )
+    return Platform(parse_spec(table["spec"]), table.get("name", path.stem), table.get("source", "").strip())

@@ -1,0 +1,155 @@
+"""How a machine shows itself: text, HTML with a picture, tables of its links."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, cast
+
+from labkit.errors import PlatformError
+from labkit.platform import quantities as units
+from labkit.platform.layout import lay_out, picture, smaller
+from labkit.platform.measures import (
+    Bisection,
+    Diameter,
+    LinkKind,
+    bisection,
+    diameter,
+    link_kinds,
+    link_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.platform.platform import Platform
+
+__all__ = ["Shown"]
+
+#: A machine that grows is shown as it is for so many ranks.
+_SHOWN_RANKS = 16
+#: Links of the folded table.
+_SHOWN_LINKS = 40
+_CELL = "text-align:left;padding:2px 12px 2px 0"
+
+
+class Shown:
+    """The part of a `Platform` that looks at it."""
+
+    @cached_property
+    def diameter(self) -> Diameter | None:
+        """Links and latency between the hosts farthest apart; None for one host, and while it grows."""
+        return diameter(self._platform.description) if self._platform.hosts else None
+
+    @cached_property
+    def bisection(self) -> Bisection | None:
+        """The least bandwidth between two halves of the hosts; None if nothing fills, and while it grows."""
+        return bisection(self._platform.description) if self._platform.hosts else None
+
+    def link_kinds(self) -> list[LinkKind]:
+        """Count the links by kind; of a machine that grows, those for 16 ranks."""
+        return link_kinds(self._sized.description)
+
+    def links(self, ranks: int | None = None) -> pd.DataFrame:
+        """Tabulate the links.
+
+        Parameters
+        ----------
+        ranks : int, optional
+            Fixes the size of a machine that grows; default 16.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per link: link (its name), kind, bytes_per_s, latency_s, sharing.
+
+        Raises
+        ------
+        PlatformError
+            More than 2^21 links, or ranks that do not fit.
+        """
+        one = self._sized if ranks is None else self._platform.sized(ranks)
+        return link_table(one.build(1))
+
+    @property
+    def _platform(self) -> Platform:
+        return cast("Platform", self)
+
+    @property
+    def _sized(self) -> Platform:
+        return self._platform.sized(_SHOWN_RANKS if self._platform.hosts is None else 1)
+
+    def _measures(self) -> list[tuple[str, str]]:
+        rows = []
+        if self.diameter is not None:
+            rows.append(("diameter", str(self.diameter)))
+        if self.bisection is not None:
+            rows.append(("bisection", str(self.bisection)))
+        return rows
+
+    def __repr__(self) -> str:
+        one = self._platform
+        named = "" if one.name == one.spec else f", name={one.name!r}"
+        rows = one._rows()
+        width = max(len(what) for what, _ in rows)
+        return "\n".join(
+            [f"Platform({one.spec!r}{named})", *(f"  {what:<{width}}  {text}" for what, text in rows)]
+        )
+
+    def _repr_html_(self) -> str:
+        one = self._platform
+        rows = _table(None, [(f"<b>{escape(what)}</b>", escape(text)) for what, text in one._rows()])
+        source = f"<div style='opacity:0.8'>{escape(one.source)}</div>" if one.source else ""
+        return (
+            f"<div class='labkit-platform'><div><b>{escape(one.name)}</b> (simulated)</div>{source}"
+            f"<div style='display:flex;flex-wrap:wrap;gap:24px;align-items:center'>{_drawn(one)}{rows}</div>"
+            f"{_links_html(self._sized, one.hosts is None)}</div>"
+        )
+
+
+def _drawn(one: Platform) -> str:
+    """The picture, and what of it is smaller than the machine; nothing for machines without one."""
+    sized = one.sized(_SHOWN_RANKS if one.hosts is None else 1).description
+    try:
+        small = smaller(sized)
+        drawing = picture(lay_out(small))
+    except PlatformError:
+        return ""
+    note = ""
+    if one.hosts is None:
+        note = f"as it is for {_SHOWN_RANKS} ranks"
+    elif small != sized:
+        note = f"drawn is a smaller sibling, {small.size} of {small.hosts:,} hosts"
+    return f"<div>{drawing}<div style='opacity:0.8'>{escape(note)}</div></div>"
+
+
+def _links_html(sized: Platform, is_growing: bool) -> str:
+    kinds = sized.link_kinds()
+    head = ("kind", "links", "bandwidth", "latency", "sharing")
+    bandwidth, time = units.format_bandwidth, units.format_time
+    cells = [
+        (escape(k.kind), f"{k.count:,}", bandwidth(k.bytes_per_s), time(k.latency_s), k.sharing)
+        for k in kinds
+    ]
+    table = _table(head, cells)
+    total = sum(kind.count for kind in kinds)
+    for_ranks = f" (for {_SHOWN_RANKS} ranks)" if is_growing else ""
+    folded = ""
+    if total <= 1 << 16:
+        frame = sized.links()
+        first = [
+            (escape(link), escape(kind), bandwidth(rate), time(delay), sharing)
+            for link, kind, rate, delay, sharing in frame.head(_SHOWN_LINKS).itertuples(index=False)
+        ]
+        more = f"<div>… and {total - len(first):,} more in links()</div>" if total > len(first) else ""
+        one_by_one = _table(("link", "kind", "bandwidth", "latency", "sharing"), first)
+        folded = f"<details><summary>one by one</summary>{one_by_one}{more}</details>"
+    return f"<details><summary>{total:,} links{for_ranks}</summary>{table}{folded}</details>"
+
+
+def _table(head: tuple[str, ...] | None, rows: list[Any]) -> str:
+    titles = "".join(f"<th scope='col' style='{_CELL}'>{escape(title)}</th>" for title in head or ())
+    body = "".join(
+        "<tr>" + "".join(f"<td style='{_CELL}'>{cell}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table>{f'<thead><tr>{titles}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"

@@ -1,0 +1,155 @@
+"""The options behind a specification's commas: how each is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from labkit.errors import PlatformError
+from labkit.platform import models
+from labkit.platform import quantities as units
+from labkit.platform.mapping import named_mapping
+
+__all__ = [
+    "BACKBONE_SHARINGS",
+    "OPTIONS",
+    "ROUTINGS",
+    "SHARINGS",
+    "Misplaced",
+    "Option",
+    "one_of",
+    "parse_count",
+    "parse_counts",
+    "parse_mapping",
+    "parse_seed",
+]
+
+SHARINGS = ("splitduplex", "shared", "fatpipe")
+BACKBONE_SHARINGS = ("shared", "fatpipe")
+ROUTINGS = ("minimal", "shortest", "valiant", "adaptive")
+
+
+class Misplaced(PlatformError):
+    """A part of a specification that cannot be read, and where it begins."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        super().__init__(why)
+        self.offset = offset
+
+
+class Option(NamedTuple):
+    """How an option's value is read and written."""
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Hand a value back that is allowed.
+
+    Raises
+    ------
+    PlatformError
+        It is not.
+    """
+    if value not in allowed:
+        raise PlatformError(f"{name}={value!r} is not known; allowed: {', '.join(allowed)}")
+    return value
+
+
+def parse_count(text: str) -> int:
+    """Read a whole number from 1 on, of at most 9 digits.
+
+    Raises
+    ------
+    PlatformError
+        It is something else.
+    """
+    digits = text.lstrip("0")
+    if not (text.isascii() and text.isdigit()) or not digits:
+        raise PlatformError(f"{text!r} is not a count; write a whole number from 1 on")
+    if len(digits) > 9:
+        raise PlatformError(f"a count of {len(digits)} digits is too large; write at most 9")
+    return int(digits)
+
+
+def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
+    """Read counts with an x between them, ``8x8x4``.
+
+    Parameters
+    ----------
+    text : str
+        What to read.
+    offset : int
+        Where it stands, for the message.
+
+    Raises
+    ------
+    Misplaced
+        One of them is no count.
+    """
+    counts = []
+    for part in text.split("x"):
+        try:
+            counts.append(parse_count(part))
+        except PlatformError as error:
+            raise Misplaced(offset, str(error)) from None
+        offset += len(part) + 1
+    return tuple(counts)
+
+
+def parse_seed(text: str) -> int:
+    """Read a seed: a whole number from 0 on, below 2^63.
+
+    Raises
+    ------
+    PlatformError
+        It is something else.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
+        raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on, below 2^63")
+    return int(text)
+
+
+def parse_mapping(text: str) -> str:
+    """Read a mapping that needs no file.
+
+    Raises
+    ------
+    PlatformError
+        It is another one.
+    """
+    named = named_mapping(text)
+    if named is None:
+        raise PlatformError(f"mapping={text!r} is not known; allowed: block, cyclic, random, random:SEED")
+    return str(named)
+
+
+_BANDWIDTH = Option(units.parse_bandwidth, units.format_bandwidth)
+_TIME = Option(units.parse_time, units.format_time)
+
+
+def _model(text: str) -> str:
+    """Hand back the name or the file of a model that can be used."""
+    models.get(text)
+    return text
+
+
+#: In the order in which a specification writes them.
+OPTIONS: dict[str, Option] = {
+    "bw": _BANDWIDTH,
+    "lat": _TIME,
+    "speed": Option(units.parse_speed, units.format_speed),
+    "cores": Option(parse_count, str),
+    "sharing": Option(lambda text: one_of("sharing", text, SHARINGS), str),
+    "bb_bw": _BANDWIDTH,
+    "bb_lat": _TIME,
+    "bb_sharing": Option(lambda text: one_of("bb_sharing", text, BACKBONE_SHARINGS), str),
+    "limiter": _BANDWIDTH,
+    "loopback_bw": _BANDWIDTH,
+    "loopback_lat": _TIME,
+    "routing": Option(lambda text: one_of("routing", text, ROUTINGS), str),
+    "seed": Option(parse_seed, str),
+    "mapping": Option(parse_mapping, str),
+    "model": Option(_model, str),
+}

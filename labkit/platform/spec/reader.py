@@ -1,0 +1,127 @@
+"""Reading a platform specification; a refusal points at the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.errors import PlatformError
+from labkit.platform import models
+from labkit.platform.nearest import nearest
+from labkit.platform.spec.cluster import ClusterSpec
+from labkit.platform.spec.dragonfly import DragonflySpec
+from labkit.platform.spec.fat_tree import FatTreeSpec
+from labkit.platform.spec.options import OPTIONS, Misplaced
+from labkit.platform.spec.star import StarSpec
+from labkit.platform.spec.torus import TorusSpec
+
+__all__ = ["KINDS", "parse_spec"]
+
+#: Topologies a specification may name.
+KINDS: dict[str, type[ClusterSpec]] = {
+    kind.KIND: kind for kind in (StarSpec, TorusSpec, FatTreeSpec, DragonflySpec)
+}
+
+
+def _refuse(spec: str, position: int, why: str) -> PlatformError:
+    """Point at the place: the text, a caret under it, and what is wrong."""
+    return PlatformError(
+        f"platform {spec!r}, at character {position + 1}: {why}\n    {spec}\n    {' ' * position}^"
+    )
+
+
+def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, Any]]:
+    name, colon, size = head.partition(":")
+    forms = "; ".join(kind.FORM for kind in KINDS.values())
+    if name not in KINDS:
+        from labkit.platform import machines  # they are made of specifications
+
+        near = nearest(name, [*KINDS, *machines.names()])
+        raise _refuse(
+            spec,
+            0,
+            f"{name!r} is neither a topology nor a file nor a machine{near}; allowed: {forms}; with options "
+            "behind commas, for example star:64,bw=1.25GBps,lat=1us; or one of the machines "
+            + ", ".join(machines.names()),
+        )
+    kind = KINDS[name]
+    if not colon:
+        return kind, {}
+    try:
+        return kind, kind.parse_size(size)
+    except Misplaced as error:
+        raise _refuse(spec, len(name) + 1 + error.offset, str(error)) from None
+
+
+def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
+    if name in OPTIONS:
+        lacks = "backbone" if name.startswith("bb_") else "choice of routes"
+        options = ", ".join(kind.options())
+        return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {options}"
+    return f"option {name!r} is not known; allowed: {', '.join(kind.options())}"
+
+
+def _parted(spec: str) -> list[str]:
+    """Split at commas; what follows a model and is an option of models alone stays with it."""
+    parts: list[str] = []
+    for part in spec.split(","):
+        name = part.partition("=")[0]
+        if parts and parts[-1].startswith("model=") and name in models.OPTIONS and name not in OPTIONS:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def parse_spec(spec: str) -> ClusterSpec:
+    """Read a platform specification.
+
+    Parameters
+    ----------
+    spec : str
+        ``star``, ``torus``, ``fattree`` or ``dragonfly``, then, unless it shall grow with the ranks, a colon
+        and its size (``star:64``, ``torus:8x8x8``, ``fattree:4x4:1x2:1x2``, ``dragonfly:4x4:3x4:5x1:2``),
+        then options behind commas: bw, lat, speed, cores, sharing, limiter, loopback_bw, loopback_lat,
+        mapping, model (with options of its own, as in ``model=smpi,cross_traffic=no``); of a star also bb_bw,
+        bb_lat, bb_sharing; of a dragonfly also routing, seed.
+
+    Returns
+    -------
+    ClusterSpec
+        A `StarSpec`, `TorusSpec`, `FatTreeSpec` or `DragonflySpec`.
+
+    Raises
+    ------
+    PlatformError
+        Unknown or malformed: the message shows the place and what is allowed there.
+
+    Examples
+    --------
+    >>> parse_spec("star:64,lat=24us,bw=1Gbps").bw
+    125000000.0
+    >>> parse_spec("torus:8x8x8").hosts
+    512
+    """
+    if not isinstance(spec, str):
+        raise PlatformError(f"a platform specification is text such as 'star:64', got {type(spec).__name__}")
+    parts = _parted(spec)
+    kind, values = _kind_and_size(spec, parts[0])
+    given: set[str] = set()
+    position = len(parts[0]) + 1
+    for part in parts[1:]:
+        name, equals, text = part.partition("=")
+        if not equals:
+            raise _refuse(spec, position, f"an option is NAME=VALUE; allowed: {', '.join(kind.options())}")
+        if name not in kind.options():
+            raise _refuse(spec, position, _unknown_option(kind, name))
+        if name in given:
+            raise _refuse(spec, position, f"option {name!r} is given twice")
+        given.add(name)
+        try:
+            values[name] = OPTIONS[name].read(text)
+        except PlatformError as error:
+            raise _refuse(spec, position + len(name) + 1, str(error)) from None
+        position += len(part) + 1
+    try:
+        return kind(**values)
+    except PlatformError as error:
+        raise _refuse(spec, 0, str(error)) from None

@@ -1,0 +1,3 @@
+"""SimGrid's platform XML, read and written."""
+
+__all__: list[str] = []

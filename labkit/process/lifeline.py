@@ -1,0 +1,95 @@
+"""A rank's ties to the process that started it: it dies with that one, and writes its stacks when asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import time
+
+from labkit.process.whereabouts import whereabouts
+
+__all__ = ["STACK_SIGNAL", "leave_abandoned", "tie_rank"]
+
+#: the signal on which a rank writes its stacks
+STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
+#: how long the removal of a job's files by a rank may take whose program never waits, on a busy host
+CLEANING_S = 5.0
+#: how often a rank on another host looks whether its stacks are asked for
+LISTEN_S = 0.25
+
+
+def tie_rank(directory: str, shared_files: str) -> None:
+    """Start what ties this process to the owner of its job, in threads that wait.
+
+    Parameters
+    ----------
+    directory : str
+        The job's directory, with the named pipe ``lifeline`` whose other end its owner alone holds (without
+        one, as in a batch job, there is nobody to die with), the list ``folders`` of what is to be removed
+        and, where ranks may be out of the reach of the owner's signals, the file ``owner``: the machine that
+        it is on.
+    shared_files : str
+        File with the paths of this rank's files in shared memory.
+    """
+    with contextlib.suppress(OSError), open(os.path.join(directory, "owner"), encoding="ascii") as file:
+        threading.Thread(target=_listen, args=(directory,), daemon=True).start()
+        if file.read() != whereabouts()["boot"]:
+            return  # a pipe does not reach another machine: there, the launcher's daemon ends the rank
+    if os.path.exists(os.path.join(directory, "lifeline")):
+        threading.Thread(target=_die_with_owner, args=(directory, shared_files), daemon=True).start()
+
+
+def leave_abandoned(directory: str) -> None:
+    """Wait until another rank has removed the job: the first one to leave takes all others along."""
+    until = time.monotonic() + CLEANING_S
+    while os.path.exists(directory) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def _die_with_owner(directory: str, shared_files: str) -> None:
+    """End this rank when the process that started it is gone, however it went."""
+    folders = None
+    with contextlib.suppress(OSError):
+        _wait_for_end(os.path.join(directory, "lifeline"))
+        with open(os.path.join(directory, "folders"), encoding="utf-8") as file:
+            folders = file.read().split("\0")
+    if folders is None:
+        leave_abandoned(directory)
+        folders = [directory]
+    with contextlib.suppress(Exception), open(shared_files, encoding="utf-8") as file:
+        for path in file.read().split("\n"):  # in another container nobody else can remove them
+            with contextlib.suppress(OSError):
+                os.remove(path)
+    until = time.monotonic() + CLEANING_S
+    for folder in reversed(folders):  # the one that lists them goes last
+        # More than once: a rank that starts late still writes there.
+        while os.path.exists(folder) and time.monotonic() < until:
+            shutil.rmtree(folder, ignore_errors=True)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _wait_for_end(pipe: str) -> None:
+    """Wait until nobody holds the other end of a named pipe; that costs nothing meanwhile."""
+    # Without O_NONBLOCK, a rank that starts when the other end is gone already would wait here for ever.
+    lifeline = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.read(lifeline, 1)
+    except BlockingIOError:  # nothing to read, but somebody holds the other end
+        os.set_blocking(lifeline, True)
+        os.read(lifeline, 1)
+    finally:
+        os.close(lifeline)
+
+
+def _listen(directory: str) -> None:
+    """Write this rank's stacks when the process that started it asks for them and cannot signal this one."""
+    asker = ""
+    while not asker:
+        time.sleep(LISTEN_S)
+        with contextlib.suppress(OSError), open(os.path.join(directory, "stacks"), encoding="utf-8") as file:
+            asker = file.read()
+    if asker != whereabouts()["table"] and STACK_SIGNAL is not None:
+        os.kill(os.getpid(), STACK_SIGNAL)

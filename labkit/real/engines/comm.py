@@ -1,0 +1,250 @@
+"""mpi4py's communicators with calls that an interrupt can end: what a program gets on a cluster of engines.
+
+They are mpi4py's classes, so that buffers, datatypes, operators and ``isinstance`` are as ever; only what
+blocks is made of nonblocking calls and tests. What has no good nonblocking twin (making communicators) comes
+after a nonblocking barrier: once all ranks have arrived, the call itself does not wait for anybody.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mpi4py import MPI as MPI4PY
+
+from labkit.real.engines.objects import ObjectCollectives, take_contexts
+from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
+
+__all__ = ["CLASSES", "Aborted", "Communicator", "interruptible"]
+
+#: untyped: names of the module are replaced during a run, and classes mixed into its own
+MPI: Any = MPI4PY
+
+_P2P = {"Send": "Isend", "Ssend": "Issend", "Rsend": "Irsend"}
+_COLLECTIVE = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
+               "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter_block",
+               "Reduce_scatter"]  # fmt: skip
+_PREFIX = ["Scan", "Exscan"]
+_NEIGHBOR = ["allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"]
+_STARTED = ["Isend", "Issend", "Irsend", "Ibsend", "Irecv", "Isendrecv", "Isendrecv_replace"]
+_STARTED_OBJECTS = ["isend", "issend", "ibsend", "irecv"]
+_MAKERS = ["Dup", "Dup_with_info", "Clone", "Create", "Split", "Split_type"]
+_INTRA_MAKERS = ["Create_cart", "Create_graph", "Create_dist_graph", "Create_dist_graph_adjacent"]
+
+
+#: mpi4py's own class: the names of the module mean others during a recorded run
+_Comm = MPI.Comm
+
+
+class Aborted(BaseException):
+    """The program called ``comm.Abort``: the run ends, the engines live on."""
+
+
+class Communicator:
+    """The part that all interruptible communicators share; its calls are those of `mpi4py.MPI.Comm`."""
+
+    # mpi4py's own classes are the other bases: named here so that checkers know the calls
+    Iprobe: Any
+    improbe: Any
+
+    def Recv(  # noqa: N802
+        self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
+    ) -> None:
+        """Receive into a buffer."""
+        finish(_Comm.Irecv(self, buf, source, tag), status)
+
+    def Sendrecv(  # noqa: N802
+        self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
+        recvtag: int = MPI.ANY_TAG, status: Any = None,
+    ) -> None:  # fmt: skip
+        """Send a buffer and receive into another one."""
+        receive = _Comm.Irecv(self, recvbuf, source, recvtag)
+        try:
+            send = _Comm.Isend(self, sendbuf, dest, sendtag)
+        except BaseException:
+            receive.Cancel()
+            keep(receive)
+            raise
+        try:
+            finish(receive, status)
+        except BaseException:
+            keep(send)
+            raise
+        finish(send)
+
+    def Sendrecv_replace(  # noqa: N802
+        self, buf: Any, dest: int, sendtag: int = 0, source: int = MPI.ANY_SOURCE,
+        recvtag: int = MPI.ANY_TAG, status: Any = None,
+    ) -> None:  # fmt: skip
+        """Send a buffer and receive into the same one."""
+        finish(_Comm.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag), status)
+
+    def Probe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> bool:  # noqa: N802
+        """Wait until a message can be received."""
+        return bool(until(lambda: _Comm.Iprobe(self, source, tag, status)))
+
+    probe = Probe
+
+    def Mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:  # noqa: N802
+        """Wait until a message can be received, and take it out of the queue."""
+        return Message(until(lambda: _Comm.Improbe(self, source, tag, status)))
+
+    def mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:
+        """Wait until an object can be received, and take it out of the queue."""
+        return Message(until(lambda: _Comm.improbe(self, source, tag, status)))
+
+    # -- objects ------------------------------------------------------------------------------------------
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        finish(_Comm.isend(self, obj, dest, tag))
+
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object, and wait until its reception has begun."""
+        finish(_Comm.issend(self, obj, dest, tag))
+
+    def recv(
+        self, buf: Any = None, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
+    ) -> Any:
+        """Receive an object."""
+        if buf is not None:
+            return Request(_Comm.irecv(self, buf, source, tag)).wait(status)
+        return self.mprobe(source, tag, status).recv(status)
+
+    def sendrecv(
+        self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
+        recvtag: int = MPI.ANY_TAG, status: Any = None,
+    ) -> Any:  # fmt: skip
+        """Send an object and receive another one."""
+        request = _Comm.isend(self, sendobj, dest, sendtag)
+        try:
+            received = self.recv(recvbuf, source, recvtag, status)
+        except BaseException:
+            keep(request)
+            raise
+        finish(request)
+        return received
+
+    # -- communicators ------------------------------------------------------------------------------------
+
+    def Idup(self, info: Any = None) -> tuple[Any, Request]:  # noqa: N802
+        """Begin to duplicate."""
+        made, request = _Comm.Idup(self, info)
+        return interruptible(made), Request(request)
+
+    def Free(self) -> None:  # noqa: N802
+        """Let go of it; it is freed when no message can be under way in it."""
+        kind: Any = type(self)
+        WAITING.freed += [kind(self), *take_contexts(self)]
+        _make_null(self)
+
+    Disconnect = Free
+
+    def Abort(self, errorcode: int = 0) -> None:  # noqa: N802
+        """End the run on all ranks; the engines live on."""
+        raise Aborted(errorcode)
+
+
+def _make_null(comm: Any) -> None:
+    """Turn a communicator into ``COMM_NULL`` as `Free` does, without freeing it."""
+    size = MPI._sizeof(MPI.COMM_NULL)
+    ctypes.memmove(MPI._addressof(comm), MPI._addressof(MPI.COMM_NULL), size)
+
+
+def _blocking(owner: Any, name: str, twin: str) -> Callable[..., Any]:
+    start = getattr(owner, twin)
+
+    @functools.wraps(getattr(owner, name))
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        finish(start(self, *args, **kwargs))
+
+    return call
+
+
+def _started(owner: Any, name: str, kind: Any) -> Callable[..., Any]:
+    start = getattr(owner, name)
+
+    @functools.wraps(start)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return kind(start(self, *args, **kwargs))
+
+    return call
+
+
+def _after_barrier(owner: Any, name: str) -> Callable[..., Any]:
+    make = getattr(owner, name)
+
+    @functools.wraps(make)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        finish(_Comm.Ibarrier(self))
+        return interruptible(make(self, *args, **kwargs))
+
+    return call
+
+
+def _made(owner: Any, name: str) -> Callable[..., Any]:
+    """Only wrap what is made: these calls are not made by all ranks of the communicator."""
+    make = getattr(owner, name)
+
+    @functools.wraps(make)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return interruptible(make(self, *args, **kwargs))
+
+    return call
+
+
+def _calls(owner: Any) -> dict[str, Any]:
+    """Build the calls that replace those which mpi4py's class `owner` itself defines."""
+    own = vars(owner)
+    calls: dict[str, Any] = {}
+    twins = _P2P | {name: "I" + name[0].lower() + name[1:] for name in _COLLECTIVE + _PREFIX}
+    for name, twin in twins.items():
+        if name in own and twin in own:
+            calls[name] = _blocking(owner, name, twin)
+            if name not in _P2P:
+                calls[twin] = _started(owner, twin, Request)
+    for name in own:
+        if name.endswith("_init") and not name.startswith("P"):
+            calls[name] = _started(owner, name, PersistentRequest)
+    for name in _STARTED + _STARTED_OBJECTS:
+        if name in own:
+            calls[name] = _started(owner, name, Request)
+    # Open MPI's nonblocking neighbour exchanges swap the two messages of a pair that is a neighbour twice.
+    for name in [prefix + kind for prefix in ("Neighbor_", "neighbor_") for kind in _NEIGHBOR]:
+        if name in own:
+            calls[name] = _after_barrier(owner, name)
+        if f"I{name.lower()}" in own:
+            calls[f"I{name.lower()}"] = _started(owner, f"I{name.lower()}", Request)
+    for name in [*_MAKERS, *_INTRA_MAKERS, "Sub", "Merge"]:
+        if name in own:
+            calls[name] = _after_barrier(owner, name)
+    for name in ("Create_group", "Create_intercomm"):
+        if name in own:
+            calls[name] = _made(owner, name)
+    return calls
+
+
+_ANY = type("_Any", (Communicator,), _calls(MPI.Comm))
+_INTRA = type("_Intra", (ObjectCollectives, _ANY), _calls(MPI.Intracomm))
+_TOPO = type("_Topo", (_INTRA,), _calls(MPI.Topocomm))
+
+#: mpi4py's classes and what stands for each of them in a program
+CLASSES: dict[type, type] = {
+    MPI.Intracomm: type("Intracomm", (_INTRA, MPI.Intracomm), {}),
+    MPI.Cartcomm: type("Cartcomm", (_TOPO, MPI.Cartcomm), _calls(MPI.Cartcomm)),
+    MPI.Graphcomm: type("Graphcomm", (_TOPO, MPI.Graphcomm), {}),
+    MPI.Distgraphcomm: type("Distgraphcomm", (_TOPO, MPI.Distgraphcomm), {}),
+    MPI.Intercomm: type("Intercomm", (_ANY, MPI.Intercomm), _calls(MPI.Intercomm)),
+}
+
+
+def interruptible(comm: Any) -> Any:
+    """Return the communicator with calls that can be interrupted; what is null stays as it is."""
+    if isinstance(comm, Communicator) or comm == MPI.COMM_NULL:
+        return comm
+    for kind, wrapped in reversed(CLASSES.items()):  # the special ones first
+        if isinstance(comm, kind):
+            return wrapped(comm)
+    return comm

@@ -1,0 +1,313 @@
+"""What every engine of a cluster does for a run: take the program, run it, and report what happened.
+
+`execute` never raises and never returns before the engine is as it was. Messages of one run cannot reach
+another one: each repetition has a duplicate of the ranks' communicator. It is freed some runs later, and only
+when no rank found a message or a request left over; else it stays, which costs a little memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import platform
+import runpy
+import sys
+import tempfile
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from mpi4py import MPI as MPI4PY
+
+import labkit
+from labkit import context
+from labkit.real.context import RankContext
+from labkit.real.cores import available_cores
+from labkit.real.engines.comm import CLASSES, Aborted, interruptible
+from labkit.real.engines.objects import take_contexts
+from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
+from labkit.real.engines.waits import WAITING, Message, disown, finish
+from labkit.real.engines.watchdog import Watchdog
+from labkit.real.seeds import seed_rank
+
+__all__ = ["describe", "execute"]
+
+#: untyped: names of the module are replaced during a run, and classes mixed into its own
+MPI: Any = MPI4PY
+
+#: the first ranks of the world, by the token of the client that uses them
+_bases: dict[str, Any] = {}
+#: communicators of runs that ended well, by run: they are freed when the client says so
+_quarantine: dict[str, list[Any]] = {}
+
+_WORLD, _SELF = MPI.COMM_WORLD, MPI.COMM_SELF
+_Idup, _Ibarrier, _Iprobe, _Free = MPI.Comm.Idup, MPI.Comm.Ibarrier, MPI.Comm.Iprobe, MPI.Comm.Free
+
+
+class _ResultError(Exception):
+    """The result cannot be sent back."""
+
+
+def describe() -> dict[str, Any]:
+    """Describe this engine, and get it ready: signals that come from now on must not end it."""
+    stand_by()
+    return {
+        "rank": _WORLD.rank,
+        "size": _WORLD.size,
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "cores": available_cores(),
+        "labkit": labkit.__version__,
+        "folder": os.path.dirname(os.path.abspath(labkit.__file__)),
+        "python": platform.python_version(),
+        "library": " ".join(MPI.Get_library_version().replace("\0", "").split("\n")[0].split(",")[0].split()),
+    }
+
+
+def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
+    """Run this engine's part of a run.
+
+    Parameters
+    ----------
+    header : dict
+        What the run is: see `labkit.real.engines.machine`.
+    payload : bytes
+        The pickled program and its arguments.
+
+    Returns
+    -------
+    dict
+        ``status`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
+        ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and
+        its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``,
+        ``trace`` (of a recorded run, what the rank has noted: lines, and what they mean).
+    """
+    interrupts = Interrupts()
+    with own_interrupts(interrupts):
+        return _execute(header, payload, interrupts)
+
+
+def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, Any]:
+    job = _Job(header, payload, interrupts)
+    threads = count_threads()
+    try:
+        with tempfile.TemporaryFile() as output:
+            try:
+                with (
+                    stage(header, output),
+                    Watchdog(output, header["output_limit_bytes"], header["limit_s"]) as watchdog,
+                ):
+                    job.run(output)
+                record = job.record("done")
+            except BaseException as error:  # the process border: whatever it is, it has to be reported
+                record = job.failure(error)
+            record["reason"] = watchdog.reason
+            record["output"] = _read(output, header["output_limit_bytes"])
+    except OSError as error:
+        record = job.record("machine", f"the output of rank {job.rank} cannot be kept: {error}")
+    return record | {"threads": count_threads() - threads}
+
+
+class _Job:
+    def __init__(self, header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> None:
+        self.header, self.payload, self.interrupts = header, payload, interrupts
+        self.rank: int = _WORLD.rank
+        self.shares: list[tuple[dict[str, Any], bytes]] = []
+        self.comms: list[Any] = []
+        self.leftover: list[tuple[int, int]] = []
+        self.is_clean = False
+        self.has_finished = False
+        self.recorder: Any = None
+        self.trace: tuple[bytes, dict[str, Any]] | None = None
+
+    def run(self, output: BinaryIO) -> None:
+        """Run the program, as often as asked."""
+        header = self.header
+        machine = RankContext(self.rank, header["ranks"])
+        WAITING.tidy()
+        WAITING.freed = []
+        for run in header["free"]:
+            for comm in _quarantine.pop(run, ()):
+                with contextlib.suppress(MPI.Exception):
+                    _Free(comm)
+        take_contexts()  # of a run that failed
+        base = self.base()
+        context.install(machine, MPI)
+        try:
+            for repetition in range(header["repeats"]):
+                machine.reset()
+                comm = self.communicator(base)
+                if header.get("recording") is not None:
+                    comm = self.record_calls(machine)
+                with self.program():
+                    call = self.load(repetition, comm)
+                finish(_Ibarrier(base))
+                if self.recorder is not None:
+                    self.recorder.ledger.log.leave()  # what came before is not the program's computation
+                begin = time.monotonic()
+                with self.program():
+                    result = _until_exit(call)
+                end = time.monotonic()
+                if self.recorder is not None:
+                    self.recorder.finish()
+                times = {"begin": begin, "end": end, "phases": machine.phases}
+                self.write(result, times, output)
+        finally:
+            context.install(None)
+            if self.recorder is not None:
+                self.recorder.uninstall()
+                self.trace = self.recorder.ledger.log.lines(), self.recorder.record()
+        self.has_finished = True
+        finish(_Ibarrier(base))
+        self.look_for_leftovers()
+
+    def base(self) -> Any:
+        """Return the communicator of the first ranks; made when a client comes, and anew after a failure."""
+        token = self.header["base"]
+        if token not in _bases:
+            group = _WORLD.Get_group().Incl(list(range(self.header["ranks"])))
+            # All of these ranks have just answered the client, so nobody is missing in this blocking call.
+            _bases[token] = _WORLD.Create_group(group, zlib.crc32(token.encode()) % 32768)
+        return _bases[token]
+
+    def communicator(self, base: Any) -> Any:
+        """Make the repetition's own communicators, and let mpi4py's names mean them."""
+        made, request = _Idup(base)
+        finish(request)
+        own = [interruptible(made), interruptible(_SELF.Dup())]
+        self.comms += own
+        MPI.COMM_WORLD, MPI.COMM_SELF = own
+        return own[0]
+
+    def record_calls(self, machine: RankContext) -> Any:
+        """Stand between the program and its interruptible calls; return the communicator it then gets."""
+        from labkit.comm.collective.actions import phase_line
+        from labkit.real.mpi.messages import dumps
+        from labkit.trace.recorder.recorder import Recorder
+
+        instead = {**CLASSES, MPI.Message: Message}
+        recorder = Recorder(MPI, **self.header["recording"], instead=instead, disown=disown)
+        self.recorder = recorder
+        recorder.install(dumps, pickle.loads)
+        machine.charge, machine.is_measured = recorder.compute, recorder.is_measured
+        machine.mark = lambda name, begins: recorder.ledger.mark(phase_line(self.rank, name, begins))
+        return MPI.COMM_WORLD
+
+    @contextlib.contextmanager
+    def program(self) -> Iterator[None]:
+        """Let an interrupt be raised wherever the program is."""
+        self.interrupts.is_in_program = True
+        try:
+            yield
+        finally:
+            self.interrupts.is_in_program = False
+
+    def load(self, repetition: int, comm: Any) -> Callable[[], Any]:
+        """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
+        header = self.header
+        seed_rank(header["seed"] + repetition, self.rank)
+        if header["kind"] == "script":
+            return _script(header["script"], header["argv"])
+        program, args, kwargs = pickle.loads(self.payload)
+        return lambda: program(comm, *args, **kwargs)
+
+    def write(self, result: Any, times: dict[str, Any], output: BinaryIO) -> None:
+        """Keep one repetition."""
+        import cloudpickle
+
+        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
+            with contextlib.suppress(Exception):
+                stream.flush()  # type: ignore[union-attr]
+        times["printed_bytes"] = os.fstat(output.fileno()).st_size
+        try:
+            with self.program():
+                self.shares.append((times, cloudpickle.dumps(result)))
+        except Exception as error:  # pickling runs foreign code: anything may be raised
+            raise _ResultError(
+                f"the result of rank {self.rank}, a {type(result).__name__}, cannot be sent back: "
+                f"{type(error).__name__}: {error}; return plain data (numbers, strings, arrays, lists, ...)"
+            ) from error
+
+    def look_for_leftovers(self) -> None:
+        """Find messages that nobody received, after a barrier: they have arrived by then."""
+        status = MPI.Status()
+        comms = self.comms = self.comms + take_contexts() + WAITING.freed
+        for _ in range(3):  # each look also lets MPI take in what has arrived
+            for comm in comms:
+                if _Iprobe(comm, status=status):
+                    self.leftover.append((status.Get_source(), status.Get_tag()))
+            if self.leftover:
+                break
+        WAITING.tidy()
+        if not self.leftover and not WAITING.pending:
+            _quarantine[self.header["run"]] = comms
+            self.is_clean = True
+
+    # -- the report ---------------------------------------------------------------------------------------
+
+    def record(self, status: str, text: str = "") -> dict[str, Any]:
+        """Say how it ended."""
+        return {
+            "rank": self.rank, "status": status, "text": text, "time": time.monotonic(),
+            "place": self.interrupts.place, "has_finished": self.has_finished, "shares": self.shares,
+            "leftover": self.leftover, "is_clean": self.is_clean, "reason": "", "output": b"",
+            "trace": self.trace,
+        }  # fmt: skip
+
+    def failure(self, error: BaseException) -> dict[str, Any]:
+        """Say why it failed."""
+        if self.interrupts.count:
+            return self.record("interrupted")
+        if isinstance(error, _ResultError):
+            return self.record("result", str(error))
+        if isinstance(error, Aborted):
+            return self.record("abort", f"aborted all ranks with error code {error.args[0]}")
+        if isinstance(error, SystemExit):
+            last = f"the rank called sys.exit({error.code!r})"
+            return self.record("exit", f"{_format(error).rstrip()}\n{last}")
+        return self.record("exception", _format(error))
+
+
+def _until_exit(call: Callable[[], Any]) -> Any:
+    """Call the program; `sys.exit(0)` is an ordinary end."""
+    try:
+        return call()
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return None
+        raise
+
+
+def _script(path: str, argv: list[str]) -> Callable[[], Any]:
+    def call() -> None:
+        sys.argv[:] = [path, *argv]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        runpy.run_path(path, run_name="__main__")
+
+    return call
+
+
+def _read(output: BinaryIO, most: int) -> bytes:
+    output.seek(0)
+    return output.read(most)
+
+
+def _format(error: BaseException) -> str:
+    """Format a traceback without labkit's own frames: they say nothing to the program's author."""
+    told = traceback.TracebackException.from_exception(error)
+    _leave_out_own(told, set())
+    return "".join(told.format())
+
+
+def _leave_out_own(told: traceback.TracebackException, seen: set[int]) -> None:
+    if id(told) in seen:
+        return
+    seen.add(id(told))
+    kept = [frame for frame in told.stack if frame.filename not in OWN]
+    told.stack = traceback.StackSummary.from_list(kept or list(told.stack))
+    for other in (told.__cause__, told.__context__):
+        if other is not None:
+            _leave_out_own(other, seen)

@@ -1,0 +1,146 @@
+"""From what the engines of a failed run reported to one error that says which rank, where and why."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.process.stacks import Frame, parse_stack, places_text, ranks_text
+from labkit.real.engines.target import Place, Target
+from labkit.real.engines.watch import Outcome
+from labkit.real.mpi.endings import Ending, read_ending
+
+__all__ = ["failure"]
+
+#: how much of a launcher's output is read: its last words stand at the end
+_TAIL_BYTES = 50_000
+#: how long the launcher may take to write down which process ended
+_WORDS_S = 6.0
+
+
+def failure(
+    target: Target, places: list[Place], outcome: Outcome, timeout_s: float | None, output_limit_bytes: int
+) -> LabkitError | None:
+    """Find out why a run failed.
+
+    Parameters
+    ----------
+    target : Target
+        The cluster.
+    places : list of Place
+        The ranks.
+    outcome : Outcome
+        How the run ended.
+    timeout_s : float or None
+        Its time limit.
+    output_limit_bytes : int
+        What all ranks together may print.
+
+    Returns
+    -------
+    LabkitError or None
+        The error to raise, with what the ranks had printed as its `output`; None when every rank is done.
+    """
+    records = outcome.records
+    if len(records) == len(places) and all(one["status"] == "done" for one in records.values()):
+        return None
+    failed = [one for one in records.values() if one["status"] not in ("done", "interrupted")]
+    error: LabkitError
+    if failed:
+        error = _from_record(min(failed, key=lambda one: (one["status"] != "machine", one["time"])))
+    elif outcome.lost:
+        error = _from_lost(target, places, outcome)
+    elif any(one["reason"] == "output" for one in records.values()):
+        error = MachineError(
+            f"a rank printed more than {output_limit_bytes} bytes and was ended; print less, or raise "
+            "output_limit_bytes"
+        )
+    elif outcome.is_late:
+        error = TimeLimitError(
+            f"the run did not end within {timeout_s:g} s and was ended; where each rank was:\n"
+            f"{_where_everybody_was(places, outcome)}"
+        )
+    else:
+        interrupted = [rank for rank, one in sorted(records.items()) if one["status"] == "interrupted"]
+        error = MachineError(
+            f"{ranks_text(interrupted)} got an interrupt from outside this run, and it was ended:\n"
+            f"{_where_everybody_was(places, outcome)}"
+        )
+    if outcome.stuck:
+        error.add_note(
+            f"{ranks_text(outcome.stuck)} could not be interrupted (blocked in a call of C code?); until the "
+            f"engines are restarted no run can use them: {target.restart_hint}"
+        )
+    outputs = [records[place.rank]["output"] if place.rank in records else b"" for place in places]
+    error.attach_output([raw.decode("utf-8", "replace") for raw in outputs])
+    return error
+
+
+def _from_record(record: Mapping[str, Any]) -> LabkitError:
+    rank, text = int(record["rank"]), str(record["text"])
+    if record["status"] == "machine":
+        return MachineError(text)
+    if record["status"] == "abort":
+        return RankError(rank, text, f"rank {rank} {text}")
+    return RankError(rank, text, text if record["status"] == "result" else None)
+
+
+def _where_everybody_was(places: list[Place], outcome: Outcome) -> str:
+    """Describe each rank at the moment of its interrupt; ranks at the same place share an entry."""
+    found: dict[tuple[Frame, ...] | str, list[int]] = {}
+    for place in places:
+        record = outcome.records.get(place.rank)
+        where: tuple[Frame, ...] | str
+        if record is None:
+            where = tuple(parse_stack(outcome.stacks.get(place.rank, "")))
+            where = where or "could not be interrupted, and did not say where it is"
+        elif record["has_finished"]:
+            where = "had finished"
+        else:
+            where = tuple(Frame(*one) for one in record["place"]) or "was outside the program"
+        found.setdefault(where, []).append(place.rank)
+    return places_text(found)
+
+
+def _from_lost(target: Target, places: list[Place], outcome: Outcome) -> LabkitError:
+    """Name the rank whose engine died, from what its launcher saw."""
+    gone = [place for place in places if place.engine not in target.client.ids]
+    lost = sorted(outcome.lost)
+    if not gone:
+        error = outcome.lost[lost[0]]
+        text = " ".join(str(error).split())[:500]
+        return MachineError(f"the engine of rank {lost[0]} failed: {type(error).__name__}: {text}")
+    ending = _ending(target, {int(place.about["pid"]): place.rank for place in places})
+    advice = f"the engines of its MPI world are lost: {target.restart_hint}"
+    if ending is None and len(gone) == 1:
+        text = f"vanished: its engine {gone[0].engine} died"
+        return RankError(gone[0].rank, text, f"rank {gone[0].rank} {text}; {advice}")
+    if ending is None:
+        ranks = ranks_text(sorted(place.rank for place in gone))
+        return MachineError(
+            f"the engines of {ranks} died, and which of them died first is not known; {target.restart_hint}"
+        )
+    if ending.rank >= len(places):
+        return MachineError(f"rank {ending.rank}, which took no part in the run, {ending.text()}; {advice}")
+    return RankError(ending.rank, ending.text(), f"rank {ending.rank} {ending.text()}; {advice}")
+
+
+def _ending(target: Target, ranks_by_pid: Mapping[int, int]) -> Ending | None:
+    until = time.monotonic() + _WORDS_S
+    while True:
+        for path in target.launcher_files():
+            try:
+                with Path(path).open("rb") as file:
+                    file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+                    text = file.read().decode("utf-8", "replace")
+            except OSError:
+                continue
+            if ending := read_ending(text, ranks_by_pid):
+                return ending
+        if time.monotonic() > until or not target.launcher_files():
+            return None
+        time.sleep(0.1)

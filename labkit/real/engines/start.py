@@ -1,0 +1,322 @@
+"""Start MPI engines on this host with the settings of labkit's own launches, and stop them surely."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from labkit.checks import check_ranks
+from labkit.errors import MachineError
+from labkit.place import check_place
+from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.real.cores import available_cores
+from labkit.real.engines.target import memory_of
+from labkit.real.mpi.endings import telling_line
+from labkit.real.mpi.environment import launch_command, rank_environment
+from labkit.real.mpi.find import find_launcher
+
+__all__ = ["INSTALL_HINT", "LocalCluster", "Parts", "cluster"]
+
+INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
+
+#: how long the engines may take to come up on a busy host
+START_S = 120.0
+
+
+def cluster(
+    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float | None = None,
+    launcher: Any = "mpi", host: str | None = None, **options: Any,
+) -> LocalCluster:  # fmt: skip
+    """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
+
+    Parameters
+    ----------
+    engines : int
+        Number of engines: as many ranks as a run may have at the most.
+    mpi : str, optional
+        ``"bundled"``, ``"system"`` or the path of an mpiexec, as for ``on="mpi"``.
+    restart : bool
+        Whether a run that finds engines dead, or hanging in an earlier run, starts all of them anew first.
+    timeout_s : float
+        How long the engines may take to come up, in seconds; some 7 s are usual on this host. Default: 120;
+        no limit for a batch job, which may wait in the queue.
+    launcher : str or Slurm
+        ``"mpi"`` for this host; ``"slurm"``, ``"slurm:PROFILE"`` or a `labkit.slurm` for a batch job of
+        engines; ``"ssh"`` for those of another host. Engines elsewhere connect to a controller on this host,
+        which then listens on all its interfaces; messages are signed with a key, not encrypted.
+    host : str, optional
+        With ssh: the other host, as ``user@host`` or ``user@host:port``, reached without a password, with
+        labkit in its Python (the option ``python``; default: this one's path).
+    **options
+        With Slurm or ssh: options of `labkit.slurm`.
+
+    Returns
+    -------
+    LocalCluster
+        To be given as ``on=``, and to be stopped: by ``with``, by its `stop`, or at the end of this process.
+
+    Raises
+    ------
+    MachineError
+        ipyparallel or MPI is missing, or the engines do not come up.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> with lk.cluster(4) as machine:  # doctest: +SKIP
+    ...     lk.run(lambda comm: comm.rank, ranks=4, on=machine).results
+    [0, 1, 2, 3]
+    """
+    if isinstance(launcher, str) and launcher.strip().lower() == "mpi":
+        if options or host:
+            raise MachineError(
+                f"engines on this host have no option {', '.join(map(repr, sorted(options))) or repr('host')}"
+            )
+        return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s or START_S)
+    from labkit.real.engines.remote import remote_cluster
+
+    chosen = options | ({} if mpi is None else {"mpi": mpi})
+    return remote_cluster(engines, launcher, host, chosen, restart=restart, timeout_s=timeout_s)
+
+
+class LocalCluster:
+    """MPI engines on this host; see `cluster`.
+
+    Attributes
+    ----------
+    engines : int
+        Their number.
+    client : ipyparallel.Client
+        A client, for whatever else the engines are to do (``client[:]`` is a view of all).
+    """
+
+    #: tells `labkit.run` what this is
+    labkit_cluster = True
+
+    def __init__(
+        self, engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float = START_S
+    ) -> None:
+        check_ranks(engines)
+        self._check_host(engines)
+        if importlib.util.find_spec("ipyparallel") is None:
+            raise MachineError(f"a cluster of engines needs ipyparallel, which is missing; {INSTALL_HINT}")
+        if os.environ.get(JOB_VARIABLE):
+            raise MachineError("this process is itself a rank of a run, and cannot start a cluster")
+        self.engines = int(engines)
+        self._mpi = mpi
+        self._restarts = restart
+        self._timeout_s = timeout_s
+        self._parts: Parts | None = None
+        self._start()
+
+    def _check_host(self, engines: int) -> None:
+        """Refuse more engines than this host could bear."""
+        check_place(engines, "engines of real MPI")
+        most = max(32, 4 * available_cores())
+        if engines > most:
+            raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")
+
+    def _new_parts(self) -> Parts:
+        return Parts(find_launcher(self._mpi), self.engines)
+
+    @property
+    def client(self) -> Any:
+        """The client; a new one after a restart."""
+        if self._parts is None:
+            raise MachineError("this cluster has been stopped; restart() starts it again")
+        return self._parts.client
+
+    def ready_client(self) -> Any:
+        """Return the client, with the engines started anew where that is needed and wished for."""
+        if self.needs_restart():
+            self.restart()
+        return self.client
+
+    @property
+    def restart_hint(self) -> str:
+        """Say what brings lost engines back."""
+        return "the next run starts all of them anew" if self._restarts else "call the cluster's restart()"
+
+    def needs_restart(self) -> bool:
+        """Whether the next run starts all engines anew: some are dead or hang, and `restart` was wished."""
+        client = self.client
+        return self._restarts and bool(len(client.ids) < self.engines or memory_of(client).stuck_ranks())
+
+    def stop(self) -> None:
+        """End the engines and the controller, whatever they are doing, and remove their files."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.stop()
+
+    def restart(self) -> LocalCluster:
+        """Start all engines anew: the cure for engines that hang or have died."""
+        self.stop()
+        self._start()
+        return self
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._parts is None else self._parts.describe()
+        return f"<cluster of {self.engines} MPI engines, {state}>"
+
+    def _start(self) -> None:
+        parts = self._new_parts()
+        try:
+            parts.start(self._timeout_s)
+        except BaseException:
+            parts.stop()
+            raise
+        self._parts = parts
+
+
+class Parts:
+    """The processes and folders of one start."""
+
+    def __init__(self, launcher: Any, engines: int) -> None:
+        self.launcher, self.count = launcher, engines
+        self.token = secrets.token_hex(16)
+        self.folders: list[str] = []
+        self.guard: subprocess.Popen[bytes] | None = None
+        self.cluster: Any = None
+        self.client: Any = None
+
+    def describe(self) -> str:
+        """Name what has started the engines."""
+        return str(self.launcher.describe())
+
+    def make_folders(self) -> None:
+        """Make the private folders."""
+        try:
+            self.folders.append(tempfile.mkdtemp(prefix="labkit-"))
+            with contextlib.suppress(OSError):
+                self.folders.append(tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm"))
+        except OSError as error:
+            raise MachineError(
+                f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written"
+            ) from error
+
+    def end_command(self) -> list[str]:
+        """Return the command that ends what runs on other hosts; empty when nothing does."""
+        return []
+
+    def start(self, timeout_s: float) -> None:
+        """Start everything, and wait for the engines."""
+        self.make_folders()
+        self._start_guard()
+        _running.add(self)
+        self.start_processes()
+        self.wait_for_engines(timeout_s)
+
+    def wait_for_engines(self, timeout_s: float) -> None:
+        """Connect, and wait until all engines are there."""
+        try:
+            self.client = self.cluster.connect_client_sync()
+            self.client.wait_for_engines(self.count, timeout=timeout_s, interactive=False)
+        except Exception as error:
+            told = "; ".join(telling_line(text) for text in self.engine_output())
+            raise MachineError(
+                f"the {self.count} MPI engines did not come up within {timeout_s:g} s "
+                f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor"
+            ) from error
+
+    def _start_guard(self) -> None:
+        command = [sys.executable, "-P", "-m", "labkit.real.engines.guard"]
+        self.guard = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self.guard.stdin is not None
+        self.guard.stdin.write(json.dumps([self.token, self.folders, self.end_command()]).encode() + b"\n")
+        self.guard.stdin.flush()
+
+    def start_processes(self) -> None:
+        """Start the controller and the engines."""
+        import ipyparallel
+        from traitlets.config import Config
+
+        private = self.folders[0]
+        scratch = os.path.join(private, "s")
+        os.mkdir(scratch)
+        shared = self.folders[1] if len(self.folders) > 1 else None
+        wanted = rank_environment(self.launcher, os.environ, self.token, scratch, shared)
+        new = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+        new["IPYTHONDIR"] = private  # nobody's start-up files, and nothing left in anybody's profile
+        command = launch_command(self.launcher, self.count, private)
+        command = command[: command.index("-n")]
+        confusing = sorted(set(os.environ) - set(wanted))
+        if confusing:  # left by another launcher or a batch system
+            unset = [word for name in confusing for word in ("-u", name)]
+            command = [shutil.which("env") or "env", *unset, *command]
+        config = Config()
+        config.MPIEngineSetLauncher.mpi_cmd = command
+        config.EngineLauncher.environment = new
+        config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
+        log = logging.getLogger("labkit.cluster")
+        log.setLevel(logging.CRITICAL)
+        self.cluster = ipyparallel.Cluster(
+            n=self.count, engines="mpi", profile_dir=os.path.join(private, "profile"), cluster_file="",
+            config=config, load_profile=False, shutdown_atexit=False, delay=0.0, log=log,
+        )  # fmt: skip
+        self.cluster.start_cluster_sync()
+
+    def engine_output(self) -> list[str]:
+        """Return what the launchers of the engines have printed."""
+        found = []
+        for one in self.cluster.engines.values():
+            with contextlib.suppress(OSError):
+                found.append(Path(one.output_file).read_text("utf-8", "replace"))
+        return found or [""]
+
+    def stop(self) -> None:
+        """End everything, and remove the folders."""
+        _running.discard(self)
+        if self.client is not None:
+            with contextlib.suppress(Exception):
+                self.client.close()
+        if command := self.end_command():
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, timeout=60, check=False)
+        left = end_processes(self.token)
+        if self.cluster is not None:
+            with contextlib.suppress(Exception):  # bookkeeping only: the processes are gone
+                self.cluster.stop_cluster_sync()
+        if self.guard is not None and self.guard.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.guard.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.guard.wait(timeout=10)
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if left:
+            raise MachineError(
+                f"processes {sorted(left)} of this cluster could not be ended; end them by hand"
+            )
+
+
+_running: weakref.WeakSet[Parts] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for parts in list(_running):
+        parts.stop()

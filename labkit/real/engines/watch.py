@@ -1,0 +1,223 @@
+"""The client's side of a run on engines: submit, wait, and end it when it has to end.
+
+Every rank that does not end by itself gets the interrupt signal again and again; one that is blocked in C
+does not hear it, is asked for its stack, and is remembered as stuck.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import wait as wait_futures
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labkit.real.engines.target import Place, Target
+
+__all__ = ["Outcome", "watch"]
+
+#: how long ranks may take to end once they are interrupted
+STOP_S = 6.0
+#: how often an interrupt is sent again
+AGAIN_S = 0.5
+#: how long the engines of a broken world may take to vanish
+VANISH_S = 5.0
+#: how often the clock is looked at
+LOOK_S = 0.1
+
+
+@dataclass
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    records : dict
+        What each rank reported, by rank.
+    lost : dict
+        Why a rank has not reported, by rank: its engine died, or its reply cannot be read.
+    stuck : list of int
+        Ranks that did not end although they were interrupted.
+    is_late : bool
+        Whether the time limit was reached.
+    stack_files : dict
+        Files with the stacks of stuck ranks, as text.
+    host_seconds : float
+        What it took.
+    """
+
+    records: dict[int, dict[str, Any]] = field(default_factory=dict)
+    lost: dict[int, BaseException] = field(default_factory=dict)
+    stuck: list[int] = field(default_factory=list)
+    is_late: bool = False
+    stacks: dict[int, str] = field(default_factory=dict)
+    host_seconds: float = 0.0
+
+
+def watch(
+    target: Target, places: list[Place], header: Mapping[str, Any], payload: bytes, timeout_s: float | None
+) -> Outcome:
+    """Run a program on the engines, and return when no rank runs any more, or none can be reached.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The user interrupted; the ranks have been stopped.
+    """
+    with _folder() as folder:
+        run = _Watch(target, places, folder)
+        begin = time.monotonic()
+        try:
+            with _later_interrupt():  # half of the ranks would wait for the others in a call of C
+                run.submit(header, payload)
+            run.wait(None if timeout_s is None else begin + timeout_s)
+        except BaseException:
+            run.stop()
+            raise
+        finally:
+            run.forget()
+            target.memory.stuck = {
+                rank: run.replies[rank] for rank in run.outcome.stuck or run.pending() if rank in run.replies
+            }
+        run.outcome.host_seconds = time.monotonic() - begin
+        return run.outcome
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str | None]:
+    """Make a folder for the stacks of ranks of this host; without one the stacks stay unknown."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
+    except OSError:
+        yield None
+        return
+    with made as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def _later_interrupt() -> Iterator[None]:
+    """Keep the user's interrupt back until the block has ended."""
+    came: list[int] = []
+    try:
+        previous = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    except ValueError:  # not in the main thread: no interrupt is raised here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _interrupted(rank: int) -> dict[str, Any]:
+    """Describe a rank that was interrupted just outside its program."""
+    return {"rank": rank, "status": "interrupted", "text": "", "time": time.monotonic(), "place": [],
+            "has_finished": False, "shares": [], "leftover": [], "is_clean": False, "reason": "",
+            "output": b"", "threads": 0}  # fmt: skip
+
+
+class _Watch:
+    def __init__(self, target: Target, places: list[Place], folder: str | None) -> None:
+        self.target, self.places, self.folder = target, places, folder
+        self.replies: dict[int, Any] = {}
+        self.outcome = Outcome()
+        self.is_stopping = False
+
+    def submit(self, header: Mapping[str, Any], payload: bytes) -> None:
+        """Send each rank its part."""
+        from labkit.real.engines.call import call
+
+        for place in self.places:
+            own = {"stack_file": os.path.join(self.folder, f"rank-{place.rank}") if self.folder else None}
+            view = self.target.client[place.engine]
+            self.replies[place.rank] = view.apply_async(call, {**header, **own}, payload)
+
+    def forget(self) -> None:
+        """Let the client forget the replies: it would keep every result as long as it lives."""
+        client = self.target.client
+        for reply in self.replies.values():
+            if reply.ready():
+                with contextlib.suppress(Exception):
+                    client.purge_local_results(reply)
+
+    def pending(self) -> list[int]:
+        """List the ranks that have not replied."""
+        return [rank for rank, reply in self.replies.items() if not reply.ready()]
+
+    def wait(self, deadline: float | None) -> None:
+        """Wait until all ranks have replied, one has failed, or the time is over; then end the others."""
+        while pending := self.pending():
+            wait_futures([self.replies[rank] for rank in pending], LOOK_S, FIRST_COMPLETED)
+            self.collect()
+            if self.outcome.lost:
+                self.vanish()
+                break
+            if any(record["status"] != "done" for record in self.outcome.records.values()):
+                break
+            if deadline is not None and time.monotonic() >= deadline and self.pending():
+                self.outcome.is_late = True
+                break
+        self.stop()
+
+    def collect(self) -> None:
+        """Take in the replies that are there."""
+        for rank, reply in self.replies.items():
+            if rank in self.outcome.records or rank in self.outcome.lost or not reply.ready():
+                continue
+            try:
+                self.outcome.records[rank] = reply.get()
+            except Exception as error:  # whatever the engine or the way back has raised
+                if self.is_stopping and getattr(error, "ename", "") == "KeyboardInterrupt":
+                    self.outcome.records[rank] = _interrupted(rank)
+                else:
+                    self.outcome.lost[rank] = error
+
+    def vanish(self) -> None:
+        """Wait a little: the launcher ends all engines of a world when one of them has died."""
+        until = time.monotonic() + VANISH_S
+        while (pending := self.pending()) and time.monotonic() < until:
+            wait_futures([self.replies[rank] for rank in pending], LOOK_S)
+
+    def stop(self) -> None:
+        """Interrupt the ranks that still run, until they have replied or nothing helps."""
+        self.is_stopping = True
+        until = time.monotonic() + STOP_S
+        while (pending := self.pending()) and time.monotonic() < until:
+            self.signal(signal.SIGINT, pending)
+            wait_futures([self.replies[rank] for rank in pending], AGAIN_S)
+        self.collect()
+        self.outcome.stuck = self.pending()
+        if self.outcome.stuck:
+            self.ask_for_stacks()
+
+    def signal(self, number: int, ranks: list[int]) -> None:
+        """Send a signal to the engines of some ranks, and wait until it has been sent."""
+        known = set(self.target.client.ids)
+        engines = [place.engine for place in self.places if place.rank in ranks and place.engine in known]
+        if not engines:
+            return
+        with contextlib.suppress(Exception):  # an engine may vanish at any moment
+            sent = self.target.client.send_signal(int(number), targets=engines, block=False)
+            until = time.monotonic() + 2.0
+            while not sent.done() and time.monotonic() < until:
+                time.sleep(0.005)
+
+    def ask_for_stacks(self) -> None:
+        """Let the stuck ranks of this host write down where they are."""
+        number = getattr(signal, "SIGUSR2", None)
+        if self.folder is None or number is None:
+            return
+        self.signal(number, self.outcome.stuck)
+        time.sleep(0.3)
+        for rank in self.outcome.stuck:
+            with contextlib.suppress(OSError):
+                self.outcome.stacks[rank] = Path(self.folder, f"rank-{rank}").read_text("utf-8", "replace")

@@ -1,0 +1,356 @@
+"""What every rank of a real run does: take the program, run it, and write down what happened.
+
+A rank talks to the process that started it through files in a private directory only, so that nothing is
+lost when it is killed and nothing of this traffic is measured:
+
+``rank-R.pid``     process id, and whose: written as soon as it lives
+``rank-R.out``     everything it printed, from its descriptors 1 and 2
+``rank-R.shm``     MPI's files in shared memory
+``rank-R.stack``   its Python stacks, written on the signal `STACK_SIGNAL` or by a crash
+``rank-R.result``  per repetition: a pickle of the times, and a pickle of the result
+``rank-R.error``   how it failed (JSON)
+``rank-R.done``    it has finished, and left only MPI's own shutdown to do
+
+A file ``limit`` there holds the moment (seconds since 1970) at which a rank writes its stacks of itself:
+ranks of other hosts cannot be sent a signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import json
+import linecache
+import os
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, BinaryIO
+
+from labkit.process.lifeline import STACK_SIGNAL, leave_abandoned, tie_rank
+from labkit.process.whereabouts import whereabouts
+from labkit.real.context import RankContext
+from labkit.real.cores import available_cores
+
+__all__ = ["main"]
+
+
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
+
+
+def main(directory: str) -> None:
+    """Run this process's part of the job in `directory`; never returns normally after a failure."""
+    rank = _expected_rank()
+    child = _Child(directory, rank)
+    try:
+        child.prepare()
+        child.run()
+    except BaseException as error:  # the process border: whatever it is, it has to be written down
+        child.fail(error)
+
+
+class _LaterMPI(ModuleType):
+    """Stands for mpi4py.MPI behind `labkit.MPI` until a script that configures mpi4py has imported it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("mpi4py.MPI"), name)
+
+
+class _SetupError(Exception):
+    """The machine, not the program, failed."""
+
+
+class _ResultError(Exception):
+    """The result cannot be sent back."""
+
+
+class _Child:
+    def __init__(self, directory: str, rank: int | None) -> None:
+        self.directory = directory
+        self.rank = rank if rank is not None else -1
+        self.mpi: Any = None
+        self.header: dict[str, Any] = {}
+        self.payload = b""
+        self.stacks: BinaryIO | None = None
+        self.recording: Any = None
+
+    def path(self, kind: str) -> str:
+        return os.path.join(self.directory, f"rank-{self.rank}.{kind}")
+
+    # -- set-up -------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Redirect the output, read the job, start MPI, and install the machine's context."""
+        if self.rank < 0:  # no launcher says which rank this is: only MPI knows
+            self.start_mpi()
+        self.redirect()
+        tie_rank(self.directory, self.path("shm"))
+        self.read_job()
+        for name, text in self.header["sources"].items():
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        if self.header["early_mpi"]:
+            self.start_mpi()
+
+    def read_job(self) -> None:
+        """Read what is to be done."""
+        try:
+            with open(os.path.join(self.directory, "job"), "rb") as file:
+                self.header = pickle.load(file)
+                self.payload = file.read()
+        except FileNotFoundError:
+            leave_abandoned(self.directory)
+            raise
+
+    def redirect(self) -> None:
+        """Send descriptors 1 and 2 into this rank's file, so that output of C code is caught as well."""
+        with open(self.path("pid"), "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()} {whereabouts()['table']}")
+        output = os.open(self.path("out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for number in (1, 2):
+            os.dup2(output, number)
+        os.close(output)
+        for stream in (sys.stdout, sys.stderr):
+            # Line by line: what a killed rank had printed is worth more than the few system calls.
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        self.stacks = open(self.path("stack"), "wb")  # noqa: SIM115 - lives as long as the process
+        with contextlib.suppress(OSError, ValueError):
+            left = float(Path(self.directory, "limit").read_text("ascii")) - time.time()
+            faulthandler.dump_traceback_later(max(0.01, left), file=self.stacks)
+        if STACK_SIGNAL is not None:
+            faulthandler.register(STACK_SIGNAL, file=self.stacks, all_threads=True)
+        original = os.environ.pop("LABKIT_TMPDIR", "")
+        os.environ.pop("TMPDIR", None)
+        if original:
+            os.environ["TMPDIR"] = original
+
+    def start_mpi(self) -> None:
+        """Import mpi4py.MPI, which initialises MPI, and make sure that launcher and library fit."""
+        try:
+            from mpi4py import MPI
+        except Exception as error:
+            raise _SetupError(f"mpi4py.MPI cannot be imported: {_one_line(error)}") from error
+        self.mpi = MPI
+        world = MPI.COMM_WORLD
+        wanted = self.header.get("ranks")
+        if wanted is not None and world.size != wanted:
+            raise _SetupError(
+                f"{wanted} ranks were started, but each sees a world of {world.size}: the mpiexec and the "
+                f"MPI library of mpi4py ({_library(MPI)}) do not belong together"
+            )
+        self.rank = world.rank
+        if self.header.get("kind") == "function":
+            from labkit.real.mpi.messages import dumps
+
+            mine: Any = MPI.pickle  # initialised anew: that is how mpi4py has its pickling changed
+            mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
+        self.note_shared_files()
+        faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
+
+    def note_shared_files(self) -> None:
+        """Write down MPI's files in shared memory: an MPI that is killed leaves them behind."""
+        with contextlib.suppress(OSError):
+            with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+                paths = {line.split(maxsplit=5)[5].strip() for line in file if "/dev/shm/" in line}
+            with open(self.path("shm"), "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write("\n".join(sorted(path for path in paths if path.startswith("/dev/shm/"))))
+
+    # -- the program --------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the program, as often as asked, and write each repetition down."""
+        from labkit import context
+
+        machine = RankContext(self.rank, self.header["ranks"])
+        context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))
+        world = self.mpi and self.mpi.COMM_WORLD
+        self.record(machine)
+        with open(self.path("result"), "wb") as file:
+            for repetition in range(self.header["repeats"]):
+                machine.reset()
+                call = self.load(repetition)
+                if world is not None:
+                    world.Barrier()
+                if self.recording is not None:
+                    self.recording.start()
+                begin = time.monotonic()
+                result = _until_exit(call)
+                end = time.monotonic()
+                if self.recording is not None:
+                    self.recording.finish()
+                self.write(file, result, {"begin": begin, "end": end, "phases": machine.phases})
+        faulthandler.cancel_dump_traceback_later()
+        with open(self.path("done"), "w", encoding="ascii") as file:
+            file.write(str(time.monotonic()))
+
+    def record(self, machine: RankContext) -> None:
+        """Stand between the program and mpi4py, where the run is recorded."""
+        settings = self.header.get("recording")
+        if settings is None:
+            return
+        from labkit.real.mpi.messages import dumps
+        from labkit.trace.recorder.session import Staged
+
+        staged = Staged(settings, self.directory, self.rank, self.header["ranks"])
+        staged.install(self.mpi, dumps if self.header["kind"] == "function" else None)
+        machine.charge, machine.is_measured = staged.compute, staged.is_measured
+        machine.mark = staged.mark
+        self.recording = staged
+
+    def load(self, repetition: int) -> Callable[[], Any]:
+        """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
+        from labkit.real.seeds import seed_rank
+
+        header = self.header
+        seed_rank(header["seed"] + repetition, self.rank)
+        if header["kind"] == "script":
+            return _script(header["script"], header["argv"])
+        program, args, kwargs = pickle.loads(self.payload)
+        return lambda: program(self.mpi.COMM_WORLD, *args, **kwargs)
+
+    def write(self, file: BinaryIO, result: Any, times: dict[str, Any]) -> None:
+        """Write one repetition: first the times, then the result."""
+        import cloudpickle
+
+        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
+            with contextlib.suppress(Exception):
+                stream.flush()  # type: ignore[union-attr]
+        times["printed_bytes"] = os.stat(self.path("out")).st_size
+        times["about"] = self.about()
+        pickle.dump(times, file)
+        try:
+            cloudpickle.dump(result, file)
+        except OSError:
+            raise
+        except Exception as error:  # pickling runs foreign code: anything may be raised
+            raise _ResultError(
+                f"the result of rank {self.rank}, a {type(result).__name__}, cannot be sent back: "
+                f"{_one_line(error)}; return plain data (numbers, strings, arrays, lists, ...)"
+            ) from error
+        file.flush()
+
+    def about(self) -> dict[str, Any]:
+        """Describe where this rank really runs, and the MPI that it runs under."""
+        place: dict[str, Any] = {
+            **whereabouts(), "cores": available_cores(), "machine_cores": os.cpu_count() or 1,
+            "affinity": _affinity(),
+        }  # fmt: skip
+        module = self.mpi or sys.modules.get("mpi4py.MPI")
+        if module is None or module.Is_finalized():
+            return place
+        return {**place, "library": _library(module)}
+
+    # -- failure ------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """Write the failure down and take the other ranks along."""
+        record: dict[str, Any] = {"rank": self.rank, "time": time.monotonic(), "status": 1}
+        if isinstance(error, _SetupError):
+            record |= {"kind": "machine", "text": str(error)}
+        elif isinstance(error, _ResultError):
+            record |= {"kind": "result", "text": str(error)}
+        elif isinstance(error, SystemExit):
+            record |= {"kind": "exit", "text": _exit_text(error), "status": _exit_status(error)}
+        else:
+            record |= {"kind": "exception", "text": _format(error)}
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        self._record(record)
+        if self.recording is not None:
+            self.recording.salvage()
+        module = self.mpi or sys.modules.get("mpi4py.MPI")
+        if module is not None and module.Is_initialized() and not module.Is_finalized():
+            module.COMM_WORLD.Abort(record["status"])
+        os._exit(record["status"])
+
+    def _record(self, record: dict[str, Any]) -> None:
+        # Never seen half written; and the process is in the name because two of them may hold themselves
+        # for the same rank, under a launcher that does not belong to the library.
+        part = self.path(f"failing-{os.getpid()}")
+        try:
+            with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
+                json.dump(record, file)
+            os.replace(part, self.path("error"))
+        except OSError as reason:  # most likely a full disk: say it where no disk is needed
+            for name in (part, self.path("result")):  # makes room for the last words
+                with contextlib.suppress(OSError):
+                    os.remove(name)
+            with (
+                contextlib.suppress(OSError),
+                open(self.path("error"), "w", encoding="utf-8", errors="backslashreplace") as file,
+            ):
+                json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
+
+
+def _until_exit(call: Callable[[], Any]) -> Any:
+    """Call the program; `sys.exit(0)` is an ordinary end."""
+    try:
+        return call()
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return None
+        raise
+
+
+def _script(path: str, argv: list[str]) -> Callable[[], Any]:
+    import runpy
+
+    def call() -> None:
+        sys.argv[:] = [path, *argv]
+        sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
+        runpy.run_path(path, run_name="__main__")
+
+    return call
+
+
+def _expected_rank() -> int | None:
+    for name in _RANK_VARIABLES:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def _library(module: Any) -> str:
+    """Return the name and version in the library's own words, without its build details."""
+    words = str(module.Get_library_version()).replace("\0", "").split("\n")[0]
+    return " ".join(words.split(",")[0].split())
+
+
+def _affinity() -> list[int]:
+    """List the cores that this rank may run on."""
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return list(range(os.cpu_count() or 1))
+
+
+def _exit_status(error: SystemExit) -> int:
+    return error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
+
+
+def _exit_text(error: SystemExit) -> str:
+    return f"{_format(error).rstrip()}\nthe rank called sys.exit({error.code!r})"
+
+
+def _format(error: BaseException) -> str:
+    """Format a traceback from the program's first line on: labkit's own frames say nothing to its author."""
+    return "".join(traceback.format_exception(type(error), error, _trim(error.__traceback__)))
+
+
+def _trim(trace: TracebackType | None) -> TracebackType | None:
+    own = {__file__, "<frozen runpy>"}
+    first = trace
+    while first is not None and first.tb_frame.f_code.co_filename in own:
+        first = first.tb_next
+    return first or trace
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,342 @@
+"""One launch of ranks: private directories, start, watch, end. Nothing survives it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from labkit.errors import MachineError
+from labkit.process.lifeline import STACK_SIGNAL
+from labkit.process.tree import end_processes
+from labkit.process.whereabouts import whereabouts
+from labkit.real.mpi.environment import host_options, launch_command, rank_environment
+from labkit.real.mpi.find import Launcher
+from labkit.real.mpi.hosts import HostFile
+
+__all__ = ["Job", "Outcome"]
+
+#: how long ranks may take to leave once all have finished, or once one has failed
+LEAVE_S = 5.0
+#: how long ranks may take to write their stacks before they are killed
+STACK_S = 1.0
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How a job ended; `reason` is ended, time, output, failed (a rank) or lingered (done, but stayed)."""
+
+    reason: str
+    returncode: int | None
+    host_seconds: float
+
+
+class Job:
+    """A context manager around one launch.
+
+    Parameters
+    ----------
+    launcher : Launcher
+        The mpiexec.
+    ranks : int
+        Number of ranks.
+    header : dict
+        What the ranks must know before they unpack the program.
+    payload : bytes
+        The pickled program.
+    output_limit_bytes : int
+        What all ranks together may print.
+    hosts : HostFile, optional
+        Several hosts; without it the ranks stay on this one.
+    """
+
+    #: how often the files are looked at while the job runs
+    look_s = 0.1
+
+    def __init__(
+        self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int,
+        hosts: HostFile | None = None,
+    ) -> None:  # fmt: skip
+        self.launcher = launcher
+        self.ranks = ranks
+        self.directory = ""
+        self.output_limit_bytes = output_limit_bytes
+        self.token = secrets.token_hex(16)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.hosts = hosts
+        self._host_options: list[str] = []
+        self._header, self._payload = header, payload
+        self._folders: list[str] = []
+        self._lifeline: int | None = None
+        self._environment: dict[str, str] = {}
+        #: called before ranks that still live are ended
+        self.before_end: Callable[[], None] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.create()
+        except BaseException:
+            self.clean()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self.clean()
+
+    def rank_file(self, rank: int, kind: str) -> Path:
+        """Return the path of one of a rank's files."""
+        return Path(self.directory) / f"rank-{rank}.{kind}"
+
+    def launcher_text(self) -> str:
+        """Return what the launcher itself printed."""
+        try:
+            return (Path(self.directory) / "launcher").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    def run(self, timeout_s: float | None) -> Outcome:
+        """Start the ranks, and return when they have ended or been ended."""
+        begin = time.monotonic()
+        self._start()
+        reason = self._watch(None if timeout_s is None else begin + timeout_s)
+        if reason == "time":
+            self.ask_for_stacks()
+        if reason in ("time", "output") and self.before_end is not None:
+            self.before_end()
+        self.kill()
+        assert self.process is not None
+        return Outcome(reason, self.process.returncode, time.monotonic() - begin)
+
+    def kill(self) -> None:
+        """End every process of the job."""
+        if self.process is None:
+            return
+        left = end_processes(self.token, self.process.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=2)
+        if left:
+            raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them by hand")
+
+    def create(self) -> None:
+        """Make the private directories, and write down what the ranks have to know."""
+        try:
+            self.directory = tempfile.mkdtemp(prefix="labkit-", dir=self.hosts.folder if self.hosts else None)
+            self._folders.append(self.directory)
+            shared = self._shared_folder() if self.hosts is None else None
+            scratch = os.path.join(self.directory, "s")
+            os.mkdir(scratch)
+            with open(os.path.join(self.directory, "job"), "wb") as file:
+                pickle.dump(self._header, file)
+                file.write(self._payload)
+            paths = [path or os.getcwd() for path in sys.path]
+            self._write("path", "\0".join(paths))
+            self._write("folders", "\0".join(self._folders))
+            if self.hosts is not None:
+                self._write("owner", whereabouts()["boot"])
+            os.mkfifo(os.path.join(self.directory, "lifeline"), 0o600)
+            self._lifeline = os.open(os.path.join(self.directory, "lifeline"), os.O_RDWR | os.O_NONBLOCK)
+            self._environment = rank_environment(
+                self.launcher, os.environ, self.token, scratch, shared, self.hosts
+            )
+            if self.hosts is not None:
+                names = os.path.join(self.directory, "hosts")
+                self._host_options = host_options(self.launcher, self.hosts, names, self._environment)
+        except OSError as error:
+            raise MachineError(
+                f"the private directory of this run cannot be written in {self._place()}: {error}; "
+                "free some space, or set TMPDIR to a folder that can be written"
+            ) from error
+
+    def _write(self, name: str, text: str) -> None:
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+
+    def _shared_folder(self) -> str | None:
+        try:
+            # The name tells whose it is, should the host go down before it is removed.
+            folder = tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm")
+        except OSError:  # no shared memory file system: the launcher falls back to its session directory
+            return None
+        self._folders.append(folder)
+        return folder
+
+    def command(self) -> list[str]:
+        """Return the command line that starts the ranks."""
+        return launch_command(self.launcher, self.ranks, self.directory, self._host_options)
+
+    def _start(self) -> None:
+        command = self.command()
+        try:
+            with open(os.path.join(self.directory, "launcher"), "wb") as file:
+                # A session of its own: Ctrl-C in a terminal reaches this process only; it then ends the job.
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=self._environment,
+                    start_new_session=True,
+                )  # fmt: skip
+        except OSError as error:
+            raise MachineError(
+                f"{self.launcher.path} cannot be started: {error}; see labkit doctor"
+            ) from error
+
+    def _watch(self, deadline: float | None) -> str:
+        """Wait until the launcher ends or something calls for its end; return which."""
+        assert self.process is not None
+        leave_by: dict[str, float] = {}
+        with _exit_watch(self.process) as wait:
+            while True:
+                now = time.monotonic()
+                pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
+                if wait(pause):
+                    return "ended"
+                now = time.monotonic()
+                names = self._names()
+                if any(name.endswith(".error") for name in names):
+                    leave_by.setdefault("failed", now + LEAVE_S)
+                elif sum(name.endswith(".done") for name in names) == self.ranks:
+                    leave_by.setdefault("lingered", now + LEAVE_S)
+                for reason, moment in leave_by.items():
+                    if now >= moment:
+                        return reason
+                if deadline is not None and now >= deadline and not leave_by:
+                    return "time"
+                if self._printed_bytes(names) > self.output_limit_bytes:
+                    return "output"
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self.directory)
+        except OSError:
+            return []
+
+    def _printed_bytes(self, names: list[str]) -> int:
+        total = 0
+        for name in names:
+            if name.endswith(".out"):
+                with contextlib.suppress(OSError):
+                    total += os.stat(os.path.join(self.directory, name)).st_size
+        return total
+
+    def ask_for_stacks(self) -> None:
+        """Let every living rank write down where it is; a rank blocked in C can do that as well."""
+        asked = []
+        here = whereabouts()["table"]
+        if self.hosts is not None:
+            self._write("stacks", here)  # ranks that cannot be signalled from here look for it
+        for rank in range(self.ranks):
+            try:
+                pid, _, table = self.rank_file(rank, "pid").read_text().partition(" ")
+                is_listening = (
+                    self.rank_file(rank, "stack").exists() and not self.rank_file(rank, "done").exists()
+                )
+                if STACK_SIGNAL is None or not is_listening:
+                    continue
+                if table == here:
+                    os.kill(int(pid), STACK_SIGNAL)
+                asked.append(rank)
+            except (OSError, ValueError):
+                continue
+        until = time.monotonic() + (STACK_S if self.hosts is None else 3 * STACK_S)
+        sizes: list[int] = []
+        while time.monotonic() < until:
+            time.sleep(0.02)
+            before, sizes = sizes, [self._stack_bytes(rank) for rank in asked]
+            if all(sizes) and sizes == before:
+                return
+
+    def _stack_bytes(self, rank: int) -> int:
+        try:
+            return self.rank_file(rank, "stack").stat().st_size
+        except OSError:
+            return 0
+
+    def clean(self) -> None:
+        """Remove what the launch has left in files."""
+        shared_files = self._shared_files()  # before ranks elsewhere see the lifeline break and clean up
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        for path in shared_files:
+            with contextlib.suppress(OSError):
+                os.remove(path)
+        for folder in self._folders:
+            _remove(folder, LEAVE_S if self.hosts else 0.0)
+        self._folders = []
+
+    def _place(self) -> str:
+        return self.hosts.folder if self.hosts else _temporary_folder()
+
+    def _shared_files(self) -> set[str]:
+        """List MPI's files in shared memory that lie outside the private folders (MPICH's do)."""
+        found: set[str] = set()
+        for rank in range(self.ranks):
+            with contextlib.suppress(OSError):
+                found |= set(self.rank_file(rank, "shm").read_text("utf-8", "surrogateescape").split("\n"))
+        return {path for path in found if path.startswith("/dev/shm/")}
+
+
+@contextlib.contextmanager
+def _exit_watch(process: subprocess.Popen[bytes]) -> Any:
+    """Yield a function that waits up to some seconds and says whether the process has ended.
+
+    A process descriptor wakes at once; `Popen.wait` with a time limit polls with pauses of up to 50 ms, which
+    would be added to every launch.
+    """
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+
+        def wait(seconds: float) -> bool:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=seconds)
+            return process.returncode is not None
+
+        yield wait
+        return
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+
+    def wait_descriptor(seconds: float) -> bool:
+        if poller.poll(int(seconds * 1000)):
+            process.wait()
+            return True
+        return False
+
+    try:
+        yield wait_descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: str, patience_s: float) -> None:
+    """Remove a folder; ranks on other hosts, which see the lifeline break a little later, may still write."""
+    until = time.monotonic() + patience_s
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder) or time.monotonic() >= until:
+            return
+        time.sleep(0.05)
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return "any temporary folder"

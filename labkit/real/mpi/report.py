@@ -1,0 +1,151 @@
+"""From the files of a failed job to one error that says which rank, where and why."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.process.stacks import Frame, places_text, ranks_text, read_stack
+from labkit.real.mpi.endings import Ending, read_ending, telling_line
+from labkit.real.mpi.job import Job, Outcome
+
+__all__ = ["failure", "read_output"]
+
+#: bytes that a launch with a few ranks needs at the least for the launcher's session and the ranks' files
+_ROOM = 256 * 1024
+#: what Open MPI says when a rank on another host is no more
+_BROKEN = "Socket closed"
+
+
+def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
+    """Find out why a job failed.
+
+    Parameters
+    ----------
+    job : Job
+        The job, ended, its directory still there.
+    outcome : Outcome
+        How it ended.
+    timeout_s : float or None
+        Its time limit.
+
+    Returns
+    -------
+    LabkitError or None
+        The error to raise, with what the ranks had printed as its `output`; None when every rank finished.
+    """
+    records = _error_records(job)
+    done = [job.rank_file(rank, "done").exists() for rank in range(job.ranks)]
+    if records:
+        error = _from_record(records[0], job)
+    elif all(done):
+        return None
+    elif outcome.reason == "time":
+        error = TimeLimitError(_where_everybody_was(job, done, timeout_s))
+    elif outcome.reason == "output":
+        error = MachineError(
+            f"the ranks printed more than {job.output_limit_bytes} bytes and were ended; print less, or "
+            "raise output_limit_bytes"
+        )
+    else:
+        error = _full_disk(job) or _from_launcher(job, outcome, done)
+    error.attach_output([text.decode("utf-8", "replace") for text in read_output(job)])
+    return error
+
+
+def read_output(job: Job) -> list[bytes]:
+    """Read what each rank printed, in rank order: bytes, for a program may print anything."""
+    printed = []
+    for rank in range(job.ranks):
+        try:
+            printed.append(job.rank_file(rank, "out").read_bytes())
+        except OSError:
+            printed.append(b"")
+    return printed
+
+
+def _error_records(job: Job) -> list[dict[str, Any]]:
+    """Read how ranks failed: a fault of the machine first, then in the order of time."""
+    records = []
+    for rank in range(-1, job.ranks):  # -1: a rank that could not find out which it is
+        try:
+            records.append(json.loads(job.rank_file(rank, "error").read_text("utf-8")))
+        except (OSError, ValueError):
+            continue
+    return sorted(records, key=lambda record: (record["kind"] != "machine", record["time"]))
+
+
+def _from_record(record: dict[str, Any], job: Job) -> LabkitError:
+    if record["kind"] == "machine":
+        return MachineError(f"{record['text']} (launched by {job.launcher.path}); see labkit doctor")
+    rank, text = int(record["rank"]), str(record["text"])
+    return RankError(rank, text, text if record["kind"] == "result" else None)
+
+
+def _where_everybody_was(job: Job, done: list[bool], timeout_s: float | None) -> str:
+    """Describe each rank at the time limit; ranks at the same place share an entry."""
+    places: dict[tuple[Frame, ...] | str, list[int]] = {}
+    for rank in range(job.ranks):
+        place: tuple[Frame, ...] | str = tuple(read_stack(job.rank_file(rank, "stack")))
+        if done[rank]:
+            place = "had finished"
+        elif not job.rank_file(rank, "pid").exists():
+            place = "had not started"
+        places.setdefault(place or "was outside the program (starting or leaving MPI)", []).append(rank)
+    if list(places) == ["had not started"]:
+        return (
+            f"no rank had started within {timeout_s:g} s ({job.launcher.path} was ended); see labkit doctor"
+        )
+    head = f"the run did not end within {timeout_s:g} s and was ended; where each rank was:"
+    return f"{head}\n{places_text(places)}"
+
+
+def _full_disk(job: Job) -> MachineError | None:
+    """Blame the disk for ranks that vanished where it has no room for a page of their files."""
+    try:
+        disk = os.statvfs(job.directory)
+    except (OSError, AttributeError):
+        return None
+    left = disk.f_bavail * disk.f_frsize
+    if left >= _ROOM:
+        return None
+    return MachineError(
+        f"the ranks ended without a result, and {os.path.dirname(job.directory)} has only {left} bytes left; "
+        "free some space, or set TMPDIR to a folder that can be written"
+    )
+
+
+def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
+    """Name the rank that vanished without a word, from what the launcher saw."""
+    text = job.launcher_text()
+    started = {}
+    for rank in range(job.ranks):
+        try:
+            started[int(job.rank_file(rank, "pid").read_text().split()[0])] = rank
+        except (OSError, ValueError, IndexError):
+            continue
+    if not started:
+        return MachineError(
+            f"{job.launcher.path} failed before any rank started (exit code {outcome.returncode}): "
+            f"{telling_line(text)}; see labkit doctor"
+        )
+    printed = b"\n".join(read_output(job)).decode("utf-8", "replace")
+    ending = read_ending(f"{text}\n{printed}", started)
+    missing = [rank for rank, is_done in enumerate(done) if not is_done]
+    if ending is None and len(missing) == 1:
+        ending = Ending(missing[0], status=outcome.returncode)
+    if ending is None and _BROKEN in text + printed:  # the others saw it before the launcher did
+        return MachineError(
+            f"the connection to a rank broke, and {ranks_text(missing)} ended without a result: a rank was "
+            "killed, or its host was lost; where nobody did that, a machine ran out of memory"
+        )
+    if ending is None:
+        return MachineError(
+            f"{ranks_text(missing)} ended without a result (exit code of mpiexec: {outcome.returncode}): "
+            f"{telling_line(text)}"
+        )
+    where = "\n".join(frame.text() for frame in read_stack(job.rank_file(ending.rank, "stack")))
+    message = f"rank {ending.rank} {ending.text()}" + (f"; it was at\n{where}" if where else "")
+    return RankError(ending.rank, f"{where}\n{ending.text()}" if where else ending.text(), message)

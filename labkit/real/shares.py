@@ -1,0 +1,107 @@
+"""From what the ranks of a real launch wrote to runs: the same for every way of starting them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+from labkit.errors import MachineError
+from labkit.result import Run, phase_frame
+
+__all__ = ["Share", "gather_runs", "read_result", "read_share"]
+
+#: a rank's times and result of each repetition
+Share = list[tuple[dict[str, Any], Any]]
+
+
+def read_result(rank: int, source: bytes | BinaryIO) -> Any:
+    """Unpickle one result of a rank.
+
+    Raises
+    ------
+    MachineError
+        It cannot be read here; the message names the rank.
+    """
+    try:
+        return pickle.loads(source) if isinstance(source, bytes) else pickle.load(source)
+    except Exception as error:  # unpickling runs foreign code: anything may be raised
+        raise MachineError(
+            f"the result of rank {rank} cannot be read here: {type(error).__name__}: {error}; return plain "
+            "data (numbers, strings, arrays, lists, ...)"
+        ) from error
+
+
+def read_share(rank: int, file: BinaryIO, repeats: int) -> Share:
+    """Read a rank's (times, result) of each repetition from its result file.
+
+    Raises
+    ------
+    MachineError
+        A result cannot be read here.
+    """
+    return [(read_result(rank, file), read_result(rank, file)) for _ in range(repeats)]
+
+
+def gather_runs(
+    shares: Sequence[Share],
+    output: Sequence[bytes],
+    clocks: Sequence[Sequence[int]] | None = None,
+    **facts: Any,
+) -> list[Run]:  # fmt: skip
+    """Turn the ranks' shares into one run per repetition.
+
+    Parameters
+    ----------
+    shares : sequence of Share
+        In rank order.
+    output : sequence of bytes
+        What each rank printed.
+    clocks : sequence of sequence of int, optional
+        The ranks grouped by the clock that they read (default: one for all). The times of each group count
+        from its first rank's entry, just behind a barrier.
+    **facts
+        What all runs have in common: program, on, host_seconds, machine, notes, is_valid.
+
+    Returns
+    -------
+    list of Run
+    """
+    runs = []
+    for repetition in range(len(shares[0])):
+        times = [share[repetition][0] for share in shares]
+        starts = _starts(times, clocks or [range(len(times))])
+        rows = [
+            (rank, phase, begin - starts[rank], end - starts[rank])
+            for rank, one in enumerate(times)
+            for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
+        ]
+        own = {"machine": dict(facts["machine"]), "notes": list(facts["notes"])}
+        runs.append(
+            Run(
+                ranks=len(shares),
+                results=[share[repetition][1] for share in shares],
+                makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
+                phases=phase_frame(rows),
+                output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
+                **{**facts, **own},
+            )
+        )
+    return runs
+
+
+def _starts(times: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[int]]) -> list[float]:
+    """Return for each rank the moment from which its times count: the first entry on the clock it reads."""
+    starts = [0.0] * len(times)
+    for group in groups:
+        first = min(times[rank]["begin"] for rank in group)
+        for rank in group:
+            starts[rank] = first
+    return starts
+
+
+def _printed(raw: bytes, share: Share, repetition: int) -> str:
+    """Cut a repetition's part out of a rank's output; the last has the rest (what exit handlers print)."""
+    begin = share[repetition - 1][0]["printed_bytes"] if repetition else 0
+    end = share[repetition][0]["printed_bytes"] if repetition + 1 < len(share) else None
+    return raw[begin:end].decode("utf-8", "replace")

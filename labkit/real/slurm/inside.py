@@ -1,0 +1,255 @@
+"""What the batch script runs on the first node of the allocation: one point after the other.
+
+``python -m labkit.real.slurm.inside FOLDER``. A point that has ended is skipped, so that a job which Slurm
+has requeued, or which was submitted again, continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import linecache
+import os
+import pickle
+import platform
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.real.mpi.find import Launcher
+from labkit.real.mpi.job import Outcome
+from labkit.real.mpi.machine import ending_notes
+from labkit.real.mpi.report import failure
+from labkit.real.slurm.options import Slurm
+from labkit.real.slurm.steps import REPORT_S, Step, step_launcher
+from labkit.real.slurm.store import JobFolder, now_text
+from labkit.trace.recorder.merge import ask_ranks
+from labkit.trace.recorder.session import SALVAGE
+
+__all__ = ["main"]
+
+#: how Slurm says that a step was ended for the memory that it took
+_MEMORY = re.compile(r"exceeded (job|step|process)? ?memory limit|oom.kill|out.of.memory", re.IGNORECASE)
+#: what is kept free before Slurm's own limit, for the report and for packing the results
+RESERVE_S = 20.0
+
+
+def main(folder: str) -> int:
+    """Run the job in `folder`; 0 unless it could not begin or write its results."""
+    job = JobFolder.open(Path(folder))
+    if job is None:
+        print(f"{folder} holds no job of this user and this version of labkit ({__version__})")
+        return 1
+    try:
+        launcher = _prepare(job)
+    except LabkitError as error:
+        sentence = f"the compute node {platform.node()} cannot run this job: {' '.join(str(error).split())}"
+        print(sentence)
+        job.write("refused", sentence + "\n")
+        return 1
+    end = _end_of_allocation(job)
+    for number, point in enumerate(job.points):
+        if job.status(number):
+            continue
+        print(f"{now_text()} point {number}: {point['text']}", flush=True)
+        status = _run_point(job, number, launcher, end)
+        job.write(f"points/{number}/status.json", status)
+        print(f"{now_text()} point {number}: {status['state']}", flush=True)
+    return 0
+
+
+def _prepare(job: JobFolder) -> tuple[Launcher, list[str]]:
+    """Compare this node with the process that has submitted the job, and say that it has begun."""
+    theirs, mine = str(job.about["python"]), platform.python_version()
+    if theirs.split(".")[:2] != mine.split(".")[:2]:
+        raise MachineError(
+            f"it has Python {mine} at {sys.executable}, and the program was packed by Python {theirs}, whose "
+            "functions it cannot read; use the same version on both sides (python=)"
+        )
+    if job.about["labkit"] != __version__:
+        raise MachineError(
+            f"it has labkit {__version__} at {sys.executable}, and the job was written by labkit "
+            f"{job.about['labkit']}; install the same version on both sides"
+        )
+    options = Slurm(**job.about["options"])
+    launcher = step_launcher(options)
+    environment = os.environ.get
+    job.write(
+        "started.json",
+        {
+            "id": environment("SLURM_JOB_ID"),
+            "cluster": environment("SLURM_CLUSTER_NAME", ""),
+            "partition": environment("SLURM_JOB_PARTITION", ""),
+            "nodes": int(environment("SLURM_JOB_NUM_NODES", "1")),
+            "node_list": environment("SLURM_JOB_NODELIST", ""),
+            "host": platform.node(),
+            "is_shared": 0 < int(environment("SLURM_CPUS_ON_NODE", "0")) < (os.cpu_count() or 1),
+            "python": sys.executable,
+            "mpi": launcher[0].describe(),
+            "mpiexec": launcher[0].path,
+            "time": now_text(),
+        },
+    )
+    return launcher
+
+
+def _run_point(
+    job: JobFolder, number: int, launcher: tuple[Launcher, list[str]], end: float | None
+) -> dict[str, Any]:
+    """Run one point, pack what its ranks left, and return its status."""
+    point, folder = job.points[number], job.point(number)
+    limit_s: float | None = point["timeout_s"]
+    left_s = None if end is None else end - RESERVE_S - time.time()
+    if left_s is not None and left_s < min(5.0, limit_s or 5.0):
+        return {"state": "skipped", "error": _record(TimeLimitError(_no_time(job)))}
+    is_cut = left_s is not None and (limit_s is None or left_s < limit_s)
+    seconds = left_s if is_cut else limit_s
+    began, outcome, error = now_text(), None, None
+    try:
+        outcome, error = _launch(job, number, launcher, seconds)
+    except LabkitError as refused:
+        error = refused
+    except OSError as trouble:
+        error = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}")
+    if isinstance(error, TimeLimitError) and is_cut:
+        error = TimeLimitError(f"{_no_time(job)} {error}")
+    restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+    facts: dict[str, Any] = {"began": began, "ended": now_text(), "restart": restart}
+    if outcome is not None:
+        facts |= {"host_seconds": outcome.host_seconds, "notes": ending_notes(outcome)}
+    if error is not None:
+        return {"state": "failed", "error": _record(error), **facts}
+    return {"state": "done", **facts}
+
+
+def _launch(
+    job: JobFolder, number: int, launcher: tuple[Launcher, list[str]], seconds: float | None
+) -> tuple[Outcome, LabkitError | None]:
+    """Start the ranks of a point, wait for their end, and pack what they left."""
+    point, folder, printed_bytes = job.points[number], job.point(number), len(job.printed_bytes())
+    _forget_leftovers(folder)
+    is_recorded = _check_header(folder).get("recording") is not None
+    options = Slurm(**job.about["options"])
+    limit_bytes = point["output_limit_bytes"]
+    with Step(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:
+        step.promise_reports(seconds)
+        if is_recorded:
+            step.before_end = lambda: ask_ranks(step.directory, step.ranks, REPORT_S)
+        outcome = step.run(seconds)
+        error = failure(step, outcome, seconds)
+        told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
+    if error is not None and _MEMORY.search(told):
+        error = _no_memory(job, error)
+    _pack(folder)
+    return outcome, error
+
+
+def _no_memory(job: JobFolder, error: LabkitError) -> MachineError:
+    given = job.about["options"].get("mem")
+    has = f"mem={given!r}" if given else "no mem= was given"
+    better = MachineError(
+        f"the ranks needed more memory than the job has on a node ({has}), and Slurm ended them; give more "
+        f"mem=, or fewer ranks_per_node. {error}"
+    )
+    better.attach_output(error.output)
+    return better
+
+
+def _no_time(job: JobFolder) -> str:
+    return f"the time limit of the job ({job.about['time_text']}) was over; give more time=."
+
+
+def _record(error: LabkitError) -> dict[str, Any]:
+    """Write an error down so that it can be raised where the job was submitted."""
+    record: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    if isinstance(error, RankError):
+        record |= {"rank": error.rank, "traceback": error.traceback}
+    return record
+
+
+def _paths(job: JobFolder) -> list[str]:
+    """Return the ranks' search path: that of the submitting process, or this one's and its own folders."""
+    there, here = list(job.about["path"]), [path for path in sys.path if path]
+    if job.about["executable"] == sys.executable:
+        return there
+    own = [path for path in there if not path.startswith(tuple(job.about["prefixes"]))]
+    return own + [path for path in here if path not in own]
+
+
+def _check_header(folder: Path) -> dict[str, Any]:
+    """Refuse a script that has changed since it was submitted; and make cells' texts known to reports."""
+    with open(folder / "job", "rb") as file:
+        header: dict[str, Any] = pickle.load(file)
+    for name, text in header["sources"].items():
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    if header["kind"] != "script":
+        return header
+    path = header["script"]
+    try:
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise MachineError(
+            f"the script {path!r} cannot be read on the compute node {platform.node()}: {error}; put it on a "
+            "file system that the compute nodes share"
+        ) from error
+    if digest != header["digest"]:
+        raise MachineError(f"the script {path!r} was changed after this job was submitted; run it again")
+    return header
+
+
+def _forget_leftovers(folder: Path) -> None:
+    """Remove what an interrupted attempt at this point has left."""
+    for path in [*folder.glob("rank-*"), folder / "ranks.zip", folder / "launcher", folder / SALVAGE]:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _pack(folder: Path) -> None:
+    """Put the ranks' files into one: file systems of clusters bear few files better than many."""
+    files = sorted(path for path in folder.glob("rank-*") if path.suffix != ".pid")
+    part = folder / ".ranks.zip"
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for path in files:
+                archive.write(path, path.name)
+        os.replace(part, folder / "ranks.zip")
+    except OSError:  # a full disk: the words on it need room
+        part.unlink(missing_ok=True)
+        raise
+    for path in [*folder.glob("rank-*"), folder / "path", folder / "limit", folder / SALVAGE]:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _end_of_allocation(job: JobFolder) -> float | None:
+    """Find out when the allocation ends, in seconds since 1970; None without a limit."""
+    told = os.environ.get("SLURM_JOB_END_TIME", "")
+    if told.isdigit():
+        return float(told)
+    number = os.environ.get("SLURM_JOB_ID", "")
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        command = ["squeue", "--noheader", "--jobs", number, "--format=%L"]
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        left = _left_seconds(asked.stdout.strip())
+        if asked.returncode == 0 and left is not None:
+            return time.time() + left
+    seconds = job.about["seconds"]  # Slurm does not answer here: what was asked for, from now
+    return None if seconds is None else time.time() + float(seconds)
+
+
+def _left_seconds(text: str) -> float | None:
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((days * 24.0 + hours) * 60 + minutes) * 60 + seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

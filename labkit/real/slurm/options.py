@@ -1,0 +1,340 @@
+"""What a batch job asks Slurm for: ``lk.slurm(partition="debug", ranks_per_node=16)``, or as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import MachineError
+
+__all__ = ["Slurm", "is_slurm", "slurm", "slurm_of", "time_seconds"]
+
+#: what labkit sets itself, and so may not stand in `extra`
+_OWN = (
+    "--array", "--chdir", "--error", "--input", "--job-name", "--nodes", "--ntasks", "--ntasks-per-node",
+    "--output", "--parsable", "--test-only", "--wait", "--wrap", "-D", "-J", "-N", "-W", "-a", "-e", "-i",
+    "-n", "-o",
+)  # fmt: skip
+
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<fields>\d+(?::\d+){0,2})")
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """A Slurm cluster as a machine: what its jobs ask for; made by `labkit.slurm`, which see for the options.
+
+    Attributes
+    ----------
+    profile : str
+        The profile that the options came from, as named in ``on="slurm:NAME"``.
+    """
+
+    #: tells `labkit.run` what this is
+    labkit_slurm = True
+
+    profile: str = ""
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    time: str | None = None
+    nodes: int | None = None
+    ranks_per_node: int | None = None
+    cpus_per_rank: int | None = None
+    mem: str | None = None
+    constraint: str | None = None
+    exclusive: bool = False
+    extra: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    launcher: str = "mpiexec"
+    mpi: str | None = None
+    python: str | None = None
+    folder: str = "~/labkit-jobs"
+    name: str = ""
+    max_jobs: int = 8
+    wait_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for one in dataclasses.fields(self):
+            reader = _READERS.get(one.name, _read_text)
+            object.__setattr__(self, one.name, reader(one.name, getattr(self, one.name)))
+
+    @property
+    def label(self) -> str:
+        """How the machine is named in runs and studies."""
+        return f"slurm:{self.profile}" if self.profile else "slurm"
+
+    @property
+    def folder_path(self) -> str:
+        """The folder of the jobs, with ``~`` and variables filled in."""
+        return os.path.abspath(os.path.expanduser(os.path.expandvars(self.folder)))
+
+    def changed(self, **options: Any) -> Slurm:
+        """Return the same with some options changed.
+
+        Raises
+        ------
+        MachineError
+            An option is not known, or its value makes no sense.
+        """
+        return dataclasses.replace(self, **known_options(options))
+
+    def node_count(self, ranks: int) -> int | None:
+        """Return how many nodes so many ranks need; None where Slurm decides.
+
+        Raises
+        ------
+        MachineError
+            They do not fit.
+        """
+        if self.nodes is None:
+            return None if self.ranks_per_node is None else math.ceil(ranks / self.ranks_per_node)
+        if self.ranks_per_node is not None and ranks > self.nodes * self.ranks_per_node:
+            raise MachineError(
+                f"{ranks} ranks do not fit on nodes={self.nodes} with ranks_per_node={self.ranks_per_node}; "
+                "leave one of the two out, or raise it"
+            )
+        return min(self.nodes, ranks)
+
+    def ranks_on_node(self, ranks: int) -> int | None:
+        """Return how many ranks a node gets; None where Slurm decides."""
+        nodes = self.node_count(ranks)
+        if nodes is None:
+            return None
+        return min(self.ranks_per_node or math.ceil(ranks / nodes), ranks)
+
+    def record(self) -> dict[str, Any]:
+        """Return the options that were given, as plain data."""
+        given = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)
+                 if getattr(self, one.name) != one.default}  # fmt: skip
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+    def __repr__(self) -> str:
+        given = self.record()
+        words = [repr(given.pop("profile"))] if "profile" in given else []
+        return f"slurm({', '.join(words + [f'{name}={value!r}' for name, value in given.items()])})"
+
+
+def slurm(profile: str = "", **options: Any) -> Slurm:
+    """Describe a Slurm cluster, to be given as ``on=``; in short ``on="slurm"`` or ``on="slurm:PROFILE"``.
+
+    A run or sweep with it submits batch jobs, waits for them and brings everything back. Interrupted, or
+    after its process died, the same call finds its jobs again: nothing is submitted twice.
+
+    Parameters
+    ----------
+    profile : str
+        A table of ``~/.config/labkit/slurm.toml``, or the path of such a file, with ``:NAME`` behind it for
+        another table than ``default``. Every table builds on ``default``.
+    partition, account, qos, constraint, mem : str
+        As for sbatch; ``mem`` is per node.
+    time : str or int
+        Time limit of a job as for sbatch: minutes, or ``"1:30:00"``. Default: what its runs may take at most.
+    nodes, ranks_per_node, cpus_per_rank : int
+        How many nodes and cores; Slurm decides about what is not given. With `nodes`, every job has so many.
+    exclusive : bool
+        Whether the nodes are reserved for the job alone.
+    extra : str or list of str
+        Further options of sbatch, such as ``"--gres=gpu:1"``.
+    modules, setup : str or list of str
+        Modules to load, and lines of the batch script behind them, such as the activation of an environment.
+    launcher : str
+        What starts the ranks: ``"mpiexec"`` (the one that `mpi` chooses) or ``"srun --mpi=pmix"``, with its
+        options.
+    mpi : str
+        ``"bundled"``, ``"system"`` (the first mpiexec on the job's PATH, so that of a module) or the path of
+        an mpiexec. With srun, which library the ranks load; default: the one that mpi4py finds.
+    python : str
+        The compute nodes' interpreter; default: this one. It has labkit and mpi4py.
+    folder : str
+        Where the jobs' folders are made, on a file system that the compute nodes share.
+    name : str
+        Keeps results under this name: the same call with the same name returns them again. Without a name
+        results are handed out once, and the same call then measures anew.
+    max_jobs : int
+        Into how many jobs a sweep is divided at most. Each number of nodes has a job of its own; beyond
+        this limit neighbouring sizes share the larger allocation.
+    wait_s : float
+        How long to wait for the jobs, in seconds; by default until they end.
+
+    Returns
+    -------
+    Slurm
+
+    Raises
+    ------
+    MachineError
+        An option is not known or makes no sense, or the profile cannot be read.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> lk.slurm(partition="debug", ranks_per_node=16, time="0:10:00")
+    slurm(partition='debug', time='0:10:00', ranks_per_node=16)
+    """
+    from labkit.real.slurm.profiles import profile_options
+
+    known_options(options)
+    return Slurm(profile=profile, **{**known_options(profile_options(profile)), **options})
+
+
+def is_slurm(on: Any) -> bool:
+    """Whether `on` is a Slurm cluster: an object of `slurm`, or its text."""
+    if isinstance(on, str):
+        return re.match(r"\s*slurm\s*($|[:,])", on, re.IGNORECASE) is not None
+    return hasattr(type(on), "labkit_slurm")
+
+
+def slurm_of(on: Any) -> Slurm:
+    """Read a cluster: ``slurm``, ``slurm:PROFILE``, with options behind commas: ``slurm:debug,nodes=2``.
+
+    Raises
+    ------
+    MachineError
+        An option is not known or makes no sense, or the profile cannot be read.
+    """
+    if isinstance(on, Slurm):
+        return on
+    head, *words = str(on).split(",")
+    options: dict[str, Any] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name.strip():
+            raise MachineError(f"on={on!r}: options are written name=value, got {word!r}")
+        options[name.strip()] = value.strip()
+    return slurm(head.partition(":")[2].strip(), **options)
+
+
+def known_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse options that Slurm machines do not have, and return the others."""
+    names = [one.name for one in dataclasses.fields(Slurm) if one.name != "profile"]
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
+            raise MachineError(f"Slurm machines have no option {name!r}; {hint}")
+    return options
+
+
+def time_seconds(text: str | None) -> int | None:
+    """Return the seconds of a time limit as sbatch reads it; None for none.
+
+    Examples
+    --------
+    >>> time_seconds("90"), time_seconds("1:30"), time_seconds("1:30:00"), time_seconds("1-2")
+    (5400, 90, 5400, 93600)
+    """
+    if text is None:
+        return None
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise MachineError(
+            f"time={text!r} is no time limit of Slurm: minutes, minutes:seconds, hours:minutes:seconds, "
+            "days-hours or days-hours:minutes:seconds"
+        )
+    fields = [int(field) for field in found["fields"].split(":")]
+    by_length: dict[int, tuple[int, ...]] = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}
+    units = (3600, 60, 1) if found["days"] else by_length[len(fields)]
+    return int(found["days"] or 0) * 86400 + sum(a * b for a, b in zip(fields, units, strict=False))
+
+
+def _read_text(name: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike) or any(ord(c) < 32 for c in os.fspath(value)):
+        raise MachineError(f"{name} takes one line of text, got {value!r}")
+    return os.fspath(value).strip()
+
+
+def _read_path(name: str, value: Any) -> str:
+    text = _read_text(name, value)
+    if not text:
+        raise MachineError(f"{name} must not be empty")
+    return text
+
+
+def _read_time(name: str, value: Any) -> str | None:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        value = str(int(value))
+    text = _read_text(name, value)
+    seconds = time_seconds(text)
+    if seconds is not None and seconds <= 0:
+        raise MachineError(f"{name}={text!r} leaves no time")
+    return text
+
+
+def _read_count(name: str, value: Any) -> int | None:
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)
+    if value is None and name != "max_jobs":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise MachineError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def _read_seconds(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if isinstance(value, bool) or not seconds > 0:
+        raise MachineError(f"{name} must be a number of seconds above 0, or None; got {value!r}")
+    return seconds
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        value = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
+            value.lower(), value
+        )
+    if not isinstance(value, bool):
+        raise MachineError(f"{name} is True or False, got {value!r}")
+    return value
+
+
+def _read_lines(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split() if name in ("modules", "extra") else value.splitlines()
+    if not isinstance(value, list | tuple):
+        raise MachineError(f"{name} takes a text or a list of texts, got {value!r}")
+    lines = tuple(line for line in (_read_text(name, one) for one in value) if line)
+    if name == "extra":
+        for line in lines:
+            _check_extra(line)
+    return lines
+
+
+def _check_extra(line: str) -> None:
+    if not line.startswith("-"):
+        raise MachineError(f"extra takes options of sbatch such as '--gres=gpu:1', got {line!r}")
+    word = re.split(r"[=\s]", line)[0]
+    if word in _OWN:
+        raise MachineError(
+            f"extra cannot set {word}: labkit does; ranks, nodes and ranks_per_node give the size, folder "
+            "the place"
+        )
+
+
+def _read_name(name: str, value: Any) -> str:
+    text = _read_text(name, value) or ""
+    if not re.fullmatch(r"[\w.+-]*", text) or text.startswith("."):
+        raise MachineError(f"{name} takes letters, digits and _ . + -, got {value!r}")
+    return text
+
+
+_READERS: dict[str, Any] = {
+    "profile": _read_text, "time": _read_time, "nodes": _read_count, "ranks_per_node": _read_count,
+    "cpus_per_rank": _read_count, "max_jobs": _read_count, "exclusive": _read_flag, "extra": _read_lines,
+    "modules": _read_lines, "setup": _read_lines, "launcher": _read_path, "folder": _read_path,
+    "name": _read_name, "wait_s": _read_seconds,
+}  # fmt: skip

@@ -1,0 +1,3 @@
+"""Simulated ranks as isolated as processes: copies of code, data and modules for each."""
+
+__all__: list[str] = []

@@ -1,7 +1,0 @@
-"""Where the hosts, switches and cables of a machine are drawn, and a small picture of it."""
-
-from labkit.sim.layout.base import Layout
-from labkit.sim.layout.clusters import MAX_DRAWN_HOSTS, lay_out, smaller
-from labkit.sim.layout.svg import picture
-
-__all__ = ["MAX_DRAWN_HOSTS", "Layout", "lay_out", "picture", "smaller"]

@@ -1,7 +1,0 @@
-"""What a machine's shape comes to: diameter, bisection bandwidth, kinds of links."""
-
-from labkit.sim.measures.bisection import Bisection, bisection
-from labkit.sim.measures.diameter import Diameter, diameter
-from labkit.sim.measures.links import LinkKind, link_kinds, link_table
-
-__all__ = ["Bisection", "Diameter", "LinkKind", "bisection", "diameter", "link_kinds", "link_table"]

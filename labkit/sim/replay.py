@@ -1,0 +1,223 @@
+"""Off-line simulation: a trace of what the ranks did, carried out on any simulated machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from labkit.checks import check_limit
+from labkit.errors import DeadlockError, TimeLimitError
+from labkit.platform.mapping import crowding
+from labkit.result import Run, phase_frame
+from labkit.run import check_platform
+from labkit.sim.deadlock import Waiting, report
+from labkit.sim.noise import noise_of
+from labkit.sim.where import lines_of
+from labkit.tolerance import check_tolerance
+from labkit.trace.formats.goal import is_goal, read_goal
+from labkit.trace.formats.ti_reader import DEFAULT_LIMIT_BYTES, read_actions
+from labkit.trace.trace import Trace
+
+__all__ = ["chooser", "replay"]
+
+
+def replay(
+    source: str | os.PathLike[str] | Any,
+    on: Any = "star",
+    *,
+    model: Any = None,
+    coll: Mapping[str, str] | None = None,
+    mapping: Any = None,
+    timeout_s: float | None = 60.0,
+    tolerance: float = 0.0,
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    trace: bool = False,
+    noise: Any = None,
+    seed: int = 0,
+) -> Run:
+    """Replay a time-independent trace on a simulated machine.
+
+    A rank goes through its actions: computation takes its flops divided by the host's speed, messages go over
+    the platform, collectives run by their algorithms. No program runs and no data moves.
+
+    Parameters
+    ----------
+    source : path, ActionTrace or GoalProgram
+        A file in SimGrid's format (see `labkit.trace.formats.read_actions`) or GOAL, or what has
+        been read of one.
+    on : str or Platform
+        The machine, as in `labkit.run`.
+    model : str or NetworkModel, optional
+        Default: the platform's.
+    coll : mapping, optional
+        Algorithms of the collectives, for example ``{"allreduce": "ring"}``; default as in `labkit.run`.
+    mapping : str, path or sequence of int, optional
+        Hosts of the ranks, as in `labkit.run`.
+    timeout_s : float or None
+        Limit of host time for the replay, reading included.
+    tolerance : float
+        As in `labkit.run`.
+    limit_bytes : int
+        What the actions may take in memory.
+    trace : bool
+        Record every message, so that `Run.explain` can say what the time went into.
+    noise : Noise or str, optional
+        What disturbs the machine, as in `labkit.run`.
+    seed : int
+        Draws the noise that has no seed of its own.
+
+    Returns
+    -------
+    Run
+        Its `machine` also has the number of actions, and each rank's end as `finish_s`; its phases are those
+        that labkit wrote down with the trace.
+
+    Raises
+    ------
+    DataError
+        The trace cannot be read or carried out: file, line and reason.
+    PlatformError, MachineError, ScheduleError
+        The machine or an algorithm cannot be used.
+    DeadlockError, TimeLimitError
+        With the ranks and their lines.
+
+    Notes
+    -----
+    A run that was recorded on a platform and is replayed on the same one gives the same makespan but for
+    rounding (flops are written with 17 digits). What is decided by time does not repeat itself on another
+    machine: which message a receive from any source gets was decided when it was recorded.
+    """
+    check_limit(timeout_s)
+    tolerance = check_tolerance(tolerance)
+    began = time.perf_counter()
+    actions: Any = source
+    name = "trace"
+    if isinstance(source, str | os.PathLike):
+        actions, name = _read(Path(source), limit_bytes), Path(source).name
+    read_s = time.perf_counter() - began
+    ranks = int(actions.ranks)
+    machine = check_platform(on, ranks, model, coll, mapping)
+    network = _network(machine, model)
+    troubled = noise_of(noise).seeded(seed)
+    built, worse_links = troubled.degrade(machine.build(ranks))
+    engine = _engine(built, network.build(), actions, coll, trace, tolerance)
+    slow_hosts = troubled.disturb(engine, built)
+    limit = float("inf") if timeout_s is None else began + timeout_s
+    if not engine.run(lambda: time.perf_counter() < limit):
+        if time.perf_counter() < limit:
+            raise DeadlockError(_deadlock(engine, ranks))
+        raise TimeLimitError(
+            f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
+            f"{_where(engine, ranks)}"
+        )
+    run = _as_run(engine, name, machine, network, trace)
+    run.notes.extend(crowding(built))
+    run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
+    if not troubled.is_quiet:
+        run.machine["noise"] = troubled.record(slow_hosts, worse_links)
+        run.notes.append(f"noise: {troubled}")
+    run.host_seconds = time.perf_counter() - began
+    return run
+
+
+def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool) -> Run:
+    """Return what the engine did as the run of a program that returns and prints nothing."""
+    finish_s = list(engine.finish_s)
+    ranks = len(finish_s)
+    rows = sorted(engine.phases(), key=lambda row: (row[2], row[0]))
+    recorded = None
+    if is_traced:
+        columns = (engine.message_columns(), engine.wait_columns(), engine.computation_columns())
+        recorded = Trace.from_columns(*columns, finish_s, (machine, network))
+    return Run(
+        name, ranks, machine.name, network.name, results=[None] * ranks, makespan_s=float(engine.makespan),
+        phases=phase_frame(rows), output=[""] * ranks, messages=int(engine.messages), bytes=int(engine.bytes),
+        trace=recorded,
+        machine={
+            "platform": machine.spec, "model": network.name, "events": int(engine.events),
+            "finish_s": finish_s,
+        },
+        notes=_notes(engine),
+    )  # fmt: skip
+
+
+def _engine(
+    built: Any, model: Any, actions: Any, coll: Mapping[str, str] | None, is_traced: bool, tolerance: float
+) -> Any:
+    from labkit import _kernels
+
+    if isinstance(actions, _kernels.GoalProgram):
+        return _kernels.GoalRun(built, model, actions, is_traced, tolerance)
+    return _kernels.Replay(built, model, actions, chooser(dict(coll or {})), is_traced, tolerance)
+
+
+def _read(path: Path, limit_bytes: int) -> Any:
+    """Read a trace, or GOAL: its first word says which it is."""
+    return read_goal(path) if is_goal(path) else read_actions(path, limit_bytes)
+
+
+def _network(machine: Any, model: Any) -> Any:
+    from labkit.platform import models
+
+    return models.get(machine.model if model is None else model)
+
+
+def chooser(coll: dict[str, str]) -> Callable[[str, int, int, int, bool, bool], Any]:
+    """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`.
+
+    Raises
+    ------
+    ScheduleError
+        For an unknown collective or algorithm.
+    """
+    from labkit import registry
+    from labkit.comm.collective.native import check_choice
+    from labkit.sim.schedules import program
+
+    check_choice(coll)
+
+    def choose(
+        problem: str, ranks: int, root: int, n_bytes: int, is_commutative: bool, is_cuttable: bool
+    ) -> Any:
+        name = coll.get(problem)
+        if name is None:
+            name = registry.default(problem, ranks, n_bytes, is_commutative, is_cuttable).name
+        return program(problem, name, ranks, root, is_commutative)
+
+    return choose
+
+
+def _notes(engine: Any) -> list[str]:
+    idle = int(engine.idle_waits)
+    if not idle:
+        return []
+    return [
+        f"{idle} wait{'s' if idle > 1 else ''} found no open request with its source, destination and tag, "
+        "and went on (a test may have taken it)"
+    ]
+
+
+def _row(engine: Any, rank: int) -> tuple[bool, str, tuple[int, ...]]:
+    is_finished, place, action, peers = engine.where(rank)
+    if is_finished:
+        return True, "finished", ()
+    if not place:
+        return False, "before its first action", ()
+    return False, f"{action} at {place}", tuple(peers)
+
+
+def _where(engine: Any, ranks: int) -> str:
+    return "\n".join(lines_of((rank, _row(engine, rank)[1]) for rank in range(ranks)))
+
+
+def _deadlock(engine: Any, ranks: int) -> str:
+    """Write the report: who waits at which line, and the cycle."""
+    waits = {}
+    for rank in range(ranks):
+        is_finished, text, peers = _row(engine, rank)
+        if not is_finished:
+            waits[rank] = Waiting(text, peers)
+    return report(waits, ranks)

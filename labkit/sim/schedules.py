@@ -1,0 +1,328 @@
+"""Schedules on the simulated machine, without Python ranks: whole collectives at engine speed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import ScheduleError
+from labkit.schedule.operators import as_reduction
+from labkit.schedule.schedule import Schedule
+from labkit.schedule.sizes import Counts, sizes_of
+from labkit.sim.quotient import fold, machine_of_two
+
+if TYPE_CHECKING:
+    from labkit.sim.noise import Noise
+
+__all__ = ["Simulated", "perform", "program", "program_of", "simulate"]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """One simulated collective.
+
+    Attributes
+    ----------
+    makespan_s : float
+        When the last rank was through.
+    end_s : array of float64, shape (ranks,)
+        When each rank was through.
+    messages, bytes : int
+        All messages and their payloads.
+    events : int
+        What the engine processed.
+    representatives : int
+        Ranks that the engine simulated: fewer than all where they stand for others that do the same.
+    """
+
+    makespan_s: float
+    end_s: NDArray[np.float64]
+    messages: int
+    bytes: int
+    events: int
+    representatives: int
+
+    def __repr__(self) -> str:
+        return f"<Simulated: {self.makespan_s:.9g} s, {self.messages} messages, {self.bytes} bytes>"
+
+
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any = None) -> Any:
+    """Return the schedule as the kernels' program; steps are generated when a rank gets there.
+
+    Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has
+    size and steps where they are not the schedule's own.
+    """
+    from labkit import _kernels
+
+    counts = []
+    for buffer, per_rank in zip(schedule.buffers, schedule.n_blocks_of(range(schedule.size)), strict=True):
+        is_same = buffer.name not in schedule.problem.at_root and len(np.unique(per_rank)) == 1
+        counts.append([int(per_rank[0])] if is_same else per_rank.tolist())
+    names = [buffer.name for buffer in schedule.buffers]
+    return _kernels.make_program(
+        schedule if steps is None else steps,
+        f"{schedule.problem.name}/{schedule.name}",
+        schedule.problem.layout,
+        names,
+        [names.index(buffer.like) for buffer in schedule.buffers],
+        [buffer.is_temporary for buffer in schedule.buffers],
+        counts,
+        max_kept_entries,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
+    """Return the kernels' program of a registered algorithm; the same object for the same arguments."""
+    from labkit import registry
+
+    return program_of(registry.get(problem, name).build(ranks, root, commutative))
+
+
+def simulate(
+    schedule: Schedule,
+    on: Any = "star",
+    model: str | None = None,
+    *,
+    n_bytes: int = 8,
+    element_bytes: int = 1,
+    counts: Counts | None = None,
+    start_s: Sequence[float] | NDArray[np.float64] | None = None,
+    combine_s_per_byte: float = 0.0,
+    symmetry: bool = True,
+    noise: Any = None,
+    seed: int = 0,
+) -> Simulated:
+    """Simulate one collective on an otherwise idle machine; sizes only, no data.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    on : str or Platform
+        As in `labkit.run`.
+    model : str, optional
+        Network model; default: the platform's.
+    n_bytes : int
+        The message of a bcast, reduction or scan; one block of the other collectives.
+    element_bytes : int
+        What a block can hold a multiple of, where a message is cut into parts.
+    counts : dict, optional
+        For vector collectives, bytes: buffer name to an array with one row for each rank.
+    start_s : array of float, shape (ranks,), optional
+        When each rank enters; default: all at 0.
+    combine_s_per_byte : float
+        What a combined byte costs its rank.
+    symmetry : bool
+        Where all ranks do the same at the same time, simulate two of them (`labkit.sim.quotient`): the
+        same times to rounding, in a thousandth of the host time. Not with noise.
+    noise : Noise or str, optional
+        What disturbs the machine, as in `labkit.run`.
+    seed : int
+        Draws the noise that has no seed of its own.
+
+    Returns
+    -------
+    Simulated
+
+    Raises
+    ------
+    ScheduleError
+        A schedule that deadlocks or cannot be carried out.
+    PlatformError
+        A machine that is unknown or too small.
+
+    Examples
+    --------
+    >>> from labkit import registry
+    >>> schedule = registry.get("allreduce", "recursive_doubling").build(64)
+    >>> simulate(schedule, "star:64", "smpi", n_bytes=8).messages
+    384
+    """
+    if n_bytes < 0 or element_bytes < 1 or n_bytes % element_bytes:
+        raise ScheduleError(
+            f"n_bytes must be 0 or a multiple of element_bytes={element_bytes}, got {n_bytes}"
+        )
+    troubled = _noise(noise, seed)
+    if schedule.problem.layout == "table":
+        rows = [_table_row(schedule, rank, n_bytes, counts) for rank in range(schedule.size)]
+        buffers = tuple(rows)
+    else:
+        size = (None, element_bytes, int(n_bytes) // element_bytes, None, None)
+        buffers = ((size,) * len(schedule.problem.shapes),)
+        if symmetry and troubled.is_quiet:
+            folded = _run_folded(schedule, on, model, buffers, start_s, combine_s_per_byte)
+            if folded is not None:
+                return folded
+    return _run(schedule, on, model, buffers, start_s, False, None, combine_s_per_byte, troubled)
+
+
+def perform(
+    schedule: Schedule,
+    buffers: Sequence[Mapping[str, NDArray[Any]]],
+    on: Any = "star",
+    model: str | None = None,
+    *,
+    op: Any = None,
+    counts: Sequence[Counts] | None = None,
+    start_s: Sequence[float] | NDArray[np.float64] | None = None,
+    noise: Any = None,
+    seed: int = 0,
+) -> Simulated:
+    """Carry out a collective on real data, in simulation.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    buffers : sequence of dict
+        For each rank its buffers by name (``send``, ``recv`` or ``data``); results are left in them.
+    on, model, start_s, noise, seed
+        As in `simulate`.
+    op : str or callable or MPI operator, optional
+        For reductions.
+    counts : sequence of dict, optional
+        For vector collectives: for each rank buffer name to counts, or to (counts, displacements).
+
+    Returns
+    -------
+    Simulated
+
+    Raises
+    ------
+    ScheduleError
+        Buffers that are missing or do not fit; see also `simulate`.
+    """
+    if len(buffers) != schedule.size:
+        raise ScheduleError(f"{schedule!r} needs the buffers of {schedule.size} ranks, got {len(buffers)}")
+    rows = []
+    for rank, arrays in enumerate(buffers):
+        rows.append(_data_row(schedule, rank, arrays, counts[rank] if counts is not None else None))
+    reduction = None
+    if schedule.problem.is_reduction:
+        if op is None:
+            raise ScheduleError(f"{schedule!r} combines: give op=")
+        reduction = as_reduction(op, buffers[0]["send"].dtype)
+    return _run(schedule, on, model, tuple(rows), start_s, True, reduction, 0.0, _noise(noise, seed))
+
+
+def _noise(noise: Any, seed: int) -> Noise:
+    """Read the option `noise`."""
+    from labkit.sim.noise import noise_of
+
+    return noise_of(noise).seeded(seed)
+
+
+def _run(
+    schedule: Schedule,
+    on: Any,
+    model: str | None,
+    buffers: tuple[Any, ...],
+    start_s: Sequence[float] | NDArray[np.float64] | None,
+    has_data: bool,
+    reduction: Any,
+    combine_s_per_byte: float,
+    noise: Noise,
+) -> Simulated:
+    from labkit import _kernels
+    from labkit.platform import models
+    from labkit.platform.platform import platform
+
+    machine = platform(on)
+    network = machine.model if model is None else models.get(model)
+    starts = [] if start_s is None else [float(s) for s in start_s]
+    if starts and (len(starts) != schedule.size or min(starts) < 0):
+        raise ScheduleError(f"start_s needs {schedule.size} times of 0 or more")
+    built, _ = noise.degrade(machine.build(schedule.size))
+    end_s, messages, n_bytes, events = _kernels.simulate_schedule(
+        built,
+        network.build(),
+        program_of(schedule, max_kept_entries=0),
+        buffers,
+        starts,
+        has_data,
+        reduction,
+        combine_s_per_byte,
+        None if noise.is_quiet else noise.settings(built)[1],
+    )
+    ends = np.asarray(end_s)
+    return Simulated(float(ends.max()), ends, messages, n_bytes, events, schedule.size)
+
+
+def _run_folded(
+    schedule: Schedule,
+    on: Any,
+    model: str | None,
+    buffers: tuple[Any, ...],
+    start_s: Sequence[float] | NDArray[np.float64] | None,
+    combine_s_per_byte: float,
+) -> Simulated | None:
+    """Simulate two ranks for all; None where they cannot stand for them."""
+    from labkit import _kernels
+    from labkit.platform import models
+    from labkit.platform.platform import platform
+
+    machine = platform(on)
+    starts: list[float] = []
+    if start_s is not None:
+        starts = [float(s) for s in np.unique(np.asarray(start_s))] * 2
+        if len(starts) != 2 or starts[0] < 0 or len(start_s) != schedule.size:
+            return None
+    network = machine.model if model is None else models.get(model)
+    folded = fold(schedule, machine, network, buffers[0][0][2] if buffers[0] else 0)
+    if folded is None:
+        return None
+    pair = machine_of_two(machine)
+    try:
+        end_s, messages, n_bytes, events = _kernels.simulate_schedule(
+            pair,
+            network.build(),
+            program_of(schedule, 0, folded),
+            buffers,
+            starts,
+            False,
+            None,
+            combine_s_per_byte,
+        )
+    except ScheduleError:  # the whole run tells which rank it was
+        return None
+    if folded.is_broken or end_s[0] != end_s[1]:
+        return None
+    p = schedule.size
+    ends = np.full(p, end_s[0])
+    return Simulated(float(end_s[0]), ends, messages * p // 2, n_bytes * p // 2, events, 2)
+
+
+_Row = tuple[tuple[Any, int, int, Any, Any], ...]
+
+
+def _table_row(schedule: Schedule, rank: int, n_bytes: int, counts: Counts | None) -> _Row:
+    row = []
+    for buffer, n_blocks in zip(schedule.problem.shapes, schedule.n_blocks(rank), strict=False):
+        given = None if counts is None else counts.get(buffer)
+        table = np.full(n_blocks, n_bytes) if given is None else np.atleast_1d(np.asarray(given)[rank])
+        row.append((None, 1, 0, table[:n_blocks].tolist(), [0] * n_blocks))
+    return tuple(row)
+
+
+def _data_row(
+    schedule: Schedule, rank: int, arrays: Mapping[str, NDArray[Any]], counts: Counts | None
+) -> _Row:
+    row: list[tuple[Any, int, int, Any, Any]] = []
+    for name, n_blocks in zip(schedule.problem.shapes, schedule.n_blocks(rank), strict=False):
+        if n_blocks == 0:
+            row.append((None, 1, 0, None, None))
+            continue
+        if name not in arrays:
+            raise ScheduleError(f"{schedule!r}: rank {rank} needs a buffer {name!r}")
+        array = arrays[name]
+        if not array.flags.c_contiguous:
+            raise ScheduleError(f"buffer {name!r} of rank {rank} must be contiguous")
+        sizes = sizes_of(schedule, name, n_blocks, array.size, counts)
+        table = None if sizes.counts is None else sizes.counts.tolist()
+        begins = None if sizes.displacements is None else sizes.displacements.tolist()
+        row.append((array.reshape(-1).view(np.uint8), array.dtype.itemsize, sizes.count, table, begins))
+    return tuple(row)

@@ -1,0 +1,140 @@
+"""Starts the process that runs a bundle's program again, waits for it within a limit, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labkit.study.bundle.child import ANSWER, REQUEST
+from labkit.study.bundle.reader import Opened
+
+__all__ = ["Answers", "run_again"]
+
+_POLL_S = 0.1
+#: what a child needs of the environment; the rest may hold secrets
+_KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
+
+
+@dataclass
+class Answers:
+    """What came back.
+
+    Attributes
+    ----------
+    runs : list of dict
+        For each repetition of a point: its rows, or its error.
+    fatal : str
+        Why nothing ran; empty when something did.
+    is_timed_out : bool
+        Whether the limit ended it.
+    walls : list of str
+        What confined the process.
+    """
+
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    fatal: str = ""
+    is_timed_out: bool = False
+    walls: list[str] = field(default_factory=list)
+
+
+def run_again(
+    bundle: Opened,
+    request: list[dict[str, Any]],
+    timeout_s: float,
+    memory_bytes: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Answers:
+    """Run points of a bundle again in a confined process of its own, which executes the bundle's code.
+
+    Parameters
+    ----------
+    bundle : Opened
+    request : list of dict
+        ``{"point": number, "repetitions": [0, 1]}`` each.
+    timeout_s : float
+        Limit of host time for all of them, in seconds.
+    memory_bytes : int
+        Limit of memory of each process, beyond what Python and NumPy take.
+    progress : callable, optional
+        Called with the number of runs done and wanted.
+    """
+    wanted = sum(len(one["repetitions"]) for one in request)
+    with tempfile.TemporaryDirectory(prefix="labkit-verify-") as name:
+        folder = Path(name)
+        for path in bundle.files:
+            if path.startswith("program/") or path in ("recipe.json", "machines.json"):
+                target = folder / path  # the names were checked when the bundle was opened
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(bundle.files[path])
+        (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
+        (folder / "home").mkdir()
+        limits = timeout_s, memory_bytes
+        is_timed_out, code, told = _execute(folder, *limits, lambda: _progress(folder, wanted, progress))
+        answers = Answers(is_timed_out=is_timed_out)
+        for line in _lines(folder / ANSWER):
+            if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
+                answers.walls = [str(wall) for wall in line["walls"]]
+            elif "fatal" in line:
+                answers.fatal = str(line["fatal"])
+            elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
+                answers.runs.append(line)
+        if not is_timed_out and not answers.fatal and len(answers.runs) < wanted:
+            answers.fatal = f"its process ended with code {code}{f': {told}' if told else ''}"
+        return answers
+
+
+def _execute(
+    folder: Path, timeout_s: float, memory_bytes: int, look: Callable[[], None]
+) -> tuple[bool, int, str]:
+    """Run the child to its end or to the limit: whether it was the limit, its code, its last words."""
+    home = str(folder / "home")
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    # Packages of the user's own stay where they are, though the home is another.
+    environment |= {"HOME": home, "TMPDIR": home, "PYTHONUSERBASE": site.getuserbase()}
+    with (folder / "output").open("w+b") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "labkit.study.bundle.child", str(folder), str(memory_bytes),
+             str(os.getpid())],
+            cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + timeout_s
+        try:
+            while process.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_S)
+                look()
+            is_timed_out = process.poll() is None
+        finally:
+            with contextlib.suppress(OSError):  # the group may be gone
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(max(0, output.seek(0, os.SEEK_END) - 2000))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    return is_timed_out, process.returncode, lines[-1] if lines else ""
+
+
+def _progress(folder: Path, wanted: int, progress: Callable[[int, int], None] | None) -> None:
+    if progress is not None and (folder / ANSWER).exists():
+        progress(max((folder / ANSWER).read_bytes().count(b"\n") - 1, 0), wanted)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError):  # the last one may be cut off
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found

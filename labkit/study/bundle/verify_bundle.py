@@ -1,0 +1,320 @@
+"""Verifies a bundle: its structure, every hash, the versions; then runs the simulated part again."""
+
+from __future__ import annotations
+
+import numbers as numbers_abc
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit import html as markup
+from labkit.checks import check_limit
+from labkit.errors import DataError, MachineError
+from labkit.study.bundle.compare import Difference, compare_rows
+from labkit.study.bundle.provenance import labkit_digest
+from labkit.study.bundle.reader import Opened, open_bundle
+from labkit.study.bundle.recipe_file import numbers
+from labkit.study.bundle.rerun import Answers, run_again
+from labkit.study.store import read_study
+
+__all__ = ["Verification", "verify"]
+
+_SHOWN = 10
+#: what a program may use when nobody says otherwise, and what is asked for at least
+MEMORY_BYTES, LEAST_BYTES = 4 << 30, 64 << 20
+
+
+@dataclass
+class Verification:
+    """What verifying a bundle found; true in a condition unless something differs or could not be run again.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    identity : str
+        SHA-256 of its manifest.
+    files : int
+        Files whose hashes agree.
+    rows : int
+        Rows of the study.
+    compared : int
+        Rows that were computed again.
+    differences : list of Difference
+        Rows that came out otherwise.
+    only_present : int
+        Rows of real machines and of metrics that depend on the host: nothing can compute them again.
+    was_run : bool
+        Whether the bundle's program was run.
+    undecided : str
+        Why rows that should be computed again were not; empty when they were.
+    walls : list of str
+        What confined the program while it ran.
+    notes : list of str
+        What differs here from where the bundle was made.
+    """
+
+    name: str
+    identity: str
+    files: int
+    rows: int
+    compared: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    only_present: int = 0
+    was_run: bool = False
+    undecided: str = ""
+    walls: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """``same``, ``differs``, ``undecided``, or ``whole`` when nothing was run again."""
+        if self.differences:
+            return "differs"
+        if self.undecided:
+            return "undecided"
+        return "same" if self.compared else "whole"
+
+    def __bool__(self) -> bool:
+        """Whether nothing speaks against the bundle."""
+        return self.outcome in ("same", "whole")
+
+    def lines(self) -> list[str]:
+        """Say what was found, a sentence a line."""
+        found = [f"{self.files} files are whole: every SHA-256 agrees", f"identity {self.identity}"]
+        if self.compared:
+            same = self.compared - len({one.row for one in self.differences})
+            found.append(f"{same} of {self.compared} rows computed again are the same to the last bit")
+        if self.only_present:
+            found.append(
+                f"{self.only_present} rows were measured on a real machine or depend on a host: they are "
+                "there, and cannot be computed again"
+            )
+        if self.undecided:
+            found.append(f"undecided: {self.undecided}")
+        elif not self.was_run:
+            found.append("nothing was run again")
+        if self.walls:
+            found.append(f"its program ran with {', '.join(self.walls)}")
+        found += [str(one) for one in self.differences[:_SHOWN]]
+        if len(self.differences) > _SHOWN:
+            found.append(f"and {len(self.differences) - _SHOWN} more rows that differ")
+        return found + [f"note: {text}" for text in self.notes]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.name}: {_HEADLINES[self.outcome]}", *(f"  {one}" for one in self.lines())])
+
+    def _repr_html_(self) -> str:
+        body = "".join(f"<li>{escape(line)}</li>" for line in self.lines())
+        title = f"{escape(os.path.basename(self.name))}: {_HEADLINES[self.outcome]}"
+        return markup.card(title, f"<ul>{body}</ul>")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "outcome": self.outcome, "identity": self.identity, "files": self.files, "rows": self.rows,
+            "compared": self.compared, "differing": len(self.differences), "only_present": self.only_present,
+            "was_run": self.was_run, "undecided": self.undecided, "walls": self.walls,
+            "notes": self.notes,
+            "differences": [vars(one) for one in self.differences],
+        }  # fmt: skip
+
+
+_HEADLINES = {
+    "same": "verified, the simulated part comes out the same",
+    "whole": "whole, not run again",
+    "differs": "DIFFERS when it is run again",
+    "undecided": "whole, but not run again as it should be",
+}
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    run: bool = True,
+    timeout_s: float = 600.0,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verification:
+    """Verify a bundle that `Study.bundle` wrote.
+
+    Parameters
+    ----------
+    path : path
+    run : bool
+        Run the simulated part again. **That executes the program in the bundle**, in a process of its own
+        with an empty home. Where the system permits, it can write nowhere else and has no network
+        (`Verification.walls` says what held); but it can read what you can read: pass False for a bundle
+        whose author you do not trust.
+    timeout_s : float
+        Limit of host time for all runs together, in seconds.
+    memory_bytes : int
+        Limit of memory of the process (and of each one that it starts), beyond what Python itself takes.
+    progress : callable, optional
+        Called with the number of runs done and wanted.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    DataError
+        It is damaged, changed, hostile, no bundle, or of a newer format.
+    MachineError
+        A limit is none.
+    """
+    check_limit(timeout_s)
+    _check_memory(memory_bytes)
+    bundle = open_bundle(path)
+    data = _study(bundle)
+    found = Verification(bundle.name, bundle.identity, len(bundle.files), len(data), notes=_notes(bundle))
+    if "recipe.json" not in bundle.files:
+        found.notes += [str(text) for text in bundle.manifest.get("remarks", [])]
+        return found
+    plan = _plan(bundle, data, found)
+    if not run or not plan:
+        return found
+    if (why := _unrunnable(bundle)) is not None:
+        found.undecided = why
+        return found
+    request = [{"point": index, "repetitions": sorted(wanted)} for index, wanted in plan.items()]
+    answers = run_again(bundle, request, timeout_s, memory_bytes, progress)
+    found.was_run, found.walls = True, answers.walls
+    _judge(found, data, plan, answers, (timeout_s, memory_bytes))
+    return found
+
+
+def _check_memory(memory_bytes: Any) -> None:
+    is_number = isinstance(memory_bytes, numbers_abc.Integral) and not isinstance(memory_bytes, bool)
+    if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
+        raise MachineError(
+            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}"
+        )
+
+
+Plan = dict[int, dict[int, list[int]]]
+
+
+def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
+    """Return, for each point and repetition, the rows to compare; count the others."""
+    recipe = bundle.document("recipe.json")
+    try:
+        host = set(recipe["host_metrics"])
+        plan: Plan = {}
+        seen: set[int] = set()
+        for index, point in enumerate(recipe["points"]):
+            rows = numbers(point["rows"], len(data))
+            if not seen.isdisjoint(rows):
+                raise ValueError("a row belongs to two points")
+            seen |= set(rows)
+            for row in rows:
+                if "real" in point or not point["deterministic"] or data["metric"].iloc[row] in host:
+                    found.only_present += 1
+                else:
+                    plan.setdefault(index, {}).setdefault(int(data["repetition"].iloc[row]), []).append(row)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"{bundle.name!r}: its recipe.json is not what study.bundle writes ({error})"
+        ) from error
+    if len(seen) < len(data):
+        found.undecided = f"the recipe does not say where {len(data) - len(seen)} rows come from"
+    return plan
+
+
+def _judge(
+    found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers, limits: tuple[float, int]
+) -> None:
+    """Compare what came back with what the bundle holds."""
+    done: set[tuple[int, int]] = set()
+    starved = 0
+    for answer in answers.runs:
+        key = int(answer["point"]), int(answer["repetition"])
+        rows = plan.get(key[0], {}).get(key[1], [])
+        if key in done or not rows:
+            continue
+        done.add(key)
+        if answer.get("memory") is True:  # it says nothing about the rows
+            starved += len(rows)
+            continue
+        found.compared += len(rows)
+        if "error" in answer:
+            reason = f"the run failed: {answer['error']}"
+            what = f"ranks={data['ranks'].iloc[rows[0]]}" if "ranks" in data else "a run"
+            found.differences += [Difference(row, what, "value", None, None, reason) for row in rows]
+        else:
+            found.differences += compare_rows(data, rows, answer.get("rows", []))
+    missing = sum(len(rows) for i, point in plan.items() for k, rows in point.items() if (i, k) not in done)
+    if answers.is_timed_out:
+        found.undecided = f"the limit of {limits[0]:g} s ended the runs with {missing} rows to go; allow more"
+    elif starved:
+        found.undecided = (
+            f"{starved} rows need more than the limit of {limits[1] / (1 << 30):g} GiB of memory; allow more "
+            "(memory_bytes, --memory GIB)"
+        )
+    elif missing:
+        found.undecided = f"{missing} rows could not be computed again: {answers.fatal or 'no answer came'}"
+
+
+def _study(bundle: Opened) -> pd.DataFrame:
+    """Read the study in it, by way of the reader of saved studies."""
+    from labkit.study.store import write_zip
+
+    with tempfile.TemporaryDirectory(prefix="labkit-verify-") as folder:
+        place = Path(folder) / "study.zip"
+        write_zip(place, {name: bundle.files[name] for name in ("study.json", "data.csv")}, "a copy")
+        try:
+            return read_study(place)[0]
+        except DataError as error:
+            raise DataError(str(error).replace(str(place), bundle.name)) from None
+
+
+def _unrunnable(bundle: Opened) -> str | None:
+    """Say why this Python cannot run the program, if it cannot."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
+    except RecursionError:
+        raise DataError(f"{bundle.name!r}: its recipe.json is nested too deeply") from None
+    if needed:
+        return (
+            f"part of the program travels as a pickle of Python {needed[0]}, and this is {here}: run "
+            f"labkit verify with Python {needed[0]}"
+        )
+    return None
+
+
+def _pickled_for(form: Any) -> set[str]:
+    """Return the versions of Python that the pickles in a recipe need."""
+    if isinstance(form, list):
+        return set().union(*(_pickled_for(part) for part in form))
+    if not isinstance(form, dict):
+        return set()
+    pickle = form.get("$pickle")
+    own = {str(pickle["python"])} if isinstance(pickle, dict) and pickle.get("python") else set()
+    return own.union(*(_pickled_for(part) for part in form.values()))
+
+
+def _notes(bundle: Opened) -> list[str]:
+    """Say how this computer differs from the one where the bundle was made, where that may matter."""
+    from labkit import __version__
+
+    then = bundle.document("environment.json")
+    if not isinstance(then, dict):
+        raise DataError(f"{bundle.name!r}: its environment.json is not what study.bundle writes")
+    notes = []
+    if then.get("labkit") != __version__:
+        notes.append(f"made with labkit {then.get('labkit')}, this is {__version__}")
+    elif then.get("labkit_sources_sha256") != labkit_digest():
+        notes.append(f"made with another labkit {__version__}: its sources differ from those here")
+    if then.get("python") != platform.python_version():
+        notes.append(f"made with Python {then.get('python')}, this is {platform.python_version()}")
+    return notes

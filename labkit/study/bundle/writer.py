@@ -1,0 +1,237 @@
+"""Writes a bundle: the study, and all that others need to check it, as one zip with a manifest of hashes."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import DataError
+from labkit.study.bundle.provenance import environment, find_notebook, packages, read_notebook
+from labkit.study.bundle.recipe_file import RecipeWriter, numbers
+from labkit.study.store import study_files, write_zip
+
+if TYPE_CHECKING:
+    from labkit.study.study import Study
+
+__all__ = ["FORMAT", "MANIFEST", "VERSION", "Bundle", "identity", "write_bundle"]
+
+FORMAT = "labkit-bundle"
+VERSION = 1
+MANIFEST = "bundle.json"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path
+    identity : str
+        SHA-256 of the manifest, which holds the hashes of all other files: publish it beside the bundle, and
+        nobody can exchange a byte unnoticed.
+    files : dict
+        Sizes in bytes, by name.
+    rows : int
+        Rows of the study.
+    again : int
+        Rows that `labkit.verify` can compute again.
+    remarks : list of str
+        What it cannot, and why.
+    """
+
+    path: Path
+    identity: str
+    files: dict[str, int]
+    rows: int
+    again: int
+    remarks: list[str]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.path}: {len(self.files)} files, {os.path.getsize(self.path):,} B, {self.rows} rows",
+            f"  can be computed again: {self.again} of {self.rows} rows",
+            f"  identity: {self.identity}",
+        ]
+        return "\n".join([*lines, *(f"  note: {text}" for text in self.remarks)])
+
+
+def write_bundle(
+    study: Study,
+    path: str | os.PathLike[str],
+    *,
+    notebook: str | os.PathLike[str] | bool | None = None,
+    host_metrics: Iterable[str] = (),
+) -> Bundle:
+    """Write a study and everything that others need to check it.
+
+    The zip holds the study (`labkit.load` reads it), the program's source, the recipe with its seeds, the
+    machines with all their numbers, the environment, the notebook, and a manifest with the SHA-256 of every
+    file. The same study gives the same bytes, apart from the time that the manifest states
+    (``SOURCE_DATE_EPOCH`` sets it).
+
+    Parameters
+    ----------
+    study : Study
+    path : path
+        An older file there is replaced only when the new one is complete.
+    notebook : path or bool, optional
+        The notebook that belongs to it; by default the one this is called in, if it can be found: its last
+        saved state. False: none.
+    host_metrics : iterable of str
+        Metrics of one's own (of ``sweep(measure=...)``) that depend on this host.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    DataError
+        It cannot be written, or the notebook cannot be read.
+    ProgramError
+        The program uses something that can neither be written down nor pickled.
+    """
+    unknown = sorted(set(host_metrics) - set(study.metrics))
+    if unknown:
+        raise DataError(
+            f"host_metrics: the study has no metric {unknown[0]!r}; it has {', '.join(study.metrics)}"
+        )
+    if Path(path).is_dir():
+        raise DataError(f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip")
+    files = study_files(study.data, study.notes)
+    remarks, again = [], 0
+    recipe, why = _usable_recipe(study)
+    if recipe is None:
+        remarks.append(why)
+    else:
+        writer = RecipeWriter(recipe, study.data, study.notes)
+        document = writer.document(host_metrics)
+        again, missing = _rows_again(document, study, set(host_metrics))
+        remarks += [*missing, *writer.carrier.remarks]
+        files |= {"recipe.json": _json(document), "machines.json": _json(writer.machines)}
+        files |= writer.carrier.files
+    files |= {"environment.json": _json(environment()), "packages.txt": packages().encode()}
+    files |= _notebook_files(notebook, remarks)
+    files["README.md"] = _readme(len(study), again, remarks).encode()
+    manifest = _manifest(files, len(study), again, remarks)
+    ordered = {MANIFEST: manifest, **{name: files[name] for name in sorted(files)}}
+    target = write_zip(path, ordered, "the bundle")
+    sizes = {name: len(content) for name, content in ordered.items()}
+    return Bundle(target, identity(manifest), sizes, len(study), again, remarks)
+
+
+def identity(manifest: bytes) -> str:
+    """Return what names a bundle: the SHA-256 of its manifest."""
+    return hashlib.sha256(manifest).hexdigest()
+
+
+def _usable_recipe(study: Study) -> tuple[Any, str]:
+    recipe = study.recipe
+    if recipe is None:
+        return (
+            None,
+            "no recipe: the study was not made by a sweep of this session, so nothing can be run again",
+        )
+    if recipe.has_own_runner:
+        return None, "no recipe: the sweep had a runner of its own, which nobody else has"
+    if not study.data.index.is_unique:
+        return None, "no recipe: the rows were put together anew, and no longer tell which point they are of"
+    return recipe, ""
+
+
+def _rows_again(document: Mapping[str, Any], study: Study, host: set[str]) -> tuple[int, list[str]]:
+    """Count the rows that can be computed again, and say why others cannot."""
+    remarks: list[str] = []
+    again = real = chance = lost = 0
+    is_host = study.data["metric"].isin(host).to_numpy()
+    for point in document["points"]:
+        rows = numbers(point["rows"], len(study))
+        lost += point["rows_of_the_sweep"] - len(rows)
+        if "real" in point:
+            real += len(rows)
+        elif point["deterministic"]:
+            again += sum(not is_host[row] for row in rows)
+        else:
+            chance += len(rows)
+    if real:
+        remarks.append(f"{real} rows were measured on a real machine: they can only be checked for presence")
+    if chance:
+        remarks.append(f"{chance} rows charge work by this host's clock: no run repeats them exactly")
+    if host:
+        remarks.append(f"{int(is_host.sum())} rows are of metrics that depend on the host: {sorted(host)}")
+    if lost:
+        remarks.append(f"{lost} rows of the sweep were taken out of the study before it was bundled")
+    return again, remarks
+
+
+def _notebook_files(notebook: Any, remarks: list[str]) -> dict[str, bytes]:
+    if notebook is False:
+        return {}
+    place = find_notebook() if notebook is None or notebook is True else notebook
+    if place is None:
+        if notebook is True:
+            raise DataError("the notebook that this runs in was not found; give its path: notebook='x.ipynb'")
+        return {}
+    name, content = read_notebook(place)
+    if notebook is None:
+        remarks.append(f"{name} is in it as it was last saved")
+    return {f"notebook/{name}": content}
+
+
+def _manifest(files: Mapping[str, bytes], rows: int, again: int, remarks: list[str]) -> bytes:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.datetime.now(datetime.UTC)
+    created = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now
+    return _json(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "created": created.isoformat(timespec="seconds"),
+            "rows": rows,
+            "rows_to_compute_again": again,
+            "remarks": remarks,
+            "files": {
+                name: {"sha256": hashlib.sha256(files[name]).hexdigest(), "bytes": len(files[name])}
+                for name in sorted(files)
+            },
+        }
+    )
+
+
+def _json(document: Any) -> bytes:
+    return (json.dumps(document, indent=1, ensure_ascii=False, sort_keys=False) + "\n").encode()
+
+
+def _readme(rows: int, again: int, remarks: list[str]) -> str:
+    notes = "".join(f"- {text}\n" for text in remarks)
+    return _README.format(rows=rows, again=again, notes=f"\n{notes}" if notes else "")
+
+
+_README = """\
+# A study made with labkit
+
+{rows} measurements, of which {again} can be computed again, bit by bit.
+{notes}
+| file | holds |
+|---|---|
+| `data.csv`, `study.json` | the measurements; `labkit.load` reads this zip as a study |
+| `recipe.json` | the calls that gave them: points, parameters, seeds |
+| `machines.json` | the simulated machines and network models with all their numbers, calibration, noise |
+| `program/` | the program: what is run again, and `installed/`: copies of installed sources for reading |
+| `environment.json`, `packages.txt` | Python, packages, computer, MPI |
+| `notebook/` | the notebook, where there was one |
+| `bundle.json` | the SHA-256 of every other file |
+
+    pip install labkit
+    labkit verify THIS.zip             # checks every hash, runs the simulated part again, compares
+    labkit verify THIS.zip --no-run    # only checks: runs nothing that came with the bundle
+
+Hashes show damage, not authorship: compare the identity that `labkit verify` prints with one from the author.
+"""

@@ -1,0 +1,285 @@
+"""Reads measurements from files: saved studies, Extra-P's text, JSON and JSON lines, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.errors import DataError
+from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
+from labkit.study.store import read_study
+
+__all__ = ["read_data"]
+
+Row = dict[str, Any]
+_EXTRAP = re.compile(r"(PARAMETER|POINTS|REGION|METRIC|DATA)(\s|$)")
+
+
+def read_data(
+    path: str | os.PathLike[str], parameters: Sequence[str] | None = None
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read measurements; the format is found from the content.
+
+    Parameters
+    ----------
+    path : path
+        A saved study, an Extra-P file or a CSV file.
+    parameters : sequence of str, optional
+        The columns of a CSV file that hold parameters; by default its first column.
+
+    Returns
+    -------
+    data : DataFrame
+        The rows of a study.
+    notes : dict
+        The facts saved with them.
+
+    Raises
+    ------
+    DataError
+        With the line where the file stops making sense.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(path):
+        raise DataError(f"{name!r} is a folder; give the file with the measurements")
+    if not os.path.exists(path):
+        raise DataError(f"there is no file {name!r}")
+    if os.path.exists(path) and zipfile.is_zipfile(path):
+        return read_study(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{name!r} cannot be read as text or as a saved study: {error}") from error
+    if not text.strip():
+        raise DataError(f"{name!r} is empty")
+    rows = list(_parse(text, name, parameters))
+    if not rows:
+        raise DataError(f"{name!r} holds no measurements")
+    data = tidy(rows)
+    for column in parameter_columns(data):
+        if data[column].dtype.kind == "f" and (data[column] % 1 == 0).all():
+            data[column] = data[column].astype("int64")
+    return data, {"source": os.path.basename(name)}
+
+
+def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
+    start = text.lstrip()
+    first = next((ln for ln in text.splitlines() if ln.strip() and not ln.startswith("#")), "")
+    if start[0] in "{[":
+        return _json(text, name)
+    if _EXTRAP.match(first.strip()):
+        return _extrap_text(text, name)
+    return _csv(text, name, parameters)
+
+
+def _number(text: Any, where: str) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: {text!r} is not a number") from None
+
+
+def _row(point: Mapping[str, float], metric: str, phase: str, value: float, repetition: int) -> Row:
+    return {
+        **point, "metric": metric or "value", "phase": phase, "value": value, "unit": unit_of(metric),
+        "repetition": repetition,
+    }  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- Extra-P's text format
+
+
+def _extrap_text(text: str, name: str) -> Iterator[Row]:
+    """PARAMETER names; POINTS (coordinates) ...; then METRIC, REGION and a DATA line per point."""
+    parameters: list[str] = []
+    points: list[dict[str, float]] = []
+    metric, region, at, where = "", "", 0, name
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{name}, line {number}"
+        if not line.strip() or line.startswith("#"):
+            continue
+        field, _, value = line.strip().partition(" ")
+        value = value.strip()
+        if field == "PARAMETER":
+            parameters += value.split()
+        elif field == "POINTS":
+            points += [_point(parameters, p, where) for p in _points(value, len(parameters))]
+        elif field in ("METRIC", "REGION"):
+            if points and at not in (0, len(points)):
+                raise DataError(f"{where}: {at} DATA lines before it, but {len(points)} points")
+            metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
+        elif field == "DATA":
+            if at >= len(points):
+                raise DataError(f"{where}: more DATA lines than the {len(points)} points")
+            for repetition, item in enumerate(value.split()):
+                yield _row(points[at], metric, region, _number(item, where), repetition)
+            at += 1
+        else:
+            raise DataError(
+                f"{where}: {field!r} is not a field; known: PARAMETER, POINTS, METRIC, REGION, DATA"
+            )
+    if at not in (0, len(points)):
+        raise DataError(f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points")
+
+
+def _points(text: str, dimensions: int) -> list[list[str]]:
+    if dimensions == 1 or "(" not in text:
+        return [[v] for v in text.replace("(", " ").replace(")", " ").split()]
+    flat = text.replace("(", " ( ").replace(")", " ) ")
+    numbers = flat.replace("(", " ").replace(")", " ").split()
+    return [numbers[i : i + dimensions] for i in range(0, len(numbers), dimensions)]
+
+
+def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict[str, float]:
+    if not parameters:
+        raise DataError(f"{where}: points before any PARAMETER")
+    if len(values) != len(parameters):
+        raise DataError(
+            f"{where}: a point has {len(values)} coordinates, but there are {len(parameters)} parameters"
+        )
+    return {p: _number(v, where) for p, v in zip(parameters, values, strict=True)}
+
+
+# ----------------------------------------------------------------------------- Extra-P's JSON formats
+
+
+def _json(text: str, name: str) -> Iterator[Row]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        lines = [ln for ln in text.splitlines() if ln.strip()]
+        if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
+            return _json_lines(text, name)
+        raise DataError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
+    if isinstance(content, dict) and "params" in content and "value" in content:
+        return _json_lines(text, name)
+    if not isinstance(content, dict) or "measurements" not in content or "parameters" not in content:
+        raise DataError(f"{name}: a JSON file of measurements has the keys parameters and measurements")
+    try:
+        return iter(list(_json_ids(content) if "callpaths" in content else _json_nested(content, name)))
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
+
+
+def _json_nested(content: Mapping[str, Any], name: str) -> Iterator[Row]:
+    for region, metrics in content["measurements"].items():
+        for metric, measurements in metrics.items():
+            for measurement in measurements:
+                point = _point(content["parameters"], measurement["point"], name)
+                for repetition, value in enumerate(measurement["values"]):
+                    yield _row(point, metric, region, _number(value, name), repetition)
+
+
+def _json_ids(content: Mapping[str, Any]) -> Iterator[Row]:
+    """Read the older format, whose parts refer to each other by number."""
+    names = {
+        kind: {item["id"]: item["name"] for item in content[kind]}
+        for kind in ("parameters", "callpaths", "metrics")
+    }
+    points = {
+        c["id"]: {
+            names["parameters"][pair["parameter_id"]]: float(pair["parameter_value"])
+            for pair in c["parameter_value_pairs"]
+        }
+        for c in content["coordinates"]
+    }
+    seen: dict[tuple[Any, ...], int] = {}
+    for m in content["measurements"]:
+        key = (m["coordinate_id"], m["callpath_id"], m["metric_id"])
+        seen[key] = seen.get(key, -1) + 1
+        region, metric = names["callpaths"][key[1]], names["metrics"][key[2]]
+        yield _row(points[key[0]], metric, region, float(m["value"]), seen[key])
+
+
+def _json_lines(text: str, name: str) -> Iterator[Row]:
+    seen: dict[tuple[Any, ...], int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            item = json.loads(line)
+            point = {str(k): _number(v, where) for k, v in item["params"].items()}
+            values = item["value"] if isinstance(item["value"], list) else [item["value"]]
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{where}: not a measurement with params and value ({error})") from None
+        region, metric = str(item.get("callpath", "")), str(item.get("metric", ""))
+        for value in values:
+            key = (*point.values(), region, metric)
+            seen[key] = seen.get(key, -1) + 1
+            yield _row(point, metric, region, _number(value, where), seen[key])
+
+
+# ----------------------------------------------------------------------------- CSV
+
+
+def _csv(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
+    lines = [ln for ln in text.splitlines() if ln.strip() and not ln.startswith("#")]
+    delimiter = next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
+    table = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True))
+    table = [[cell.strip() for cell in row if cell.strip() or delimiter != " "] for row in table]
+    head, body = table[0], table[1:]
+    if all(_is_number(cell) for cell in head):
+        head, body = ["p", *(f"value{i}" if i > 1 else "value" for i in range(1, len(head)))], table
+    if len(head) < 2:
+        raise DataError(
+            f"{name} is neither a saved study, nor an Extra-P file, nor a CSV file with two columns"
+        )
+    for number, row in enumerate(body, 2):
+        if len(row) != len(head):
+            raise DataError(f"{name}, row {number}: {len(row)} cells, but the header has {len(head)}")
+    unknown = sorted(set(parameters or ()) - set(head))
+    if unknown:
+        raise DataError(f"{name} has no column {unknown[0]!r}; it has: {', '.join(head)}")
+    if "value" in head and "metric" in head:
+        return _csv_long(head, body, name)
+    return _csv_wide(head, body, name, list(parameters or head[:1]))
+
+
+def _csv_long(head: list[str], body: list[list[str]], name: str) -> Iterator[Row]:
+    """One measurement a row, as in a study's own table."""
+    for number, cells in enumerate(body, 2):
+        row: Row = dict(zip(head, cells, strict=True))
+        row["value"] = _number(row["value"], f"{name}, row {number}, column value")
+        for column in row:
+            if column not in FIXED and column not in MEASURED and _is_number(row[column]):
+                row[column] = float(row[column])
+        if "repetition" in row:
+            row["repetition"] = int(_number(row["repetition"], f"{name}, row {number}, column repetition"))
+        if "is_valid" in row:
+            row["is_valid"] = str(row["is_valid"]).lower() not in ("false", "0", "no")
+        yield row
+
+
+def _csv_wide(head: list[str], body: list[list[str]], name: str, parameters: list[str]) -> Iterator[Row]:
+    """A column for each parameter, then a column for each metric."""
+    metrics = [c for c in head if c not in parameters]
+    seen: dict[tuple[float, ...], int] = {}
+    for number, cells in enumerate(body, 2):
+        row = dict(zip(head, cells, strict=True))
+        where = f"{name}, row {number}"
+        point = {p: _number(row[p], f"{where}, column {p}") for p in parameters}
+        key = tuple(point.values())
+        seen[key] = seen.get(key, -1) + 1
+        for metric in metrics:
+            if _is_number(row[metric]):
+                yield _row(point, metric, "", float(row[metric]), seen[key])
+            elif row[metric] and len(metrics) == 1:
+                raise DataError(f"{where}, column {metric}: {row[metric]!r} is not a number")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

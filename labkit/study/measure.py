@@ -1,0 +1,199 @@
+"""One point of a sweep: run it, turn it into rows, and decide whether other seeds would say anything else.
+
+What happens at a point depends on nothing but the point, so it can happen in another process. What the points
+before it have shown is applied when it is kept, in the order of the plan: that is how a sweep over many
+workers gives the rows of a serial one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from labkit.errors import LabkitError
+from labkit.study.points import Point, is_real
+from labkit.study.rows import run_rows
+from labkit.study.study import Study
+
+if TYPE_CHECKING:
+    from labkit.result import Run
+
+__all__ = ["Found", "Harvest", "Job"]
+
+
+@dataclass
+class Found:
+    """What came of one point.
+
+    Attributes
+    ----------
+    rows : list
+        The rows of each repetition; an exception in place of those that the caller's `measure` failed on.
+    failure : LabkitError or None
+        Why the run behind these repetitions failed.
+    is_same : bool or None
+        Whether two seeds gave the same time; None where that was not tried, or says nothing.
+    is_complete : bool
+        Whether all repetitions count, whatever other points have shown.
+    on : str
+        The machine's name.
+    machine : dict
+        Its description.
+    notes : list of str
+        Those of the first repetition.
+    printed : tuple of str
+        What was printed outside the ranks: standard output and error, in another process only.
+    order : int
+        By which processes with the same hash seed know each other (`labkit.study.hashing`), in another only.
+    """
+
+    rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
+    failure: LabkitError | None = None
+    is_same: bool | None = None
+    is_complete: bool = False
+    on: str = ""
+    machine: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    printed: tuple[str, str] = ("", "")
+    order: int = 0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all points of a sweep have in common; see `labkit.study.sweep`."""
+
+    program: Any
+    args: tuple[Any, ...]
+    repeats: int
+    warmup: int
+    seed: int
+    timeout_s: float | None
+    options: dict[str, Any]
+    measure: Callable[[Run], Mapping[str, float]] | None
+    runner: Callable[..., Run] | None
+
+    def find(self, point: Point, is_once: bool = False) -> Found:
+        """Run one point.
+
+        Parameters
+        ----------
+        point : Point
+        is_once : bool
+            Whether the seeds are known to change nothing, so that one simulated run says it all.
+        """
+        found = Found(is_complete=is_real(point.on) or self.repeats == 1)
+        runs: list[Run] = []
+        try:
+            self._run(point, is_once, runs, found)
+        except LabkitError as error:
+            found.failure = error
+        for repetition, run in enumerate(runs):
+            found.rows.append(self._rows(run, point, repetition))
+        if runs:
+            found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
+        return found
+
+    def launch(self, point: Point) -> dict[str, Any]:
+        """Return the options of a point's run."""
+        how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
+        how |= self.options | ({"model": point.model} if point.model is not None else {})
+        how |= {"on": point.on, "seed": self.seed}
+        if not is_real(point.on):
+            return how
+        how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
+        return how | {"repeats": self.repeats + self.warmup}
+
+    def _rows(self, run: Run, point: Point, repetition: int) -> list[dict[str, Any]] | Exception:
+        try:
+            extra = self.measure(run) if self.measure else None
+            return run_rows(run, point.cells, repetition, extra)
+        except Exception as error:  # the caller's own code
+            return error
+
+    def _run(self, point: Point, is_once: bool, runs: list[Run], found: Found) -> None:
+        """Run all repetitions that are needed; those that ended are in `runs`, also when one fails."""
+        from labkit.run import run as labkit_run
+
+        runner, how = self.runner or labkit_run, self.launch(point)
+        if is_real(point.on):
+            one = runner(self.program, point.ranks, **how)
+            runs += (one.repetitions or [one])[self.warmup if one.repetitions else 0 :]
+            return
+        if self.repeats == 1 or is_once:
+            runs.append(runner(self.program, point.ranks, **how))
+            return
+        for k in range(self.repeats):
+            runs.append(runner(self.program, point.ranks, **(how | {"seed": self.seed + k})))
+            # Rare noise may spare the first two runs; it is drawn from the seed all the same.
+            is_quiet = "noise" not in runs[0].machine
+            is_same = k == 1 and is_quiet and runs[0].makespan_s == runs[1].makespan_s
+            if k == 1 and point.ranks > 1:  # one rank alone may well not show what the seed does
+                found.is_same = is_same
+            if is_same:
+                del runs[1:]
+                return
+
+
+@dataclass
+class Harvest:
+    """Takes in what was found, point by point in the order of the plan, and makes a study of it.
+
+    Attributes
+    ----------
+    is_deterministic : bool or None
+        Whether the seeds are known to change nothing; None as long as no point has shown it.
+    """
+
+    seed: int
+    rows: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[LabkitError] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    machines: dict[str, Any] = field(default_factory=dict)
+    is_deterministic: bool | None = None
+
+    def keep(self, point: Point, found: Found) -> None:
+        """Keep a point's rows, or its error.
+
+        Raises
+        ------
+        Exception
+            What the caller's `measure` raised.
+        """
+        is_once = bool(self.is_deterministic) and not found.is_complete
+        rows = found.rows[:1] if is_once else found.rows
+        if not is_once and found.is_same is not None:
+            self.is_deterministic = found.is_same
+        if found.failure is not None and not (is_once and rows):
+            self.fail(point, found.failure)
+            return
+        for one in rows:
+            if isinstance(one, Exception):
+                raise one
+            self.rows += [(point.number, row) for row in one]
+        self.machines.setdefault(found.on, found.machine)
+        for note in found.notes:
+            if note not in self.remarks:
+                self.remarks.append(note)
+
+    def fail(self, point: Point, error: LabkitError) -> None:
+        """Note that a point failed."""
+        self.errors.append(error)
+        self.failures.append(
+            {"point": point.text, "error": str(error).strip().splitlines()[0], "kind": type(error).__name__}
+        )
+
+    def study(self) -> Study:
+        """Return what was measured; raise when nothing was."""
+        if not self.rows:
+            raise self.errors[0]
+        ordered = [row for _, row in sorted(self.rows, key=lambda pair: pair[0])]
+        for failure in self.failures:
+            warnings.warn(f"the point {failure['point']} failed: {failure['error']}", stacklevel=3)
+        notes = {"failures": self.failures, "remarks": self.remarks, "machines": self.machines,
+                 "seed": self.seed}  # fmt: skip
+        return Study(pd.DataFrame(ordered), notes)

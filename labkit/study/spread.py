@@ -1,0 +1,254 @@
+"""A sweep over many workers, with the rows, failures and remarks of a serial one.
+
+Points are run in any order, and kept in the order of the plan. Where seeds may matter, the first point with
+more than one rank is waited for: it nearly always shows that one run of each of the others is enough.
+Where the workers' hash seed may be another than here, that point is also run under a second one.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from labkit.errors import MachineError
+from labkit.real.cores import available_cores
+from labkit.study.hashing import REMARK, SecondLook, known_seed
+from labkit.study.measure import Found, Harvest, Job
+from labkit.study.points import Point, is_real
+from labkit.study.progress import Bar
+from labkit.study.worker_setup import pack_job, pack_points, setting_of
+
+__all__ = ["Pool", "check_jobs", "one_by_one", "pool_of", "second_look", "spread"]
+
+#: points that an interrupt's remark names
+_NAMED = 8
+
+
+class Pool(Protocol):
+    """Workers."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another point can be given out."""
+
+    def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
+        """Give a point out, packed by `labkit.study.worker_setup.pack_points`."""
+
+    def next(self) -> tuple[Point, Found]:
+        """Wait until a point is done, or lost."""
+
+    def close(self) -> None:
+        """End what is still running."""
+
+
+def check_jobs(jobs: Any, plan: list[Point], options: Any) -> Any:
+    """Refuse workers that make no sense, and return their number, or the view of a cluster; 1: no workers.
+
+    Raises
+    ------
+    MachineError
+        In one sentence.
+    """
+    if jobs is None:
+        return 1
+    is_number = isinstance(jobs, numbers.Integral) and not isinstance(jobs, bool)
+    most = max(32, 4 * available_cores())
+    if is_number and not 1 <= jobs <= most:
+        raise MachineError(f"jobs is a number of processes from 1 to {most} here, got {jobs}")
+    if not is_number and not _is_of_ipyparallel(jobs):
+        raise MachineError(
+            "jobs is a number of processes, or a cluster of ipyparallel or its load-balanced view; got "
+            f"{jobs!r}"
+        )
+    if is_number and jobs == 1:
+        return 1
+    real = next((point for point in plan if is_real(point.on)), None)
+    if real is not None:
+        raise MachineError(
+            "jobs spreads simulations: runs on real machines beside each other would disturb each other's "
+            "times; leave out jobs, or the real machine"
+        )
+    if str(options.get("compute") or "charged") != "charged":
+        raise MachineError(
+            'jobs and compute="measured" do not go together: workers beside each other would disturb the CPU '
+            "times that are measured; leave one of them out"
+        )
+    return int(jobs) if is_number else jobs
+
+
+def _is_of_ipyparallel(jobs: Any) -> bool:
+    names = {base.__module__.partition(".")[0] for base in type(jobs).__mro__}
+    return "ipyparallel" in names or hasattr(type(jobs), "labkit_cluster")
+
+
+def pool_of(jobs: Any, job: Job, points: int) -> Pool:
+    """Return the workers for a number of points."""
+    packed, setting = pack_job(job), setting_of()
+    if isinstance(jobs, int):
+        from labkit.study.pool import LocalPool
+
+        return LocalPool(packed, setting, min(jobs, points), job.timeout_s, job.repeats)
+    from labkit.study.engines import EnginePool
+
+    return EnginePool(packed, setting, jobs, job.timeout_s, job.repeats)
+
+
+def second_look(jobs: Any, job: Job) -> SecondLook | None:
+    """Return what runs a point under another hash seed; None where the workers have that of this process."""
+    if isinstance(jobs, int) and known_seed() is not None:
+        return None
+    return SecondLook(job, pack_job(job), setting_of())
+
+
+def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Bar) -> None:
+    """Run the points in this process."""
+    for point in plan:
+        bar.set_postfix_str(point.text, refresh=False)
+        try:
+            harvest.keep(point, job.find(point, bool(harvest.is_deterministic)))
+        except KeyboardInterrupt:
+            harvest.remarks.append(f"interrupted by the user at {point.text}; the later points are missing")
+            if not harvest.rows:
+                raise
+            return
+        bar.update()
+
+
+def spread(
+    job: Job,
+    plan: list[Point],
+    harvest: Harvest,
+    bar: Bar,
+    pool: Pool,
+    second: SecondLook | None = None,
+) -> None:
+    """Run the points on the workers, and keep them in the order of the plan.
+
+    Parameters
+    ----------
+    job, plan, harvest, bar
+        As for `one_by_one`.
+    pool : Pool
+    second : SecondLook, optional
+        Whether the program depends on the hash seed; then the points are run in this process.
+    """
+    packed = pack_points(plan)  # what cannot travel is refused before anything runs
+    work = _Spread(job, plan, harvest, pool, packed, second)
+    try:
+        while work.kept < len(plan):
+            try:
+                point, found = work.next()
+            except MachineError as error:  # the workers cannot go on: what is done is not lost
+                work.give_up(error)
+                return
+            bar.set_postfix_str(point.text, refresh=False)
+            bar.update()
+            work.take(point, found)
+    except _Depends:
+        pool.close()
+        harvest.remarks.append(REMARK)
+        bar.update(-len(work.done))  # nothing has been kept
+        one_by_one(job, plan, harvest, bar)
+    except KeyboardInterrupt:
+        work.interrupted()
+        if not harvest.rows:
+            raise
+    finally:
+        pool.close()
+        if second is not None:
+            second.close()
+
+
+class _Depends(Exception):
+    """What the program does depends on the hash seed."""
+
+
+class _Spread:
+    """Where a sweep stands: what has been given out, what is done, what is kept."""
+
+    def __init__(
+        self,
+        job: Job,
+        plan: list[Point],
+        harvest: Harvest,
+        pool: Pool,
+        packed: list[bytes],
+        second: SecondLook | None,
+    ) -> None:
+        self.job, self.plan, self.harvest, self.pool, self.packed = job, plan, harvest, pool, packed
+        self.second = second  # until it has been asked: nothing is kept before
+        self.shown = next((index for index, point in enumerate(plan) if point.ranks > 1), 0)
+        self.at = {point.number: index for index, point in enumerate(plan)}
+        self.done: dict[int, Found] = {}
+        self.given = self.kept = 0
+        self.probe: int | None = None  # the point that shall show whether the seeds matter
+
+    def next(self) -> tuple[Point, Found]:
+        """Give out what can be given out, and wait for a point."""
+        while self.given < len(self.plan) and self.pool.has_room and not self._is_waiting_for_probe():
+            point = self.plan[self.given]
+            if self.probe is None and _may_show(self.job, point, self.harvest):
+                self.probe = self.given
+            what = point, self.packed[self.given], bool(self.harvest.is_deterministic)
+            self.pool.submit(*what)
+            if self.second is not None and self.given == self.shown:
+                self.second.begin(*what)
+            self.given += 1
+        return self.pool.next()
+
+    def _is_waiting_for_probe(self) -> bool:
+        return self.probe is not None and self.kept <= self.probe
+
+    def take(self, point: Point, found: Found) -> None:
+        """Take in a point, and keep all whose turn has come.
+
+        Raises
+        ------
+        _Depends
+            What it does depends on the hash seed.
+        """
+        self.done[self.at[point.number]] = found
+        if self.second is not None:
+            if not self.second.is_of(point):
+                return
+            if self.second.contradicts(found):
+                raise _Depends
+            self.second = None
+        while self.kept in self.done:
+            found = self.done.pop(self.kept)
+            self.kept += 1
+            _keep(self.harvest, self.plan[self.kept - 1], found)
+
+    def give_up(self, error: MachineError) -> None:
+        """Note for every point that is not done that the workers could not go on."""
+        for index in range(self.kept, len(self.plan)):
+            _keep(self.harvest, self.plan[index], self.done.get(index) or Found(failure=error))
+
+    def interrupted(self) -> None:
+        """Keep what is done, and say what is missing."""
+        missing = [
+            point.text
+            for index, point in enumerate(self.plan)
+            if index >= self.kept and index not in self.done
+        ]
+        for index in sorted(self.done):
+            _keep(self.harvest, self.plan[index], self.done[index])
+        shown = "; ".join(missing[:_NAMED]) + ("; …" if len(missing) > _NAMED else "")
+        self.harvest.remarks.append(
+            f"interrupted by the user: {len(missing)} of {len(self.plan)} points are missing ({shown})"
+        )
+
+
+def _may_show(job: Job, point: Point, harvest: Harvest) -> bool:
+    return job.repeats > 1 and point.ranks > 1 and harvest.is_deterministic is None
+
+
+def _keep(harvest: Harvest, point: Point, found: Found) -> None:
+    """Keep a point, and say here what was printed there."""
+    write: Callable[[str], Any]
+    for text, write in zip(found.printed, (sys.stdout.write, sys.stderr.write), strict=True):
+        if text:
+            write(text)
+    harvest.keep(point, found)

@@ -1,0 +1,157 @@
+"""Sweeps: one program over every combination of ranks, machines and parameters."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import DataError, MachineError
+from labkit.local.calibration import find_calibration
+from labkit.real.slurm.sweep import batched
+from labkit.study.measure import Harvest, Job
+from labkit.study.points import Point, is_real, plan_points
+from labkit.study.progress import progress_bar
+from labkit.study.recipe import keep_recipe
+from labkit.study.spread import check_jobs, one_by_one, pool_of, second_look, spread
+from labkit.study.study import Study
+from labkit.tolerance import check_tolerance
+
+if TYPE_CHECKING:
+    from labkit.result import Run
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    program: Callable[..., Any],
+    ranks: int | Iterable[int],
+    on: Any = "star",
+    *,
+    repeats: int = 5,
+    warmup: int = 1,
+    args: Sequence[Any] = (),
+    model: str | Sequence[str | None] | None = None,
+    seed: int = 0,
+    timeout_s: float | None = 60.0,
+    progress: bool | None = None,
+    tolerance: float = 0.0,
+    calibration: Any = None,
+    measure: Callable[[Run], Mapping[str, float]] | None = None,
+    options: Mapping[str, Any] | None = None,
+    runner: Callable[..., Run] | None = None,
+    jobs: Any = None,
+    **parameters: Any,
+) -> Study:
+    """Run a program at every combination of ranks, machines and parameters.
+
+    Parameters
+    ----------
+    program : callable
+        ``program(comm, *args, **parameters)``.
+    ranks : int or iterable of int
+        The numbers of ranks.
+    on : str, Platform, callable, or list of them
+        The machine: ``"mpi"``, a running cluster of MPI engines, ``"slurm"`` or a `labkit.slurm` (all its
+        points are submitted before the first is waited for), or a platform; an unsized ``"star"`` grows
+        with the ranks. A callable gets the number of ranks and returns the machine. A list is one more
+        dimension of the sweep.
+    repeats : int
+        Repetitions of a point. Simulated runs are deterministic: when two seeds give the same time at the
+        first point, each point runs once.
+    warmup : int
+        Runs on real MPI before the repetitions, in the same launch; they are thrown away.
+    args : sequence
+        Arguments of every run, kept out of the table.
+    model : str or list, optional
+        The network model of simulated runs.
+    seed : int
+        The first repetition's seed; real measurements are also taken in an order shuffled by it.
+    timeout_s : float
+        Limit of host time for each point.
+    progress : bool, optional
+        Whether to show a progress bar; by default when somebody watches.
+    tolerance : float
+        Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
+    calibration : str, path or Calibration, optional
+        What node-local work costs in the simulated runs, see `labkit.run`.
+    measure : callable, optional
+        Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
+    options : mapping, optional
+        Further options of `labkit.run`, such as ``{"coll": {"allreduce": "ring"}}``.
+    runner : callable, optional
+        What runs a point instead of `labkit.run`.
+    jobs : int or cluster, optional
+        Spreads simulations over so many processes of this host, or over the engines of an ipyparallel cluster
+        (its load-balanced view, the cluster itself, or a `labkit.cluster`). The study is the one of a serial
+        sweep: the same rows in the same order, to the last bit; a program that depends on Python's hash seed
+        (the order of a set of texts) is noticed at one point, and run here instead, with a remark, unless
+        PYTHONHASHSEED says what the seed is. Program, `measure` and `runner` travel by value: what they
+        change outside themselves stays in the worker. Not for real machines, whose times would disturb each
+        other.
+    **parameters
+        The program's keyword arguments. A list, tuple, range or array is varied; anything else (a text
+        too) is one value.
+
+    Returns
+    -------
+    Study
+        A point that fails, or an interrupt by the user, does not lose the others: see `Study.failures`.
+
+    Raises
+    ------
+    DataError
+        When there is nothing to run or a parameter has the name of a column.
+    MachineError
+        When the tolerance is none, or it or a calibration is given and no machine is simulated; when jobs
+        make no sense, or the workers cannot work.
+    LabkitError
+        When every point failed: the first point's error.
+    """
+    plan = plan_points(ranks, on, model, parameters)
+    how = {
+        **(options or {}),
+        **_tolerance(tolerance, program, plan),
+        **_calibration(calibration, program, plan),
+    }
+    job = Job(program, tuple(args), repeats, warmup, seed, timeout_s, how, measure, runner)
+    if any(is_real(point.on) for point in plan):
+        random.Random(seed).shuffle(plan)
+    workers = check_jobs(jobs, plan, how)
+    harvest = Harvest(seed)
+    with batched(job, plan) as ready, progress_bar(len(plan), progress) as bar:
+        if workers == 1:
+            one_by_one(ready, plan, harvest, bar)
+        else:
+            spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)), second_look(workers, job))
+    study = harvest.study()
+    keep_recipe(study, plan, job, [number for number, _ in harvest.rows], runner is not None)
+    return study
+
+
+def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:
+    """Return the option of the simulated runs, unless it is 0."""
+    is_real_only = all(is_real(point.on) for point in plan)
+    if isinstance(tolerance, int | float) and tolerance == 0:
+        return {}
+    _require_own("tolerance", program)
+    return {"tolerance": check_tolerance(tolerance, "real machines" if is_real_only else None)}
+
+
+def _calibration(calibration: Any, program: Any, plan: list[Point]) -> dict[str, Any]:
+    """Return the option of the simulated runs, unless none was chosen."""
+    if calibration is None:
+        return {}
+    _require_own("calibration", program)
+    if all(is_real(point.on) for point in plan):
+        raise MachineError("calibration belongs to simulated runs, not to real machines; leave it out")
+    return {"calibration": find_calibration(calibration)}
+
+
+def _require_own(option: str, program: Any) -> None:
+    if callable(program) and option in inspect.signature(program).parameters:
+        raise DataError(
+            f"{option} is the simulation's own (see labkit.run), and the program has a parameter of that "
+            "name, too; give the program's another name"
+        )

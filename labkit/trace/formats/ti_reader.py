@@ -1,0 +1,82 @@
+"""Time-independent traces from files: one of all ranks, or a list with one file a rank."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import DataError
+from labkit.trace.formats.text import first_line, list_of_files, pieces
+
+__all__ = ["DEFAULT_LIMIT_BYTES", "is_action_line", "read_actions"]
+
+#: what the actions of a trace may take in memory (5 to 12 bytes each), unless the caller says otherwise
+DEFAULT_LIMIT_BYTES = 8 << 30
+
+
+def is_action_line(line: str) -> bool:
+    """Whether a line begins as actions do: with a rank, then a word."""
+    words = line.split(maxsplit=2)
+    return len(words) >= 2 and words[0].isascii() and words[0].isdigit()
+
+
+def read_actions(trace: str | os.PathLike[str], limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Any:
+    """Read a time-independent trace in SimGrid's format.
+
+    Parameters
+    ----------
+    trace : path
+        A file with the lines of all ranks, or a list of files, one for each rank in order (a list of one
+        file: that holds all ranks). Each may be packed with gzip.
+    limit_bytes : int
+        What the actions may take in memory. The text is read in pieces and never kept.
+
+    Returns
+    -------
+    labkit._kernels.ActionTrace
+
+    Raises
+    ------
+    DataError
+        With file, line, the reason and what is allowed.
+
+    References
+    ----------
+    .. [1] F. Desprez, G. S. Markomanolis, M. Quinson, F. Suter: Assessing the performance of MPI applications
+       through time-independent trace replay. PSTI 2011. doi:10.1109/ICPPW.2011.31
+    """
+    from labkit import _kernels
+
+    path = Path(trace)
+    files, is_merged = _files(path)
+    ranks = _rank_count(files[0]) if is_merged else len(files)
+    reader = _kernels.TraceReader(ranks, int(limit_bytes))
+    for rank, file in enumerate(files):
+        reader.begin(str(file), -1 if is_merged else rank)
+        for piece in pieces(file):
+            reader.feed(piece)
+        reader.end()
+    return reader.take()
+
+
+def _files(path: Path) -> tuple[list[Path], bool]:
+    """Return the files that hold the actions, and whether a single one holds those of all ranks."""
+    line, number = first_line(path)
+    if not line:
+        raise DataError(f"{path}: the file is empty; a trace has lines such as `0 send 1 0 1024`")
+    if is_action_line(line):
+        return [path], True
+    if line.split()[0].lstrip("-").isdigit():
+        raise DataError(f"{path}, line {number}: a line is `rank action arguments`, got {line[:60]!r}")
+    files = list_of_files(path)
+    return files, len(files) == 1
+
+
+def _rank_count(path: Path) -> int:
+    from labkit import _kernels
+
+    scan = _kernels.RankScan()
+    for piece in pieces(path):
+        scan.feed(piece)
+    return int(scan.ranks)

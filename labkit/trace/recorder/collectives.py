@@ -1,0 +1,226 @@
+"""Collectives on buffers of a real run, noted when they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labkit.comm.buffers import Simple
+from labkit.comm.collective.binding import block, single, table
+from labkit.comm.collective.native import ANYTHING, Call
+from labkit.trace.recorder.ledger import Known, Ledger
+from labkit.trace.recorder.sizes import Sizes
+
+__all__ = ["Collectives"]
+
+_Call = Callable[..., Any]
+
+
+class Collectives:
+    """Makes the calls that note collectives on buffers.
+
+    What each notes is what the simulated communicator would run: see `labkit.comm.collective.collectives`.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    sizes : Sizes
+    default : object
+        ``mpi4py.MPI.SUM``.
+    """
+
+    def __init__(self, ledger: Ledger, sizes: Sizes, default: Any) -> None:
+        self.ledger, self.sizes, self.default = ledger, sizes, default
+
+    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+        """Return recorded calls in place of those that a class of mpi4py defines."""
+        made: dict[str, Any] = {}
+        for name, note in (("Barrier", self._barrier), ("barrier", self._barrier)):
+            if name in own:
+                made[name] = self._plain(own[name], note)
+        if "Bcast" in own:
+            made["Bcast"] = self._of_one(own["Bcast"])
+        rooted = {"Gather": self._gather, "Gatherv": self._gatherv, "Scatter": self._scatter,
+                  "Scatterv": self._scatterv}  # fmt: skip
+        for name, described in rooted.items():
+            if name in own:
+                made[name] = self._rooted(own[name], described)
+        everybody = {"Allgather": self._allgather, "Allgatherv": self._allgatherv, "Alltoall": self._alltoall,
+                     "Alltoallv": self._alltoallv}  # fmt: skip
+        for name, described_all in everybody.items():
+            if name in own:
+                made[name] = self._everybody(own[name], described_all)
+        for name in ("Allreduce", "Scan", "Exscan", "Reduce_scatter_block"):
+            if name in own:
+                made[name] = self._reduction(own[name], name.lower())
+        if "Reduce" in own:
+            made["Reduce"] = self._reduce(own["Reduce"])
+        if "Reduce_scatter" in own:
+            made["Reduce_scatter"] = self._reduce_scatter(own["Reduce_scatter"])
+        return made
+
+    # -- how a call is wrapped ------------------------------------------------------------------------------
+
+    def _noted(self, original: _Call, comm: Any, arguments: tuple[Any, ...], described: _Call) -> Any:
+        """Make the call, then note `described(known)`."""
+        ledger = self.ledger
+        if ledger.is_busy:
+            return original(comm, *arguments)
+        ledger.enter()
+        try:
+            known = ledger.known(comm)
+            call = described(known)  # before: the buffers are as the program gave them
+            result = original(comm, *arguments)
+            ledger.collective(known, call)
+            return result
+        finally:
+            ledger.leave()
+
+    def _plain(self, original: _Call, described: _Call) -> _Call:
+        return lambda self_: self._noted(original, self_, (), described)
+
+    def _of_one(self, original: _Call) -> _Call:
+        def call(self_: Any, buf: Any, root: int = 0) -> Any:
+            return self._noted(original, self_, (buf, root), lambda known: self._bcast(buf, root))
+
+        return call
+
+    def _rooted(self, original: _Call, described: _Call) -> _Call:
+        def call(self_: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Any:
+            note = lambda known: described(known, sendbuf, recvbuf, root)  # noqa: E731
+            return self._noted(original, self_, (sendbuf, recvbuf, root), note)
+
+        return call
+
+    def _everybody(self, original: _Call, described: _Call) -> _Call:
+        def call(self_: Any, sendbuf: Any, recvbuf: Any) -> Any:
+            note = lambda known: described(known, sendbuf, recvbuf)  # noqa: E731
+            return self._noted(original, self_, (sendbuf, recvbuf), note)
+
+        return call
+
+    def _reduction(self, original: _Call, problem: str) -> _Call:
+        def call(self_: Any, sendbuf: Any, recvbuf: Any, op: Any = self.default) -> Any:
+            note = lambda known: self._combined(known, problem, sendbuf, recvbuf, op)  # noqa: E731
+            return self._noted(original, self_, (sendbuf, recvbuf, op), note)
+
+        return call
+
+    def _reduce(self, original: _Call) -> _Call:
+        def call(self_: Any, sendbuf: Any, recvbuf: Any, op: Any = self.default, root: int = 0) -> Any:
+            note = lambda known: self._combined(known, "reduce", sendbuf, recvbuf, op, root)  # noqa: E731
+            return self._noted(original, self_, (sendbuf, recvbuf, op, root), note)
+
+        return call
+
+    def _reduce_scatter(self, original: _Call) -> _Call:
+        ledger = self.ledger
+
+        def call(
+            self_: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: Any = self.default
+        ) -> Any:
+            if ledger.is_busy:
+                return original(self_, sendbuf, recvbuf, recvcounts, op)
+            if recvcounts is None and not self.sizes.is_in_place(sendbuf):
+                # mpi4py asks all ranks, too; asked here, the answer can be noted
+                mine = np.array([self.sizes.simple(recvbuf).count], np.int64)
+                counts = np.empty(len(ledger.known(self_).ranks), np.int64)
+                self_.Allgather(mine, counts)
+                recvcounts = counts.tolist()
+            note = lambda known: self._scattered(sendbuf, recvbuf, recvcounts, op)  # noqa: E731
+            return self._noted(original, self_, (sendbuf, recvbuf, recvcounts, op), note)
+
+        return call
+
+    # -- what is noted --------------------------------------------------------------------------------------
+
+    def _barrier(self, known: Known) -> Call:
+        return Call("barrier", "Barrier")
+
+    def _bcast(self, buffer: Any, root: int) -> Call:
+        return Call("bcast", "Bcast", root, buffers=(block(self.sizes.simple(buffer)),))
+
+    def _gather(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+        is_kept = known.rank == root and self.sizes.is_in_place(sendbuf)
+        sent = self.sizes.simple(recvbuf, known.size) if is_kept else self.sizes.simple(sendbuf)
+        return self._blocks("gather", sent, root)
+
+    def _scatter(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+        is_kept = known.rank == root and self.sizes.is_in_place(recvbuf)
+        received = self.sizes.simple(sendbuf, known.size) if is_kept else self.sizes.simple(recvbuf)
+        return self._blocks("scatter", received, root)
+
+    def _allgather(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+        is_kept = self.sizes.is_in_place(sendbuf)
+        return self._blocks(
+            "allgather", self.sizes.simple(recvbuf, known.size) if is_kept else self.sizes.simple(sendbuf)
+        )
+
+    def _alltoall(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+        buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
+        return self._blocks("alltoall", self.sizes.simple(buffer, known.size))
+
+    @staticmethod
+    def _blocks(problem: str, message: Simple, root: int = 0) -> Call:
+        return Call(problem, problem, root, {}, message.bytes, buffers=(block(message), block(message)))
+
+    def _gatherv(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+        received = self.sizes.vector(recvbuf, known.size) if known.rank == root else None
+        if received is not None and self.sizes.is_in_place(sendbuf):
+            sent = Simple(received.memory, 0, int(received.counts[known.rank]), received.datatype)
+        else:
+            sent = self.sizes.simple(sendbuf)
+        if received is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+            received.counts[known.rank] = min(int(received.counts[known.rank]), sent.count)
+        buffers = (single(sent), ANYTHING if received is None else table(received))
+        return Call("gatherv", "Gatherv", root, {}, sent.bytes, buffers=buffers)
+
+    def _scatterv(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+        sent = self.sizes.vector(sendbuf, known.size) if known.rank == root else None
+        if sent is not None and self.sizes.is_in_place(recvbuf):
+            received = Simple(sent.memory, 0, int(sent.counts[known.rank]), sent.datatype)
+        else:
+            received = self.sizes.simple(recvbuf)
+            if sent is not None and sent.datatype.extent == received.datatype.extent:
+                received.count = min(received.count, int(sent.counts[known.rank]))
+        buffers = (ANYTHING if sent is None else table(sent), single(received))
+        return Call("scatterv", "Scatterv", root, {}, received.bytes, buffers=buffers)
+
+    def _allgatherv(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+        received = self.sizes.vector(recvbuf, known.size)
+        if self.sizes.is_in_place(sendbuf):
+            sent = Simple(received.memory, 0, int(received.counts[known.rank]), received.datatype)
+        else:
+            sent = self.sizes.simple(sendbuf)
+        return Call("allgatherv", "Allgatherv", 0, {}, 0, buffers=(single(sent), table(received)))
+
+    def _alltoallv(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+        received = self.sizes.vector(recvbuf, known.size)
+        is_kept = self.sizes.is_in_place(sendbuf)
+        sent = received if is_kept else self.sizes.vector(sendbuf, known.size)
+        return Call("alltoallv", "Alltoallv", 0, {}, 0, buffers=(table(sent), table(received)))
+
+    def _combined(
+        self, known: Known, problem: str, sendbuf: Any, recvbuf: Any, op: Any, root: int = 0
+    ) -> Call:
+        blocks = known.size if problem == "reduce_scatter_block" else 0
+        buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
+        return self._operated(Call(problem, problem, root), self.sizes.simple(buffer, blocks), op)
+
+    def _scattered(self, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Call:
+        message = self.sizes.simple(recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf)
+        call = self._operated(Call("reduce_scatter", "Reduce_scatter"), message, op)
+        first, second = call.buffers
+        counts = np.asarray(recvcounts, np.int64)
+        call.buffers = (first._replace(counts=counts, elements=0), second)
+        return call
+
+    @staticmethod
+    def _operated(call: Call, message: Simple, op: Any) -> Call:
+        """Complete a reduction: operators of the program's own are not cut into elements."""
+        call.bytes = message.bytes
+        call.buffers = (block(message), block(message))
+        call.is_commutative, call.is_cuttable = bool(op.Is_commutative()), bool(op.is_predefined)
+        return call

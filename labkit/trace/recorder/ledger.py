@@ -1,0 +1,221 @@
+"""What a rank of a real run notes while its program runs: calls, communicators, sizes of pickled objects."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit._kernels import RankLog
+from labkit.comm.collective.actions import action_of, group_line
+from labkit.comm.collective.native import Bound, Call
+from labkit.errors import UnsupportedError
+
+__all__ = ["Known", "Ledger", "Undetermined"]
+
+#: tags of the messages that a collective of objects is made of, as the simulated communicators number them
+_PRIVATE_TAG = 0x40000000
+
+#: an even number is a communicator's own, the odd one after it is for messages of its collectives
+_WORLD, _SELF, _FIRST = 0, 2, 4
+
+
+class Undetermined(UnsupportedError):
+    """A call whose part in the trace cannot be told."""
+
+
+@dataclass
+class Known:
+    """A communicator that the program uses.
+
+    Attributes
+    ----------
+    number : int
+        This rank's number of it.
+    key : str
+        The same at all its ranks, and no other communicator's.
+    ranks : list of int
+        Its ranks in the world.
+    rank : int
+        This rank in it.
+    """
+
+    number: int
+    key: str
+    ranks: list[int]
+    rank: int
+    collectives: int = 0
+    made: int = 0
+    is_declared: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    def private_tag(self) -> int:
+        """Return the tag of the messages of its next collective."""
+        tag = self.collectives & 0x3FFFFFFF | _PRIVATE_TAG
+        self.collectives += 1
+        return tag
+
+
+class Ledger:
+    """The notes of one rank.
+
+    Parameters
+    ----------
+    mpi : module
+        ``mpi4py.MPI``, before anything of it is replaced.
+    flops_per_s : float
+        What a second of computation counts for.
+    is_measuring : bool
+        Whether the thread's CPU time between calls is computation.
+    """
+
+    def __init__(self, mpi: Any, flops_per_s: float, is_measuring: bool) -> None:
+        world = mpi.COMM_WORLD
+        self.log = RankLog(world.rank, flops_per_s, is_measuring)
+        self.size: int = world.size
+        self.any_source: int = mpi.ANY_SOURCE
+        self.any_tag: int = mpi.ANY_TAG
+        self.no_proc: int = mpi.PROC_NULL
+        self.is_busy = False
+        self.dumped: list[int] = []
+        self.loaded: list[int] = []
+        #: said once each: what the trace lacks
+        self.notes: dict[str, None] = {}
+        self.polls = 0
+        self._undefined: Any = mpi.UNDEFINED
+        self._world_group: Any = world.Get_group()
+        self._thread = threading.get_ident()
+        self._known: dict[int, Known] = {}
+        self._keys: dict[int, str] = {}
+        self._groups: dict[Any, int] = {}
+        everybody = list(range(self.size))
+        self._known[world.handle] = Known(_WORLD, "world", everybody, world.rank)
+        self._known[mpi.COMM_SELF.handle] = Known(_SELF, "self", [world.rank], 0)
+        self.null: Any = mpi.COMM_NULL
+
+    # -- the border of a call -------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Begin a call; what it calls in turn is not noted."""
+        self.is_busy = True
+        self.log.enter()
+        if threading.get_ident() != self._thread:
+            self.notes["several threads of a rank called MPI: the trace has their calls in one order"] = None
+
+    def leave(self) -> None:
+        """End a call."""
+        self.is_busy = False
+        self.log.leave()
+
+    # -- communicators --------------------------------------------------------------------------------------
+
+    def known(self, comm: Any) -> Known:
+        """Return what is known of a communicator.
+
+        Raises
+        ------
+        Undetermined
+            It was made where no recorded call made it.
+        """
+        found = self._known.get(comm.handle)
+        if found is None:
+            raise Undetermined(
+                "this communicator was not made by a call that labkit recorded (by a library, or before the "
+                "program began), so its messages have no place in a trace; leave trace_ti out"
+            )
+        return found
+
+    def made(self, parent: Known, comm: Any) -> None:
+        """Note a communicator that all ranks of another one made together; COMM_NULL for those outside."""
+        parent.made += 1
+        if comm != self.null:
+            ranks = self.world_ranks(comm.Get_group())
+            self._register(comm, f"{parent.key}/{parent.made}/{ranks}", ranks)
+
+    def made_by_group(self, parent: Known, comm: Any, tag: int) -> None:
+        """Note a communicator that its members alone made."""
+        ranks = self.world_ranks(comm.Get_group())
+        key = (parent.key, tuple(ranks), tag)
+        number = self._groups[key] = self._groups.get(key, 0) + 1
+        self._register(comm, f"{parent.key}/group {tag}/{number}/{ranks}", ranks)
+
+    def world_ranks(self, group: Any) -> list[int]:
+        """Return the world ranks of a group's members."""
+        mine = list(range(group.Get_size()))
+        found: list[int] = type(group).Translate_ranks(group, mine, self._world_group)
+        return found
+
+    def _register(self, comm: Any, key: str, ranks: list[int]) -> None:
+        number = _FIRST + 2 * len(self._keys)
+        digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+        self._keys[number] = digest
+        self._known[comm.handle] = Known(number, digest, ranks, comm.Get_rank())
+
+    def forget(self, handle: int) -> None:
+        """Forget a communicator that was freed."""
+        self._known.pop(handle, None)
+
+    # -- calls ----------------------------------------------------------------------------------------------
+
+    def world_peer(self, known: Known, rank: int) -> int:
+        """Return the world's number of a rank; -1 for any source."""
+        return -1 if rank == self.any_source else known.ranks[rank]
+
+    def collective(self, known: Known, call: Call) -> None:
+        """Note a collective call."""
+        known.collectives += 1
+        size, context = known.size, known.number
+        if size == 1 and self.size > 1:
+            return  # nothing moves
+        if context and size == self.size and known.ranks == list(range(size)):
+            context = 0  # a copy of the world: its collectives are the world's
+        elif context and not known.is_declared:
+            known.is_declared = True
+            self.log.declare(group_line(context, known.ranks))
+        self.log.collective(action_of(call, size, known.rank, context))
+
+    def plain(
+        self, known: Known, problem: str, element_bytes: int = 1, elements: int = 0, root: int = 0
+    ) -> None:
+        """Note a collective that moves one block, or equal ones."""
+        buffer = Bound(None, element_bytes, elements)
+        buffers = () if problem == "barrier" else (buffer, buffer)
+        self.collective(known, Call(problem, problem, root, {}, element_bytes * elements, buffers=buffers))
+
+    def tables(
+        self, known: Known, problem: str, sent: Sequence[int], received: Sequence[int], root: int = 0
+    ) -> None:
+        """Note a vector collective of bytes."""
+        first, second = Bound(None, 1, 0, list(sent)), Bound(None, 1, 0, list(received))
+        self.collective(known, Call(problem, problem, root, {}, 0, buffers=(first, second)))
+
+    def mark(self, line: str) -> None:
+        """Note something that is no call, and what was computed before it."""
+        self.log.enter()
+        self.log.declare(line)
+        self.log.leave()
+
+    def missing(self, call: str, reason: str) -> Undetermined:
+        """Return the error for a call that cannot be recorded."""
+        return Undetermined(f"MPI.{call} cannot be recorded: {reason}; leave trace_ti out to run it")
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def identities(self) -> dict[int, str]:
+        """Return what the ranks of a communicator have in common, by this rank's numbers."""
+        return dict(self._keys)
+
+    def remarks(self) -> list[str]:
+        """Say what the trace does not show."""
+        polls = f"{self.polls} tests and probes found nothing" if self.polls else None
+        return [*self.notes, *([polls] if polls else [])]
+
+
+#: makes a call that records out of mpi4py's
+Maker = Callable[[Callable[..., Any]], Callable[..., Any]]

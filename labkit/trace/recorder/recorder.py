@@ -1,0 +1,205 @@
+"""Putting the recorder into a rank: mpi4py's names are replaced before the program sees them.
+
+As MPI's profiling interface would, it stands between the program and the library: `from mpi4py import MPI`
+gives classes of the same names, derived from mpi4py's own, whose calls do what they did and note it. What the
+program does inside one of them (mpi4py's own messages, an operator's code) is not noted again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from labkit.errors import MachineError
+from labkit.trace.recorder.collectives import Collectives
+from labkit.trace.recorder.communicators import Communicators
+from labkit.trace.recorder.ledger import Ledger
+from labkit.trace.recorder.messages import Messages
+from labkit.trace.recorder.objects import Objects
+from labkit.trace.recorder.refusals import refused_calls, refused_classes
+from labkit.trace.recorder.requests import Requests
+from labkit.trace.recorder.sizes import Sizes
+
+__all__ = ["Recorder", "write_notes"]
+
+#: what a second of charged or measured computation counts for: the speed of labkit's hosts by default
+FLOPS_PER_S = 1e9
+_COMMUNICATORS = ("Comm", "Intracomm", "Topocomm", "Cartcomm", "Graphcomm", "Distgraphcomm")
+
+
+class Recorder:
+    """Records what one rank's program calls, from its making on.
+
+    Parameters
+    ----------
+    mpi : module
+        ``mpi4py.MPI``.
+    computation : str
+        ``"measured"``, ``"charged"`` or ``"none"``.
+    scale : float
+        Factor of measured computation.
+    instead : dict, optional
+        Classes that the program gets instead of mpi4py's own, by these: each is derived from the one it
+        stands for.
+    disown : callable, optional
+        Is given a request of which the program gets a copy.
+    """
+
+    def __init__(
+        self, mpi: Any, computation: str = "measured", scale: float = 1.0,
+        instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._mpi, self._disown = mpi, disown
+        self._instead = instead or {}
+        self._is_charged = computation == "charged"
+        speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
+        self.ledger = Ledger(mpi, speed, computation == "measured")
+        self._classes: dict[Any, Any] = {}
+        self._before: dict[str, Any] = {}
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether kernels that charge their cost must not, as their work is measured."""
+        return not self._is_charged
+
+    def install(self, dumps: Any = None, loads: Any = None) -> None:
+        """Replace mpi4py's names; the program must not have seen them.
+
+        Parameters
+        ----------
+        dumps, loads : callable, optional
+            How mpi4py pickles here; default: as it does by itself.
+        """
+        mpi, ledger = self._mpi, self.ledger
+        sizes = Sizes(mpi)
+        requests = Requests(ledger, mpi, self._instead.get(mpi.Message), self._disown)
+        naive = not getattr(__import__("mpi4py").rc, "fast_reduce", True)
+        makers = [
+            Messages(ledger, sizes, requests, mpi.Status).calls,
+            Collectives(ledger, sizes, mpi.SUM).calls,
+            Objects(ledger, mpi.SUM, naive).calls,
+            Communicators(ledger, sizes, self._recorded).calls,
+            lambda own: refused_calls(ledger, own),
+        ]
+        names = self._communicators(makers) | refused_classes(ledger, mpi)
+        names |= {
+            "Request": requests.request,
+            "Prequest": requests.persistent,
+            "Message": requests.message_type,
+        }
+        names |= {"File": self._file(), "pickle": self._watched_pickling(dumps, loads)}
+        for constant, kind in (
+            ("COMM_WORLD", "Intracomm"), ("COMM_SELF", "Intracomm"), ("COMM_NULL", "Comm"),
+            ("REQUEST_NULL", "Request"), ("MESSAGE_NULL", "Message"), ("MESSAGE_NO_PROC", "Message"),
+        ):  # fmt: skip
+            names[constant] = names[kind](getattr(mpi, constant))
+        self._before = {name: getattr(mpi, name) for name in names}
+        mpi.__dict__.update(names)
+        ledger.log.leave()
+
+    def _communicators(self, makers: list[Callable[[dict[str, Any]], dict[str, Any]]]) -> dict[str, Any]:
+        """Return classes of communicators whose calls are noted, related as mpi4py's are."""
+        mpi = self._mpi
+        made: dict[str, Any] = {}
+        for name in _COMMUNICATORS:
+            native = getattr(mpi, name)
+            base = self._instead.get(native, native)
+            # what stands in for a class has calls of its own for what that inherits
+            names = vars(native) if base is native else dir(base)
+            own = {key: getattr(base, key) for key in names if not key.startswith("__")}
+            calls: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None}
+            for make in makers:
+                calls |= make(own)
+            above = [made[base.__name__] for base in native.__mro__[1:] if base.__name__ in made][:1]
+            made[name] = self._classes[base] = type(name, (*above, base), calls)
+        return made
+
+    def _recorded(self, comm: Any) -> Any:
+        """Return a communicator of mpi4py's as one whose calls are noted; of ours, as it is."""
+        made = self._classes.get(type(comm))
+        return comm if made is None or comm == self.ledger.null else made(comm)
+
+    def _watched_pickling(self, dumps: Any, loads: Any) -> Any:
+        """Return what stands for ``MPI.pickle``: mpi4py's own then tells the sizes of what it handles."""
+        ledger, native = self.ledger, self._mpi.pickle
+        pickling: Any = self._mpi.Pickle
+
+        def watch(self_: Any, *arguments: Any, **named: Any) -> None:
+            """Do as `Pickle.__init__` does, and be watched."""
+            pickling.__init__(self_, *arguments, **named)
+
+            def noted_dumps(obj: Any) -> bytes:
+                data: bytes = pickling.dumps(self_, obj)
+                ledger.dumped.append(len(data))
+                return data
+
+            def noted_loads(data: Any) -> Any:
+                ledger.loaded.append(memoryview(data).nbytes)
+                return pickling.loads(self_, data)
+
+            native.__init__(noted_dumps, noted_loads)
+
+        kind = type("Pickle", (pickling,), {"__module__": self._mpi.__name__, "__init__": watch})
+        return kind(dumps, loads, native.PROTOCOL)
+
+    def _file(self) -> Any:
+        """Return mpi4py's class of files, which leaves a note when one is opened."""
+        native, notes = self._mpi.File, self.ledger.notes
+
+        def opened(cls: Any, *arguments: Any, **named: Any) -> Any:
+            notes["MPI.File: what files take and move is not in the trace"] = None
+            return native.Open(*arguments, **named)
+
+        return type("File", (native,), {"__module__": self._mpi.__name__, "Open": classmethod(opened)})
+
+    def uninstall(self) -> None:
+        """Put mpi4py's names back, for processes that outlive the run."""
+        self._mpi.__dict__.update(self._before)
+        self._before = {}
+
+    # -- the machine's context ------------------------------------------------------------------------------
+
+    def compute(self, seconds: float | None, flops: float | None) -> None:
+        """Note computation that the program charges, where that is what counts."""
+        if self._is_charged:
+            self.ledger.log.compute(seconds if seconds is not None else (flops or 0.0) / FLOPS_PER_S)
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Note the computation after the last call; what follows is not the program's."""
+        self.ledger.enter()
+
+    def record(self) -> dict[str, Any]:
+        """Return what the lines mean to other ranks, as plain data."""
+        log = self.ledger.log
+        return {
+            "communicators": self.ledger.identities(), "remarks": self.ledger.remarks(),
+            "calls": log.calls, "measured_s": log.measured_s,
+        }  # fmt: skip
+
+    def write(self, path: str, about: str) -> None:
+        """Write the lines, and beside them what they mean to other ranks.
+
+        Parameters
+        ----------
+        path : str
+            Of the lines.
+        about : str
+            Of the rest, as JSON; it comes into being when all is written.
+        """
+        write_notes(path, about, self.ledger.log.lines(), self.record())
+
+
+def write_notes(path: str, about: str, lines: bytes, record: dict[str, Any]) -> None:
+    """Write what a rank has noted: see `Recorder.write`."""
+    try:
+        with open(path, "wb") as file:
+            file.write(lines)
+        with open(f"{about}.part", "w", encoding="utf-8") as text:
+            json.dump(record, text)
+        os.replace(f"{about}.part", about)
+    except OSError as error:
+        raise MachineError(f"the trace of a rank cannot be written: {error}") from None

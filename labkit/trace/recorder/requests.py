@@ -1,0 +1,333 @@
+"""Requests and matched messages of a real run: what they were posted for, and when they were waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labkit.trace.recorder.ledger import Known, Ledger
+
+__all__ = ["Post", "Requests"]
+
+_Call = Callable[..., Any]
+
+
+class Post:
+    """A send or a receive that a request stands for.
+
+    Parameters
+    ----------
+    known : Known
+        Its communicator.
+    fields : tuple
+        Arguments of `RankLog.post`, but whether it blocks.
+    unequal : (int, int), optional
+        A receive's bytes of an element as sent and as counted, where these differ.
+    """
+
+    __slots__ = ("fields", "known", "unequal")
+
+    def __init__(self, known: Known, fields: tuple[Any, ...], unequal: tuple[int, int] | None = None) -> None:
+        self.known, self.fields, self.unequal = known, fields, unequal
+
+    def begin(self, log: Any) -> int:
+        """Note that it is posted; the log's number of it."""
+        number: int = log.post(*self.fields, False)
+        return number
+
+    def match(self, ledger: Ledger, number: int, status: Any) -> None:
+        """Note what a receive got."""
+        if self.fields[0]:
+            return
+        size = status.count
+        if self.unequal is not None:
+            size = size // self.unequal[0] * self.unequal[1]
+        source = self.known.ranks[status.Get_source()]
+        ledger.log.matched(number, source, status.Get_tag(), size)
+
+
+class Requests:
+    """Makes the classes of requests and messages that note what becomes of them.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    mpi : module
+        ``mpi4py.MPI``, before anything of it is replaced.
+    message : type, optional
+        What matched messages are; default: mpi4py's own.
+    disown : callable, optional
+        Is given a request of which the program gets a copy.
+    """
+
+    def __init__(
+        self, ledger: Ledger, mpi: Any, message: Any = None, disown: Callable[[Any], None] | None = None
+    ) -> None:
+        self.ledger = ledger
+        self.status: Any = mpi.Status
+        self.undefined: int = mpi.UNDEFINED
+        self._native_message: Any = mpi.Message
+        self._disown = disown or (lambda request: None)
+        message = message or mpi.Message
+        both: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None}
+        named = _Lists(self).calls(mpi.Request)
+        self.request: Any = type("Request", (mpi.Request,), {**both, **self._single(mpi.Request), **named})
+        own = {**both, "_is_persistent": True, **self._starts(mpi.Prequest)}
+        self.persistent: Any = type("Prequest", (self.request, mpi.Prequest), own)
+        told = {"__module__": mpi.__name__, "__hash__": None, "_envelope": None}
+        self.message_type: Any = type("Message", (message,), {**told, **self._receives(message)})
+
+    # -- made by the calls of communicators -----------------------------------------------------------------
+
+    def wrapped(self, request: Any, post: Post | None) -> Any:
+        """Return a request that is noted: `post` is None for one with nobody."""
+        made = self.request(request)
+        made._post = post
+        self._disown(request)
+        return made
+
+    def begun(self, request: Any, post: Post, is_persistent: bool) -> Any:
+        """Return the request of a post, which is noted unless it waits for its start."""
+        if is_persistent:
+            made = self.persistent(request)
+            made._post = post
+            self._disown(request)
+            return made
+        made = self.wrapped(request, post)
+        made._number = post.begin(self.ledger.log)
+        return made
+
+    def message(self, found: Any, known: Known, status: Any) -> Any:
+        """Return what a probe gave: a matched message is told where it comes from."""
+        if not isinstance(found, self._native_message):
+            return found
+        made = self.message_type(found)
+        if status.Get_source() != self.ledger.no_proc:
+            made._envelope = (known, known.ranks[status.Get_source()], status.Get_tag())
+        return made
+
+    # -- the ends of requests -------------------------------------------------------------------------------
+
+    def over(self, numbers: Sequence[int], posts: Sequence[Post], statuses: Sequence[Any]) -> None:
+        """Note one wait for all of these."""
+        for number, post, status in zip(numbers, posts, statuses, strict=True):
+            post.match(self.ledger, number, status)
+        self.ledger.log.waited(list(numbers))
+
+    def take(self, requests: Sequence[Any], statuses: Sequence[Any], is_together: bool) -> None:
+        """Note that requests are over: by one wait, or by one each."""
+        numbers, posts, found = [], [], []
+        for request, status in zip(requests, statuses, strict=True):
+            number = getattr(request, "_number", None)
+            if number is None:
+                continue  # with nobody, over already, or not the program's messages
+            request._number = None
+            if status.Is_cancelled():
+                self.ledger.log.cancelled(number)
+                continue
+            numbers.append(number)
+            posts.append(request._post)
+            found.append(status)
+        if is_together:
+            if numbers:
+                self.over(numbers, posts, found)
+            return
+        for one in zip(numbers, posts, found, strict=True):
+            self.over(*([item] for item in one))
+
+    # -- one request ----------------------------------------------------------------------------------------
+
+    def _single(self, native: Any) -> dict[str, Any]:
+        """Return wait, test and the like of one request."""
+        ledger = self.ledger
+
+        def ending(original: _Call, is_over: Callable[[Any], bool]) -> _Call:
+            def call(self_: Any, status: Any = None) -> Any:
+                if ledger.is_busy:
+                    return original(self_, status)
+                ledger.enter()
+                try:
+                    got = self.status() if status is None else status
+                    result = original(self_, got)
+                    if is_over(result):
+                        self.take([self_], [got], True)
+                    else:
+                        ledger.polls += 1
+                    return result
+                finally:
+                    ledger.leave()
+
+            return call
+
+        always = lambda result: True  # noqa: E731
+        return {
+            "Wait": ending(native.Wait, always),
+            "wait": ending(native.wait, always),
+            "Test": ending(native.Test, bool),
+            "test": ending(native.test, lambda result: bool(result[0])),
+        }
+
+    def _starts(self, native: Any) -> dict[str, Any]:
+        """Return the starts of persistent requests, each of which posts anew."""
+        ledger = self.ledger
+
+        def begin(requests: Sequence[Any]) -> None:
+            for request in requests:
+                if getattr(request, "_post", None) is not None:
+                    request._number = request._post.begin(ledger.log)
+
+        def start(self_: Any) -> None:
+            ledger.enter()
+            try:
+                native.Start(self_)
+                begin([self_])
+            finally:
+                ledger.leave()
+
+        def start_all(cls: Any, requests: Sequence[Any]) -> None:
+            ledger.enter()
+            try:
+                native.Startall(requests)
+                begin(requests)
+            finally:
+                ledger.leave()
+
+        return {"Start": start, "Startall": classmethod(start_all)}
+
+    # -- matched messages -----------------------------------------------------------------------------------
+
+    def _receives(self, native: Any) -> dict[str, Any]:
+        """Return the receives of matched messages, and the probes that are called by the class."""
+        ledger = self.ledger
+
+        def posted(message: Any, room: int) -> Post | None:
+            if message._envelope is None:
+                return None
+            known, source, tag = message._envelope
+            return Post(known, (False, source, tag, room, known.number, False, False))
+
+        def receive(original: _Call, arguments: tuple[Any, ...], message: Any, status: Any) -> Any:
+            ledger.enter()
+            try:
+                got = self.status() if status is None else status
+                post = posted(message, 1 << 60)
+                result = original(message, *arguments, got)
+                if post is not None:
+                    self.over([post.begin(ledger.log)], [post], [got])
+                return result
+            finally:
+                ledger.leave()
+
+        def begin(original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
+            ledger.enter()
+            try:
+                post = posted(message, 1 << 60)
+                result = original(message, *arguments)
+                return self.wrapped(result, None) if post is None else self.begun(result, post, False)
+            finally:
+                ledger.leave()
+
+        def probe(name: str) -> Any:
+            def call(cls: Any, comm: Any, *arguments: Any, **named: Any) -> Any:
+                return getattr(comm, name)(*arguments, **named)
+
+            return classmethod(call)
+
+        return {
+            "Recv": lambda self_, buf, status=None: receive(native.Recv, (buf,), self_, status),
+            "recv": lambda self_, status=None: receive(native.recv, (), self_, status),
+            "Irecv": lambda self_, buf: begin(native.Irecv, (buf,), self_),
+            "irecv": lambda self_: begin(native.irecv, (), self_),
+            "Probe": probe("Mprobe"), "probe": probe("mprobe"),
+            "Iprobe": probe("Improbe"), "iprobe": probe("improbe"),
+        }  # fmt: skip
+
+
+class _Lists:
+    """The calls on several requests."""
+
+    def __init__(self, requests: Requests) -> None:
+        self.requests = requests
+        self.ledger = requests.ledger
+
+    def calls(self, native: Any) -> dict[str, Any]:
+        """Return them, with what each says of the indices that are over."""
+        undefined = self.requests.undefined
+        everything = lambda result: None  # noqa: E731
+        ifall: _Call = lambda result: None if (result[0] if isinstance(result, tuple) else result) else []  # noqa: E731
+        one = lambda result: _index(result, undefined)  # noqa: E731
+        some = lambda result: list((result[0] if isinstance(result, tuple) else result) or [])  # noqa: E731
+        made: dict[str, Any] = {}
+        for name, chosen in (
+            ("Waitall", everything),
+            ("Testall", ifall),
+            ("Waitsome", some),
+            ("Testsome", some),
+        ):
+            for spelling in (name, name.lower()):
+                made[spelling] = self._several(getattr(native, spelling), chosen, name == "Waitall")
+        for name in ("Waitany", "Testany"):
+            for spelling in (name, name.lower()):
+                made[spelling] = self._one(getattr(native, spelling), one)
+        return made
+
+    def _several(self, original: _Call, chosen: Callable[[Any], list[int] | None], is_together: bool) -> Any:
+        requests, ledger = self.requests, self.ledger
+
+        def call(cls: Any, reqs: Sequence[Any], statuses: Any = None) -> Any:
+            if ledger.is_busy:
+                return original(reqs, statuses)
+            ledger.enter()
+            try:
+                filled = statuses if isinstance(statuses, list) else list(statuses or ())
+                result = original(reqs, filled)
+                indices = chosen(result)
+                if indices is None:
+                    requests.take(reqs, filled[: len(reqs)], is_together)
+                elif indices:
+                    requests.take([reqs[i] for i in indices], filled[: len(indices)], False)
+                elif len(reqs):
+                    ledger.polls += 1
+                return result
+            finally:
+                ledger.leave()
+
+        return _with_names(call)
+
+    def _one(self, original: _Call, chosen: Callable[[Any], int]) -> Any:
+        requests, ledger = self.requests, self.ledger
+
+        def call(cls: Any, reqs: Sequence[Any], status: Any = None) -> Any:
+            if ledger.is_busy:
+                return original(reqs, status)
+            ledger.enter()
+            try:
+                got = requests.status() if status is None else status
+                result = original(reqs, got)
+                index = chosen(result)
+                if index >= 0:
+                    requests.take([reqs[index]], [got], False)
+                else:
+                    ledger.polls += 1
+                return result
+            finally:
+                ledger.leave()
+
+        return _with_names(call)
+
+
+def _index(result: Any, undefined: int) -> int:
+    """Return the index that Waitany or Testany gave, -1 for none."""
+    first: int = result[0] if isinstance(result, tuple) else result
+    is_found = result[1] if isinstance(result, tuple) and isinstance(result[1], bool) else True
+    return -1 if first == undefined or not is_found else first
+
+
+def _with_names(call: _Call) -> Any:
+    """Make it a method of the class that takes its requests by mpi4py's name, too."""
+
+    def named(cls: Any, requests: Sequence[Any], *rest: Any, **others: Any) -> Any:
+        statuses = rest[0] if rest else others.pop("statuses", others.pop("status", None))
+        return call(cls, requests, statuses)
+
+    return classmethod(named)

@@ -1,0 +1,88 @@
+"""The recorded trace of a simulated run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from labkit.trace.beside import Beside
+from labkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:  # pandas is imported only when a trace is made
+    import pandas as pd
+
+__all__ = ["Trace"]
+
+
+@dataclass(repr=False)
+class Trace:
+    """Every message, wait, computation and nonblocking collective of a run.
+
+    Attributes
+    ----------
+    messages : pandas.DataFrame
+        A row per message in order of completion: source and destination (ranks), tag, context, bytes
+        (payload), send_posted_s and recv_posted_s (when the two sides were posted), start_s (begin of the
+        transfer), arrived_s (its last byte), end_s (the receive is complete). Seconds of simulated time. On
+        machines that choose a route for each message also way, the router's number for it. With nonblocking
+        collectives also send_operation and recv_operation: the row in `operations` of the one that posted
+        this side, or -1.
+    waits : pandas.DataFrame
+        A row for every time in which a rank had nothing to do: rank, begin_s, end_s, and the row of the
+        message that ended it (-1: a probe, ended by the post of a send). With nonblocking collectives also
+        operation: the row in `operations` of the one that was waited for (there is then a row for each
+        message that it waited for meanwhile), or -1.
+    computations : pandas.DataFrame
+        A row for every uninterrupted charged computation: rank, begin_s, end_s. Where hosts have more ranks
+        than cores also alone_s, the seconds that it takes on a core of its own.
+    ends_s : list of float
+        When each rank left the program.
+    setting : (Platform, NetworkModel) or None
+        The machine and the model of the run: what an explanation needs.
+    beside : Beside or None
+        The nonblocking collectives and what they waited for; None of a run without any.
+    """
+
+    messages: pd.DataFrame
+    waits: pd.DataFrame
+    computations: pd.DataFrame
+    ends_s: list[float] = field(default_factory=list)
+    setting: Any = None
+    beside: Beside | None = None
+
+    @classmethod
+    def from_columns(
+        cls,
+        messages: Mapping[str, Any],
+        waits: Mapping[str, Any],
+        computations: Mapping[str, Any],
+        ends_s: list[float],
+        setting: Any = None,
+        beside: Beside | None = None,
+    ) -> Trace:
+        """Build a trace from arrays by column."""
+        import pandas as pd
+
+        tables = (pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(computations))
+        return cls(*tables, ends_s, setting, beside)
+
+    @property
+    def operations(self) -> pd.DataFrame:
+        """A row for every nonblocking collective of a rank: rank, name, begin_s, end_s (inf: never over)."""
+        import pandas as pd
+
+        if self.beside is None:
+            return pd.DataFrame({"rank": [], "name": [], "begin_s": [], "end_s": []})
+        return self.beside.operations
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __repr__(self) -> str:
+        payload = format_bytes(int(self.messages["bytes"].sum()))
+        return (
+            f"trace of {len(self.ends_s)} ranks: {format_count(len(self))} messages with {payload}, "
+            f"{format_count(len(self.waits))} waits, {format_count(len(self.computations))} computations"
+            f"{f', {format_count(len(self.operations))} nonblocking collectives' if self.beside else ''}"
+        )
