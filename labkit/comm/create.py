@@ -302,7 +302,8 @@ class CommunicatorMaking:
 
 
 def _class(name: str) -> Any:
-    from labkit.comm import communicator, topologies
+    from labkit.comm import communicator
+    from labkit.comm.topology import topologies
 
     return getattr(topologies if name in topologies.__all__ else communicator, name)
 

@@ -8,10 +8,11 @@ from types import ModuleType
 from typing import Any
 
 from labkit import _kernels
-from labkit.comm import buffers, datatypes, exceptions, names, status
+from labkit.comm import buffers, names
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.handles import datatypes, exceptions, status
 from labkit.comm.handles.base import MODULE_NAME, refuse
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler

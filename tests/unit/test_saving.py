@@ -12,7 +12,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.jupyter import saving
+from labkit.jupyter import save_work as saving
 from labkit.jupyter.archive import read_archive
 from labkit.place import PLACE_VARIABLE
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm import tree
+from labkit.comm.collective import tree
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.pickling import pickle

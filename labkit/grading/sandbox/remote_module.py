@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit import context
-from labkit.comm import neighbors, tree
+from labkit.comm.collective import neighbors, tree
 from labkit.comm.module import simulated_module
 from labkit.comm.pickling import pickle
 from labkit.grading.sandbox.remote_comm import RemoteComm, RemoteRequest

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from labkit.cli import checks, doctor
+from labkit.cli import doctor
+from labkit.cli import doctor_checks as checks
 from labkit.cli.main import main
 
 
