@@ -21,7 +21,7 @@ import pandas as pd
 
 import labkit as lk
 from labkit.calibration import with_shares
-from tests.support.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
+from labkit.calibration.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
 from tests.support.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
 
 QUICK = [Job("alltoall", "linear", 100_000), Job("bcast", "binomial", 400_000), Job("bcast", "ring", 400_000)]

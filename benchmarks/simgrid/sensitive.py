@@ -13,6 +13,7 @@ import driver
 import numpy as np
 
 import labkit as lk
+from labkit.platform import models
 from tests.support.message_program import run_program
 
 RANKS, CHANGES = 64, 6
@@ -27,7 +28,7 @@ def off(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def main() -> None:
-    model = lk.sim.models.get("raw")
+    model = models.get("raw")
     print("largest relative change of a mark, and how far the two are apart")
     print(f"{'placed':<18} {'bandwidth':>10} {'labkit':>9} {'SimGrid':>9} {'apart':>9}")
     for name, (mapping, program) in CASES.items():

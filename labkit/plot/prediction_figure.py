@@ -34,7 +34,7 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
     Parameters
     ----------
     table : pandas.DataFrame
-        Of `tests.support.reality.compare`, with a column `by`.
+        Of `labkit.calibration.reality.compare`, with a column `by`.
     by : str
         The column that tells the small figures apart.
     width, height : int

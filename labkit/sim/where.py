@@ -23,8 +23,8 @@ __all__ = [
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FRAMEWORK = (
-    *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "run")),
-    os.path.join(_PACKAGE, "context.py"),
+    *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "real", "process")),
+    *(os.path.join(_PACKAGE, name) for name in ("context.py", "run.py", "result.py")),
 )
 
 

@@ -39,7 +39,7 @@ TRIES = {
     "read accounts": "open('/etc/passwd').read()",
     "read environment": "open(f'/proc/{os.getppid()}/environ').read()",
     "read memory": "open('/proc/self/mem', 'rb').read(1)",
-    "read the checks": "open(HOME + '/testing/checker.py').read()",
+    "read the checks": "open(HOME + '/grading/checks.py').read()",
     "list solutions": "os.listdir(os.path.dirname(HOME) + '/course')",
     "shared memory": "from multiprocessing import shared_memory as s; s.SharedMemory('x', True, 9)",
     "anonymous file": "os.memfd_create('x')",

@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit.calibration import with_shares
-from tests.support.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
+from labkit.calibration.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
 from tests.support.shaped_network import TCP_SHARE, ShapedNetwork, find_mpich, why_not
 
 RATE = 20e6

@@ -8,14 +8,15 @@ import pytest
 
 import labkit as lk
 from labkit import plot
+from labkit.calibration.reality import Job, collect, compare, is_settled, predict, run_jobs
 from labkit.datasets import measurements
-from tests.support.reality import Job, collect, compare, is_settled, predict, run_jobs
+from labkit.platform import models
 
 JOBS = [Job("bcast", "binomial", 400_000), Job("alltoall", "pairwise", 100_000)]
 
 
 def test_what_is_predicted_is_what_a_run_on_that_machine_measures() -> None:
-    machine, model = lk.platform("star:4,bw=125MBps,lat=10us"), lk.sim.models.get("smpi")
+    machine, model = lk.platform("star:4,bw=125MBps,lat=10us"), models.get("smpi")
     measured = collect(lk.run(run_jobs, 4, machine, args=(JOBS, 3), model=model).results, JOBS)
     assert len(measured) == 6
     table = compare(measured, predict(machine, model, 4, JOBS))
@@ -25,7 +26,7 @@ def test_what_is_predicted_is_what_a_run_on_that_machine_measures() -> None:
 
 
 def test_a_binomial_broadcast_takes_as_many_messages_as_the_tree_is_deep() -> None:
-    machine, model = lk.platform("star:8,bw=125MBps,lat=10us"), lk.sim.models.get("raw")
+    machine, model = lk.platform("star:8,bw=125MBps,lat=10us"), models.get("raw")
     seconds = predict(machine, model, 8, JOBS[:1])["seconds"].iloc[0]
     clock = 2 * model.wtime_s  # its readings after the start and at the end
     assert seconds == pytest.approx(3 * (20e-6 + 400_016 / 125e6) + clock, rel=1e-9)

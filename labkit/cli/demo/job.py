@@ -68,7 +68,7 @@ def describe_host() -> dict[str, str]:
     except MachineError as error:
         mpi = f"none: {_one_line(error)}"
     return {
-        "labkit": f"{__version__} in {Path(__file__).parents[1]}",
+        "labkit": f"{__version__} in {Path(__file__).parents[2]}",
         "Python": f"{platform.python_version()}, NumPy {np.__version__}",
         "host": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
         "MPI": mpi,

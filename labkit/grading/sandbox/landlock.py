@@ -27,7 +27,7 @@ _TCP_RIGHTS, _SCOPES = 0b11, 0b11
 _NOT_WRITING = 1 << 0 | _READ_FILE | _READ_DIR | 1 << 15
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 #: of labkit itself: what a submission is asked to write
-_KEPT_BACK = {"algorithms", "testing"}
+_KEPT_BACK = {"algorithms", "grading"}
 
 
 class _Attributes(ctypes.Structure):

@@ -37,13 +37,13 @@ MPI: Any = MPI4PY
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 #: the files that stand between the engine and a program; their frames say nothing to its author
 OWN = {
     os.path.join(_HERE, name)
-    for name in ("cluster_comm.py", "cluster_objects.py", "cluster_waits.py", "cluster_engine.py",
-                 "cluster_stage.py", "cluster_watchdog.py")
+    for name in ("comm.py", "objects.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
 } | {
-    os.path.join(os.path.dirname(_HERE), "offline", "real", name)
+    os.path.join(_PACKAGE, "trace", "recorder", name)
     for name in ("collectives.py", "communicators.py", "messages.py", "objects.py", "requests.py")
 } | {"<frozen runpy>"}  # fmt: skip
 
@@ -135,7 +135,7 @@ def _hear_again(run: int) -> None:
 def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
     """List the program's frames: those above labkit's own entry."""
     found: list[tuple[str, int, str]] = []
-    engine = os.path.join(_HERE, "cluster_engine.py")
+    engine = os.path.join(_HERE, "engine.py")
     while frame is not None and frame.f_code.co_filename != engine:
         if frame.f_code.co_filename not in OWN:
             found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
@@ -224,7 +224,7 @@ def is_installed(file: str) -> bool:
     if {"site-packages", "dist-packages"} & set(path.split(os.sep)):
         return True
     homes = {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
-    homes.add(os.path.dirname(_HERE))
+    homes.add(_PACKAGE)
     return any(path.startswith(home + os.sep) for home in homes)
 
 

@@ -7,6 +7,7 @@ import pytest
 import labkit as lk
 from labkit.calibration import from_measurements, with_shares
 from labkit.errors import DataError
+from labkit.platform import models
 
 LAT_US = 25
 
@@ -33,7 +34,7 @@ def two_hosts(model):
 @pytest.mark.parametrize("base", ["raw", "smpi"])
 def test_the_rates_of_near_and_far_are_those_of_the_weights(base, weight, trunk_us):
     """The oracle: w = lat + sum of S / bw; where two flows meet, their rates are as 1 / w."""
-    model = lk.sim.models.get(base, weight_s_bytes=weight)
+    model = models.get(base, weight_s_bytes=weight)
     lat, link = LAT_US * 1e-6, weight / 125e6
     expected = (2 * lat + 2 * trunk_us * 1e-6 + 4 * link) / (2 * lat + 2 * link)
     found = with_shares(two_hosts(model), tree(trunk_us), far_links=4, model=model, repeats=3)
@@ -49,13 +50,13 @@ def test_the_rates_of_near_and_far_are_those_of_the_weights(base, weight, trunk_
 
 
 def tree_of(found):
-    from tests.support.reality import machine_of
+    from labkit.calibration.reality import machine_of
 
     return machine_of((2, 1), found)
 
 
 def test_where_time_and_links_grow_alike_the_weight_stays_assumed():
-    model = lk.sim.models.get("raw", weight_s_bytes=2000.0)
+    model = models.get("raw", weight_s_bytes=2000.0)
     plain = two_hosts(model)
     found = with_shares(plain, tree(LAT_US), far_links=4, model=model, repeats=3)
     assert found.model.weight_s_bytes == plain.model.weight_s_bytes
@@ -63,10 +64,10 @@ def test_where_time_and_links_grow_alike_the_weight_stays_assumed():
 
 
 def test_more_than_links_can_say_stays_assumed_and_is_said():
-    model = lk.sim.models.get("raw", weight_s_bytes=1e7)
+    model = models.get("raw", weight_s_bytes=1e7)
     found = with_shares(two_hosts("raw"), tree(0), far_links=3, model=model, repeats=3)
     assert found.fit.shares.ratio > 1.9
-    assert found.model.weight_s_bytes == lk.sim.models.get("smpi").weight_s_bytes
+    assert found.model.weight_s_bytes == models.get("smpi").weight_s_bytes
     assert "as assumed" in found.warnings[-1]
 
 
