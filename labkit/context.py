@@ -1,4 +1,4 @@
-"""What a program may ask of the machine that runs it, whichever machine that is.
+"""The running program's machine, whichever it is: phases, computation, clock.
 
 A program marks its steps with `phase` and charges its work with `compute`; both find the machine of the
 running rank through `current`. A real MPI process installs its own context once (`install`); the

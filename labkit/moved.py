@@ -1,4 +1,4 @@
-"""Where modules of version 0.1 are today: their old names still import, with a warning, for one version.
+"""Old names of modules: those of version 0.1 still import, with a warning, for one version.
 
 Saved studies, bundles and pickles name the modules of their classes; they are found by the same table.
 """

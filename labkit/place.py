@@ -1,4 +1,4 @@
-"""Where labkit runs, as far as that limits what real runs can show: a Binder session is one shared core."""
+"""Hosts with limits on what real runs can show: a Binder session is one shared core."""
 
 from __future__ import annotations
 

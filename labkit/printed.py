@@ -1,4 +1,4 @@
-"""What ranks printed, as people read it: in rank order, equal texts together, long ones folded."""
+"""The ranks' output for readers: in rank order, equal texts together, long ones folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run of a program gave: the same shape from a real and from a simulated machine."""
+"""The result of one run of a program: the same shape from a real and from a simulated machine."""
 
 from __future__ import annotations
 

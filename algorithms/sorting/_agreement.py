@@ -1,4 +1,4 @@
-"""What every sorter does first: the ranks agree on what they sort, or all refuse it together."""
+"""The agreement before every sort: the ranks settle what they sort, or all refuse it together."""
 
 from __future__ import annotations
 

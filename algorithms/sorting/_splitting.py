@@ -1,4 +1,4 @@
-"""What the splitter-based sorters share: cutting by probes whose ties are broken, and the one exchange."""
+"""Common steps of splitter-based sorts: cutting by probes whose ties are broken, and the one exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured, how often and in which order."""
+"""The measurement plan of a calibration: points, repetitions and their order."""
 
 from __future__ import annotations
 

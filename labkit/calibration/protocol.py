@@ -1,4 +1,4 @@
-"""From repeated measurements to robust figures, and from these to the message protocol."""
+"""Robust statistics of repeated measurements, and the message protocol that they show."""
 
 from __future__ import annotations
 

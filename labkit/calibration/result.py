@@ -1,4 +1,4 @@
-"""What a calibration gave: a model, a platform, the residuals and the warnings."""
+"""The result of a calibration: a model, a platform, the residuals and the warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How flows share a link: SMPI's weight S, measured with a third rank farther away.
+"""Link sharing between flows: SMPI's weight S, measured with a third rank farther away.
 
 In SMPI's sharing a flow counts with the weight ``w = lat + sum over its links of S / bw``, and where flows
 meet their rates are as ``1 / w``: S says how much a long route loses against a short one (Velho et al., "On

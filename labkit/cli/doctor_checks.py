@@ -1,4 +1,4 @@
-"""What the doctor looks at: each check finds something out, and says how to mend it."""
+"""The doctor's checks: each examines one thing, and says how to mend it."""
 
 from __future__ import annotations
 

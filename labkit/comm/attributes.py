@@ -1,4 +1,4 @@
-"""What a communicator tells of itself: its group, its name, its topology, MPI's own attributes."""
+"""Attributes of a communicator: its group, its name, its topology, MPI's own attributes."""
 
 from __future__ import annotations
 

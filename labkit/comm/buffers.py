@@ -1,4 +1,4 @@
-"""What a program may hand to an upper-case call: buffers, and mpi4py's list forms around them.
+"""Buffer arguments of upper-case calls: buffers, and mpi4py's list forms around them.
 
 ``buf``, ``[buf, type]``, ``[buf, count]``, ``[buf, count, type]``, ``[buf, (count, displ), type]`` and, for
 vector collectives, ``[buf, counts]``, ``[buf, (counts, displs)]``, with or without type. Counts and

@@ -1,4 +1,4 @@
-"""Where a submission runs while it is judged: in the sandbox, or, for one's own trials, in this process."""
+"""The test bench of a submission: the sandbox, or, for one's own trials, this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grading gives: points and words for each check, and the sum."""
+"""Grades: points and words for each check, and their sum."""
 
 from __future__ import annotations
 

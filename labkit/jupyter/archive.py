@@ -1,4 +1,4 @@
-"""Which files are somebody's work, and how they get into one archive and out of it again."""
+"""Archives of a user's own files: selection, packing, unpacking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the text of a cell to the program that every rank runs.
+"""Compilation of a cell into the program that every rank runs.
 
 The cell runs as though it stood at the top level of a script: its names are globals, in a rank's own copy of
 the notebook's. The program is a function whose globals are the notebook's, so that what it uses is found

@@ -1,4 +1,4 @@
-"""How a cell's failure is shown: the rank, the cell's own lines with an arrow, and no line of labkit."""
+"""The display of a cell's failure: the rank, the cell's own lines with an arrow, and no line of labkit."""
 
 from __future__ import annotations
 

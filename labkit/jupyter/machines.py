@@ -1,4 +1,4 @@
-"""From the word behind ``--on`` to the machine: a name of the notebook, the session's cluster, or a text."""
+"""The machine behind the word of ``--on``: a name of the notebook, the session's cluster, or a text."""
 
 from __future__ import annotations
 

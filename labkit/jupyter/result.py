@@ -1,4 +1,4 @@
-"""What a cell gave: a run, with what the cell's names were on every rank, and what each rank said."""
+"""The result of a cell: a run, with the cell's variables and the output of every rank."""
 
 from __future__ import annotations
 

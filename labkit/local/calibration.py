@@ -1,4 +1,4 @@
-"""What node-local work costs on a calibrated machine: coefficients read from committed data.
+"""Costs of node-local work on a calibrated machine: coefficients read from committed data.
 
 A kernel that handles ``n`` items of one size costs ``call_s + n (item_s + item_log_s log2(m))``, where ``m``
 is the number the kernel's logarithm is about: the keys of a sort, the runs of a merge, the haystack of a

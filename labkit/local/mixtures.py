@@ -1,4 +1,4 @@
-"""Where the keys of a rank may lie, as far as their lowest digits are sorted away: for radix sorts.
+"""Ranges of a rank's keys whose lowest digits are sorted away: for radix sorts of stand-in data.
 
 A `Mixture` is a distribution over cells. A cell is all keys that agree in their upper bits and are free in
 the lower ones: every pattern of the free bits is equally likely, and independent of the cell. What a radix

@@ -1,4 +1,4 @@
-"""How the ranks of a simulated machine learn each other's distributions, besides their messages.
+"""The exchange of distributions between ranks with stand-in data, besides their messages.
 
 The keys that a rank of a radix sort holds after its first pass came from other ranks. What their digits are
 follows from the distributions of all ranks together, which no message carries: stand-in data has no content.

@@ -1,4 +1,4 @@
-"""Which host each rank runs on: block, cyclic, seeded random, or as a file says."""
+"""Mappings of ranks to hosts: block, cyclic, seeded random, or as a file says."""
 
 from __future__ import annotations
 

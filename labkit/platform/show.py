@@ -1,4 +1,4 @@
-"""How a machine shows itself: text, HTML with a picture, tables of its links."""
+"""The display of a machine: text, HTML with a picture, tables of its links."""
 
 from __future__ import annotations
 

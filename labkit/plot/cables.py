@@ -1,4 +1,4 @@
-"""From the simulator's links to a drawing: the cable that a link is part of, the hops of a route."""
+"""Cables of a drawing: the one that a link is part of, the hops of a route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every rank did when: bars and arrows for few ranks, shares in cells for many."""
+"""The Gantt chart: bars and arrows for few ranks, shares in cells for many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sent how much to whom: a matrix of bytes and one of messages."""
+"""The send matrix: bytes and messages from every rank to every other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every figure shares: colours and dashes that colour-blind readers tell apart, ticks, units."""
+"""The common style of figures: colours and dashes that colour-blind readers tell apart, ticks, units."""
 
 from __future__ import annotations
 

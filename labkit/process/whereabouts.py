@@ -1,4 +1,4 @@
-"""Where a process is: a rank in another container or on another host cannot be signalled from here."""
+"""The location of a process: one in another container or on another host cannot be signalled from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many cores this process may use: what decides whether wall-clock times mean anything."""
+"""The cores that this process may use: they decide whether wall-clock times mean anything."""
 
 from __future__ import annotations
 

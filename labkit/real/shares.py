@@ -1,4 +1,4 @@
-"""From what the ranks of a real launch wrote to runs: the same for every way of starting them."""
+"""The ranks' reports of a real launch, made into runs: the same for every way of starting them."""
 
 from __future__ import annotations
 

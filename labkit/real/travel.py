@@ -1,4 +1,4 @@
-"""How a program travels to another process: functions by value, labkit and installed packages by name."""
+"""Serialisation of programs: functions by value, labkit and installed packages by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks print, kept apart rank by rank."""
+"""Standard output and error of simulated ranks, kept apart rank by rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a simulation are: for reports of deadlocks and time limits."""
+"""Source positions of the ranks of a simulation: for reports of deadlocks and time limits."""
 
 from __future__ import annotations
 

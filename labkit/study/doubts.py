@@ -1,4 +1,4 @@
-"""Why measurements of a place allow no verdict: said in the verdict, also when the study is read later."""
+"""Doubts about the measurements of a place: said in the verdict, also when the study is read later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep knew when it ran: enough to run its simulated points again."""
+"""The recipe of a sweep: enough to run its simulated points again."""
 
 from __future__ import annotations
 

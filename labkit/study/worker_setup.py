@@ -1,4 +1,4 @@
-"""What a worker process has to know of the one that it works for, so that its runs are the same as here."""
+"""The set-up of a worker process, so that its runs are the same as in the process that it works for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a run, message by message, and why it took so long."""
+"""Traces: a run message by message, and the explanation of its time."""
 
 from labkit.trace.bottlenecks import Bottlenecks
 from labkit.trace.contrast import Contrast, contrast

@@ -1,4 +1,4 @@
-"""What every rank did at every time of a recorded run: intervals, and their shares in a grid of cells.
+"""The activity of ranks over the time of a recorded run: intervals, and their shares in a grid of cells.
 
 A rank computes, waits, or is in its own part of calls. A wait ends with a message: until that message could
 start, the rank waited for the other side; from then on for the message itself.

@@ -1,4 +1,4 @@
-"""Which link, or which bound, held each transfer of a recorded run, and how full the links were.
+"""The bottleneck of each transfer of a recorded run, a link or another bound, and the links' utilisation.
 
 Nothing is recorded for this but who sent how much from when to when: the allocation of every instant is
 solved once more by the engine's own solver, and the bytes it moves are checked against the sizes sent.

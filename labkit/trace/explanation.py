@@ -1,4 +1,4 @@
-"""Why a simulated run took as long as it did: its critical path, by phase and by what held it."""
+"""The explanation of a run's time: its critical path, by phase and by what held it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which phase a rank was in at a time."""
+"""The phase of a rank at a time."""
 
 from __future__ import annotations
 

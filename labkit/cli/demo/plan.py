@@ -1,4 +1,4 @@
-"""What a demo runs: which sorters, on which machines, of which sizes."""
+"""The extent of a demo: its sorters, machines and sizes."""
 
 from __future__ import annotations
 

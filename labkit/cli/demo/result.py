@@ -1,4 +1,4 @@
-"""What a demo found, as data."""
+"""The result of a demo, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a demo showed and what it did not, in plain sentences."""
+"""The conclusions of a demo in plain sentences, with its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a collective call to the engine: the algorithm, its program, the buffers."""
+"""The start of a collective call in the engine: its algorithm, its program, its buffers."""
 
 from __future__ import annotations
 

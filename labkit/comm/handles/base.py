@@ -1,4 +1,4 @@
-"""What all of the simulated module's objects share: names that pickle, and names not built yet."""
+"""The base of the simulated module's objects: names that pickle, and names not built yet."""
 
 from __future__ import annotations
 

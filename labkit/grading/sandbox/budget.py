@@ -1,4 +1,4 @@
-"""How a submission's run can fail, and what all of its ranks may use together."""
+"""Failures of a submission's run, and the budget of all of its ranks together."""
 
 from __future__ import annotations
 

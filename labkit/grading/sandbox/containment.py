@@ -1,4 +1,4 @@
-"""What a process gives up before a submission's code runs in it, and what of it the kernel granted.
+"""Confinement of a process: the rights that it gives up before foreign code runs in it.
 
 The order matters: namespaces first (they need privileges or a single thread), then what Python must read to
 start, then the rights themselves, and last, in each rank's own process, the list of system calls.

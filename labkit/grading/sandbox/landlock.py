@@ -1,4 +1,4 @@
-"""What a process may do with files: a submission's reads Python's own and installed packages', nothing else.
+"""File rights of a confined process, by Landlock: it reads Python's own files and installed packages.
 
 Landlock is the kernel's way for a process without privileges to give up rights to files; what was given up
 stays so, for its children as well. It needs Linux 5.13; without it no file can be opened at all

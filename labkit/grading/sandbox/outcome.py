@@ -1,4 +1,4 @@
-"""What came of running a submission once: results to judge, counts from the engine, or why there are none."""
+"""The outcome of one run of a submission: results to judge, counts from the engine, or why there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a rank of a submission waits for requests, or tests them: carried out on the grader's own requests."""
+"""Waits and tests of a submission's requests, carried out on the grader's own requests."""
 
 from __future__ import annotations
 

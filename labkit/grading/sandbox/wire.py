@@ -1,4 +1,4 @@
-"""What crosses the border to a submission's process: frames of JSON and raw bytes, and plain values in them.
+"""The wire protocol to a submission's process: frames of JSON and raw bytes, and plain values in them.
 
 A frame is two lengths, a JSON object and the bytes that belong to it. Nothing here runs code of the other
 side: no pickle, no dtype with objects, and every length is looked at before memory is asked for.

@@ -1,4 +1,4 @@
-"""What the explorers share: a column of controls beside a picture, one refresh for a burst of changes."""
+"""The base of the explorers: a column of controls beside a picture, one refresh for a burst of changes."""
 
 from __future__ import annotations
 

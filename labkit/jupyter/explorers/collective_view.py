@@ -1,4 +1,4 @@
-"""What the collective player shows, without a widget: a round's messages, and what ranks hold after it."""
+"""The collective player's content, without a widget: a round's messages, and the blocks held after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model explorer knows, without a widget: points that can be moved, and what they come to."""
+"""The model explorer's content, without a widget: points that can be moved, and their fit and verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sorting player shows, without a widget: every rank's keys after each phase of a parallel sort."""
+"""The sorting player's content, without a widget: every rank's keys after each phase of a parallel sort."""
 
 from __future__ import annotations
 

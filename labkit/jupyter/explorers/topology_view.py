@@ -1,4 +1,4 @@
-"""What the topology explorer shows, without a widget: picture, facts, route, hot links."""
+"""The topology explorer's content, without a widget: picture, facts, route, hot links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the hosts, switches and cables of a machine are drawn, and a small picture of it."""
+"""Drawings of machines: the places of hosts, switches and cables, and a small picture."""
 
 from labkit.platform.layout.base import Layout
 from labkit.platform.layout.clusters import MAX_DRAWN_HOSTS, lay_out, smaller

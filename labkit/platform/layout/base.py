@@ -1,4 +1,4 @@
-"""What a drawing of a machine consists of."""
+"""The elements of a machine's drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the hosts, switches and cables of a machine are drawn."""
+"""The places of a cluster's hosts, switches and cables in its drawing."""
 
 from __future__ import annotations
 

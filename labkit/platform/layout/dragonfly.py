@@ -1,4 +1,4 @@
-"""Where the hosts, routers and cables of a dragonfly are drawn: groups on a circle."""
+"""The drawing of a dragonfly: groups on a circle."""
 
 from __future__ import annotations
 

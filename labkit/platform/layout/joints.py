@@ -1,4 +1,4 @@
-"""What joins the points of a zone: which links lie between two of them, and which belong to one alone."""
+"""Joints between the points of a zone: links between two of them, and links of one alone."""
 
 from __future__ import annotations
 

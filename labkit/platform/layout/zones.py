@@ -1,4 +1,4 @@
-"""Where a machine of zones is drawn: a graph by its distances, zones of zones as rings of hosts."""
+"""The drawing of a machine of zones: a graph by its distances, zones of zones as rings of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine's shape comes to: diameter, bisection bandwidth, kinds of links."""
+"""Measures of a machine: diameter, bisection bandwidth, kinds of links."""
 
 from labkit.platform.measures.bisection import Bisection, bisection
 from labkit.platform.measures.diameter import Diameter, diameter

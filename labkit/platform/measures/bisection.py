@@ -1,4 +1,4 @@
-"""How much two halves of a machine can exchange, at their worst."""
+"""Bisection bandwidth: the capacity between two halves of a machine, at their worst."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far apart the hosts of a machine are."""
+"""The diameter of a machine, in links and in latency."""
 
 from __future__ import annotations
 

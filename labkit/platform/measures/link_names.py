@@ -1,4 +1,4 @@
-"""What a link is for, from its name: links that do the same work on different machines get one kind."""
+"""Kinds of links from their names: links that do the same work on different machines get one kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which links a machine has: counted by kind, and one by one."""
+"""The links of a machine: counted by kind, and one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the specifications of all topologies have in common."""
+"""The common part of the specifications of clusters."""
 
 from __future__ import annotations
 

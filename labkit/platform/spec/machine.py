@@ -1,4 +1,4 @@
-"""What every simulated machine can say of itself, whatever it is made of."""
+"""The contract of a machine's description, whatever it is made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SimGrid's platform files (version 4.1) may hold: elements, attributes, what stands in what."""
+"""The grammar of SimGrid's platform files (version 4.1): elements, attributes, nesting."""
 
 from __future__ import annotations
 

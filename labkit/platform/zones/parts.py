@@ -1,4 +1,4 @@
-"""What a zone holds: hosts, links, routes and whole clusters, as they were written down."""
+"""The parts of a zone: hosts, links, routes and whole clusters, as they were written down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every engine of a cluster does for a run: take the program, run it, and report what happened.
+"""An engine's part of a run: it takes the program, runs it, and reports what happened.
 
 `execute` never raises and never returns before the engine is as it was. Messages of one run cannot reach
 another one: each repetition has a duplicate of the ranks' communicator. It is freed some runs later, and only

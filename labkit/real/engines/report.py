@@ -1,4 +1,4 @@
-"""From what the engines of a failed run reported to one error that says which rank, where and why."""
+"""The error of a failed run on engines: which rank, where and why, out of all reports."""
 
 from __future__ import annotations
 

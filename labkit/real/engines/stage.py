@@ -1,4 +1,4 @@
-"""What a program finds on an engine, and what is put back when it has ended.
+"""The stage of a program on an engine: set up before it, put back when it has ended.
 
 An engine lives longer than a run. Output, interrupts, working directory, search path, environment, the
 modules of the program's own folders, mpi4py's names and its pickling are the run's while it lasts, and the

@@ -1,4 +1,4 @@
-"""From what the caller names as the machine to the engines that hold the first MPI ranks."""
+"""The engines of a caller's cluster that hold the first MPI ranks."""
 
 from __future__ import annotations
 

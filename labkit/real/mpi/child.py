@@ -1,4 +1,4 @@
-"""What every rank of a real run does: take the program, run it, and write down what happened.
+"""A rank's part of a real run: it takes the program, runs it, and writes down what happened.
 
 A rank talks to the process that started it through files in a private directory only, so that nothing is
 lost when it is killed and nothing of this traffic is measured:

@@ -1,4 +1,4 @@
-"""What a launcher says about a rank that vanished without a word: each MPI has its own phrases."""
+"""Launchers' messages about a rank that vanished without a word: each MPI has its own phrases."""
 
 from __future__ import annotations
 

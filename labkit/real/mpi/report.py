@@ -1,4 +1,4 @@
-"""From the files of a failed job to one error that says which rank, where and why."""
+"""The error of a failed job: which rank, where and why, out of all files."""
 
 from __future__ import annotations
 

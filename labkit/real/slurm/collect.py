@@ -1,4 +1,4 @@
-"""From a job's folder to runs, or to the error that says why there are none."""
+"""The runs in a batch job's folder, or the error that says why there are none."""
 
 from __future__ import annotations
 

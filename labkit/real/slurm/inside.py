@@ -1,4 +1,4 @@
-"""What the batch script runs on the first node of the allocation: one point after the other.
+"""The main program of a batch job, on the first node of the allocation: one point after the other.
 
 ``python -m labkit.real.slurm.inside FOLDER``. A point that has ended is skipped, so that a job which Slurm
 has requeued, or which was submitted again, continues where it stopped.

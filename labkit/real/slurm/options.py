@@ -1,4 +1,4 @@
-"""What a batch job asks Slurm for: ``lk.slurm(partition="debug", ranks_per_node=16)``, or as text."""
+"""Options of a batch job: ``lk.slurm(partition="debug", ranks_per_node=16)``, or as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's code uses, and whose code it is."""
+"""Names that a program's code uses, and the owner of a piece of code."""
 
 from __future__ import annotations
 

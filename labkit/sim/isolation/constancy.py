@@ -1,4 +1,4 @@
-"""Whether a program can be shared by all ranks as it is: nothing that it can reach can change.
+"""Constancy of a program: where nothing that it can reach can change, all ranks share it as it is.
 
 Most programs are functions over numbers, texts, installed modules and other such functions; a copy of
 them for each rank would differ from the original in nothing but its cost. The test is made once a run, on

@@ -1,4 +1,4 @@
-"""What the name ``mpi4py`` means on a simulated machine: the simulated module, not the library's own.
+"""The name ``mpi4py`` on a simulated machine: the simulated module, not the library's own.
 
 A program may import ``mpi4py.MPI`` itself, before the run or inside it. With the library's own module each
 simulated rank would be alone in a world of one process, silently; so the module, and what was taken out of

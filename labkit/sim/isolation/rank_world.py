@@ -1,4 +1,4 @@
-"""What each simulated rank of a script has for itself: its `__main__` and the user's own modules.
+"""The private modules of a simulated rank of a script: its `__main__` and the user's own.
 
 On real MPI every rank is a process, so module globals (`rank = comm.rank` at the top of a helper file) are
 private. Here all ranks share one process, so every rank imports the modules beside the script once for

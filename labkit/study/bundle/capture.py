@@ -1,4 +1,4 @@
-"""What must be kept while a sweep runs: the text of its functions and the files that it names."""
+"""The sources of a sweep, kept while it runs: the text of its functions and the files that it names."""
 
 from __future__ import annotations
 

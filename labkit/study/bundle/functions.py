@@ -1,4 +1,4 @@
-"""How functions and other values travel in a bundle: as source wherever that is the same, else pickled."""
+"""Serialisation of functions and values in a bundle: as source wherever that is the same, else pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study was measured with: Python, packages, computer, MPI; and the notebook it was made in."""
+"""The provenance of a study: Python, packages, computer, MPI; and the notebook it was made in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a module that was written down anew defines what it was written from."""
+"""The test that a module which was written down anew defines what it was written from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank of a real run notes while its program runs: calls, communicators, sizes of pickled objects."""
+"""The ledger of a rank of a real run: calls, communicators, sizes of pickled objects."""
 
 from __future__ import annotations
 

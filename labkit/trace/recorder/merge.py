@@ -1,4 +1,4 @@
-"""From the ranks' notes to one trace: communicators get their numbers, what is missing is said."""
+"""The merge of the ranks' ledgers into one trace: communicators numbered, what is missing said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a time-independent trace cannot say: calls that are refused, by name, before they do anything."""
+"""Calls that a time-independent trace cannot express: refused, by name, before they do anything."""
 
 from __future__ import annotations
 
