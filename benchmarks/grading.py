@@ -14,13 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "grading"))
-
-from submissions import SUBMISSIONS, write
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labkit.grading import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.result import Grade
+from tests.support.submissions import SUBMISSIONS, write
 
 
 def main(jobs: int, names: list[str]) -> int:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
+import communicator
 import numpy as np
 import pytest
 
 import labkit as lk
 from labkit.platform import models
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
-
-import communicator
 
 FOLDER = Path(__file__).parent / "simgrid"
 #: Collectives have a test of their own, and the ping-pongs differ only in sizes.

@@ -8,16 +8,12 @@ SMPI, and what carries the collective on pays it here (see `labkit.comm.collecti
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from nonblocking import COLL, marks_of, program
 
 import labkit as lk
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
-
-from nonblocking import COLL, marks_of, program
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_nonblocking.json").read_text())["cases"]
 

@@ -7,10 +7,10 @@ The figures are SimGrid 3.32's own: ``benchmarks/simgrid/goldens.py --random`` a
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import communicator
 import numpy as np
 import pytest
 
@@ -19,10 +19,6 @@ from labkit.platform import models
 from labkit.platform.mapping import mapping_of
 from labkit.platform.platform import Platform
 from tests.support.message_program import run_program
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "simgrid"))
-
-import communicator
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_random.json").read_text())
 RUNS = {run["name"]: run for run in GOLDEN["runs"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submissions_good import BINOMIAL, HILLIS, SAMPLE, TIES
+from tests.support.submissions_good import BINOMIAL, HILLIS, SAMPLE, TIES
 
 __all__ = ["WRONG"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,10 @@ from labkit.errors import MachineError
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.sandbox import Sandbox
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from submissions import SUBMISSIONS, write
+from tests.support.submissions import SUBMISSIONS, write
 
 pytestmark = pytest.mark.slow
-COURSE = Path(__file__).parents[2] / "course"
+COURSE = Path(__file__).parents[3] / "course"
 
 
 @pytest.fixture(autouse=True)

@@ -120,7 +120,7 @@ def test_a_course_gets_it(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda a: a.name)
 def test_the_skeleton_has_the_cells_of_a_course_of_ours(assignment: Any) -> None:
-    path = Path(__file__).parents[2] / "course" / "source" / assignment.name / f"{assignment.name}.ipynb"
+    path = Path(__file__).parents[3] / "course" / "source" / assignment.name / f"{assignment.name}.ipynb"
     ours, made = json.loads(path.read_text()), source_notebook(assignment)
     known = [
         {m["grade_id"]: m for c in nb["cells"] if (m := c["metadata"].get("nbgrader"))} for nb in (ours, made)

@@ -1,4 +1,4 @@
-"""Writes submissions of all kinds, with what each must get: python tests/grading/submissions.py FOLDER.
+"""Writes submissions of all kinds, with what each must get: python -m tests.support.submissions FOLDER.
 
 FOLDER gets a folder for each assignment, for `labkit grade FOLDER/sort --assignment sort`.
 """
@@ -10,11 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from submissions_good import GOOD, SAMPLE
-from submissions_hostile import HOSTILE
-from submissions_wrong import EVERY_CHECK, WRONG
+from tests.support.submissions_good import GOOD, SAMPLE
+from tests.support.submissions_hostile import HOSTILE
+from tests.support.submissions_wrong import EVERY_CHECK, WRONG
 
 __all__ = ["SUBMISSIONS", "Submission", "write"]
 

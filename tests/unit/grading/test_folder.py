@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,7 @@ from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox import Sandbox
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from submissions import SUBMISSIONS
+from tests.support.submissions import SUBMISSIONS
 
 SOURCES = {s.name: s.source for s in SUBMISSIONS}
 QUICK = replace(PREFIX_SUM, checks=PREFIX_SUM.checks[:1])

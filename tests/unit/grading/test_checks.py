@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,9 @@ from labkit.grading.result import CheckResult
 from labkit.grading.sandbox.schedule_rows import rows_of, schedule_from
 from labkit.grading.submission import read_submission
 from labkit.schedule import count
+from tests.support.submissions import SUBMISSIONS
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from submissions import SUBMISSIONS
-
-COURSE = Path(__file__).parents[2] / "course"
+COURSE = Path(__file__).parents[3] / "course"
 BY_NAME = {(s.kind, s.name): s for s in SUBMISSIONS}
 
 
