@@ -123,8 +123,10 @@ MOVED = {
     "labkit.sim.copy_rules": "labkit.sim.isolation.copy_rules",
     "labkit.sim.copying": "labkit.sim.isolation.copying",
     "labkit.sim.isolation": "labkit.sim.isolation.isolation",
+    "labkit.sim.layout": "labkit.platform.layout",
     "labkit.sim.machines": "labkit.platform.machines",
     "labkit.sim.mapping": "labkit.platform.mapping",
+    "labkit.sim.measures": "labkit.platform.measures",
     "labkit.sim.model_file": "labkit.platform.model_file",
     "labkit.sim.models": "labkit.platform.models",
     "labkit.sim.mpi4py_name": "labkit.sim.isolation.mpi4py_name",
@@ -134,6 +136,7 @@ MOVED = {
     "labkit.sim.rank_pickle": "labkit.sim.isolation.rank_pickle",
     "labkit.sim.rank_world": "labkit.sim.isolation.rank_world",
     "labkit.sim.show": "labkit.platform.show",
+    "labkit.sim.spec": "labkit.platform.spec",
     "labkit.sim.units": "labkit.platform.quantities",
     "labkit.sim.xml_builder": "labkit.platform.xml.builder",
     "labkit.sim.xml_cluster": "labkit.platform.xml.cluster",
@@ -144,6 +147,7 @@ MOVED = {
     "labkit.sim.xml_units": "labkit.platform.xml.units",
     "labkit.sim.xml_writer": "labkit.platform.xml.writer",
     "labkit.sim.xml_zones": "labkit.platform.xml.zones",
+    "labkit.sim.zones": "labkit.platform.zones",
     "labkit.study.measuring": "labkit.study.measure",
     "labkit.study.reading": "labkit.study.files",
     "labkit.study.selecting": "labkit.study.selection",
@@ -152,9 +156,12 @@ MOVED = {
     "labkit.study.storing": "labkit.study.store",
     "labkit.study.sweeping": "labkit.study.sweep_points",
     "labkit.testing": "labkit.algorithms.sort_checker",
-    "labkit.testing.reality": "labkit.calibration.reality",
+    "labkit.testing.assignments": "labkit.grading.assignments",
     "labkit.testing.checker": "labkit.algorithms.sort_checker",
+    "labkit.testing.grade": "labkit.grading",
     "labkit.testing.grade.finding": "labkit.grading.find",
+    "labkit.testing.reality": "labkit.calibration.reality",
+    "labkit.testing.sandbox": "labkit.grading.sandbox",
     "labkit.trace.recording": "labkit.trace.trace",
 }
 
@@ -183,26 +190,46 @@ class _Alias(importlib.abc.Loader):
         self.name = name
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return importlib.import_module(self.name)
+        module = importlib.import_module(self.name)
+        self.own = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has been executed under its own name."""
+        """Give it back its own specification: it has been executed under its own name."""
+        module.__spec__ = self.own
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Asked last: only for names that no file has."""
+    """Asked first for what an old name of a package holds, where its files would be found a second time."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        today = current_name(name)
-        if today == name:
+        above = name.rpartition(".")[0]
+        if not name.startswith("labkit.") or getattr(sys.modules.get(above), "__name__", above) == above:
             return None
-        warnings.warn(f"{name} is {today} now; the old name goes in the next version", FutureWarning, 2)
-        return importlib.machinery.ModuleSpec(name, _Alias(today), is_package=True)
+        return _find(name)
+
+
+class _LastFinder(importlib.abc.MetaPathFinder):
+    """Asked last: for names that no file has."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return _find(name)
+
+
+def _find(name: str) -> importlib.machinery.ModuleSpec | None:
+    today = current_name(name)
+    if today == name:
+        return None
+    warnings.warn(f"{name} is {today} now; the old name goes in the next version", FutureWarning, 3)
+    return importlib.machinery.ModuleSpec(name, _Alias(today), is_package=True)
 
 
 def find_moved() -> None:
     """Let old names be imported in this process."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.append(_LastFinder())
