@@ -34,7 +34,7 @@ _PUBLIC = {
     "compute": "labkit.context",
     "sized": "labkit.phantom",
     "sampled": "labkit.sampling",
-    "Noise": "labkit.sim.noise",
+    "Noise": "labkit.platform.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",
     "sweep": "labkit.study",

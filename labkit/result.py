@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from labkit.errors import DataError
 from labkit.tolerance import ToleranceUse
 from labkit.units import format_bytes, format_count, format_seconds
 
@@ -146,9 +147,12 @@ class Run:
         DataError
             The run was not recorded (``trace=True``), or not simulated.
         """
-        from labkit.trace.explanation import explain_run
-
-        return explain_run(self)
+        if self.trace is None:
+            raise DataError(
+                f"{self.program} on {self.on} cannot be explained: it has no trace; run it with trace=True"
+            )
+        explained: Explanation = self.trace.explain(self)
+        return explained
 
     def headline(self) -> str:
         """Say in one line what ran where, and how long it took."""

@@ -171,8 +171,8 @@ def run(
         raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
     on = check_platform(on, int(ranks), model, coll, mapping)
     from labkit.local.calibration import find_calibration
+    from labkit.platform.noise import noise_of
     from labkit.sim.measured import measured_of
-    from labkit.sim.noise import noise_of
 
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,

@@ -11,10 +11,10 @@ from typing import Any
 from labkit.checks import check_limit
 from labkit.errors import DeadlockError, TimeLimitError
 from labkit.platform.mapping import crowding
+from labkit.platform.noise import noise_of
 from labkit.result import Run, phase_frame
 from labkit.run import check_platform
 from labkit.sim.deadlock import Waiting, report
-from labkit.sim.noise import noise_of
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
 from labkit.trace.formats.goal import is_goal, read_goal

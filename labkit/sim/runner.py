@@ -13,6 +13,7 @@ from labkit.checks import program_name
 from labkit.local.calibration import find_calibration
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
+from labkit.platform.noise import noise_of
 from labkit.platform.platform import Platform, platform
 from labkit.result import Run, phase_frame
 from labkit.sim.call_trace import keep_calls, write_calls
@@ -21,7 +22,6 @@ from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.measured import NOTE, measured_of
-from labkit.sim.noise import noise_of
 from labkit.sim.simulation import Simulation
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
@@ -84,7 +84,7 @@ def run_simulated(
     trace_ti : path, optional
         Write the calls of all ranks there, as a time-independent trace.
     noise : Noise or str, optional
-        Detours, slow hosts and degraded links (`labkit.sim.noise`).
+        Detours, slow hosts and degraded links (`labkit.platform.noise`).
     compute : str or Measured
         Whether only what is charged takes time, or the host's CPU time (`labkit.sim.measured`).
     **options

@@ -17,7 +17,7 @@ from labkit.schedule.sizes import Counts, sizes_of
 from labkit.sim.quotient import fold, machine_of_two
 
 if TYPE_CHECKING:
-    from labkit.sim.noise import Noise
+    from labkit.platform.noise import Noise
 
 __all__ = ["Simulated", "perform", "program", "program_of", "simulate"]
 
@@ -211,7 +211,7 @@ def perform(
 
 def _noise(noise: Any, seed: int) -> Noise:
     """Read the option `noise`."""
-    from labkit.sim.noise import noise_of
+    from labkit.platform.noise import noise_of
 
     return noise_of(noise).seeded(seed)
 

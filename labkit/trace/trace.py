@@ -12,6 +12,9 @@ from labkit.units import format_bytes, format_count
 if TYPE_CHECKING:  # pandas is imported only when a trace is made
     import pandas as pd
 
+    from labkit.result import Run
+    from labkit.trace.explanation import Explanation
+
 __all__ = ["Trace"]
 
 
@@ -75,6 +78,12 @@ class Trace:
         if self.beside is None:
             return pd.DataFrame({"rank": [], "name": [], "begin_s": [], "end_s": []})
         return self.beside.operations
+
+    def explain(self, run: Run) -> Explanation:
+        """Say why the run of this trace took as long as it did: see `Run.explain`."""
+        from labkit.trace.explanation import explain_run
+
+        return explain_run(run)
 
     def __len__(self) -> int:
         return len(self.messages)

@@ -1,0 +1,131 @@
+"""Traces and schedules as messages alone: a collective gives way to what its algorithm sends; GOAL."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labkit import _kernels
+from labkit.errors import DataError, ScheduleError
+from labkit.platform import platform
+from labkit.sim.replay import chooser
+from labkit.sim.schedules import program_of
+from labkit.trace.formats.goal import write_messages
+from labkit.trace.formats.ti_reader import read_actions
+
+__all__ = ["schedule_trace", "without_collectives", "write_goal"]
+
+
+def without_collectives(trace: Any, on: Any = "star", coll: Mapping[str, str] | None = None) -> bytes:
+    """Replace the collectives of a trace by the messages of their algorithms.
+
+    Parameters
+    ----------
+    trace : path or ActionTrace
+    on : str or Platform
+        The trace is replayed there; it decides nothing but what a receive from any source gets.
+    coll : mapping, optional
+        Algorithms, as in `labkit.replay`.
+
+    Returns
+    -------
+    bytes
+        Lines of a time-independent trace.
+    """
+    actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
+    return _messages(actions, on, chooser(dict(coll or {})))
+
+
+def _messages(actions: Any, on: Any, choose: Any) -> bytes:
+    machine = platform(on)
+    ranks = int(actions.ranks)
+    engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)
+    engine.keep_calls()
+    if not engine.run(lambda: True):
+        raise DataError("the trace deadlocks; labkit.replay says where")
+    return b"".join(engine.call_lines(rank) for rank in range(ranks))
+
+
+def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
+    """Write the messages of one collective's schedule as a time-independent trace.
+
+    Parameters
+    ----------
+    schedule : labkit.schedule.Schedule
+        Any but those of vector collectives, whose sizes differ from rank to rank.
+    n_bytes : int
+        The message of a bcast, reduction or scan; one block of the others.
+
+    Raises
+    ------
+    ScheduleError
+        A vector collective.
+    """
+    name, root = schedule.problem.name, schedule.root
+    if schedule.problem.layout == "table":
+        raise ScheduleError(f"{name} has blocks of many sizes; record a run of it instead (trace_ti)")
+    words = {
+        "barrier": "barrier",
+        "bcast": f"bcast {n_bytes} {root} 6",
+        "reduce": f"reduce {n_bytes} 0 {root} 6",
+        "reduce_scatter_block": "reducescatter " + f"{n_bytes} " * schedule.size + "0 6",
+    }
+    if name in ("gather", "scatter"):
+        line = f"{name} {n_bytes} {n_bytes} {root} 6 6"
+    elif name in ("allgather", "alltoall"):
+        line = f"{name} {n_bytes} {n_bytes} 6 6"
+    else:
+        line = words.get(name, f"{name} {n_bytes} 0 6")
+    text = "".join(f"{rank} {line}\n" for rank in range(schedule.size))
+    return _messages(_from_text(text.encode()), "star", lambda *_: program_of(schedule))
+
+
+def _from_text(text: bytes) -> Any:
+    with tempfile.TemporaryDirectory(prefix="labkit-goal-") as folder:
+        path = Path(folder) / "trace.txt"
+        path.write_bytes(text)
+        return read_actions(path)
+
+
+def write_goal(
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    n_bytes: int = 8,
+    coll: Mapping[str, str] | None = None,
+    flops_per_s: float = 1e9,
+) -> None:
+    """Write a trace or a schedule as GOAL.
+
+    Parameters
+    ----------
+    path : path
+        Packed when its name ends in .gz.
+    source : path, ActionTrace or Schedule
+        A time-independent trace (its collectives become the messages of their algorithms), or a schedule.
+    n_bytes : int
+        Of a schedule: see `schedule_trace`.
+    coll : mapping, optional
+        Algorithms of a trace's collectives.
+    flops_per_s : float
+        GOAL counts nanoseconds: what turns a trace's flops into them. Rounded to whole ones.
+
+    Raises
+    ------
+    DataError, ScheduleError
+        The source cannot be read or used.
+
+    Notes
+    -----
+    What blocks in the trace is what the next operation requires. GOAL knows no communicators: tags are
+    numbered anew, one for each pair of communicator and tag. It knows no probes and tests either; they are
+    left out.
+    """
+    if hasattr(source, "problem"):
+        text = schedule_trace(source, n_bytes)
+    else:
+        text = without_collectives(source, coll=coll)
+    write_messages(path, _from_text(text), flops_per_s)
