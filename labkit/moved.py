@@ -64,6 +64,9 @@ MOVED = {
     "labkit.comm.topologies": "labkit.comm.topology.topologies",
     "labkit.comm.tree": "labkit.comm.collective.tree",
     "labkit.demo": "labkit.cli.demo",
+    "labkit.grading.sandbox.containment": "labkit.process.confinement.containment",
+    "labkit.grading.sandbox.landlock": "labkit.process.confinement.landlock",
+    "labkit.grading.sandbox.seccomp": "labkit.process.confinement.seccomp",
     "labkit.hollow": "labkit.phantom",
     "labkit.jupyter.packing": "labkit.jupyter.archive",
     "labkit.jupyter.saving": "labkit.jupyter.save_work",
@@ -166,6 +169,9 @@ MOVED = {
     "labkit.testing.grade.finding": "labkit.grading.find",
     "labkit.testing.reality": "labkit.calibration.reality",
     "labkit.testing.sandbox": "labkit.grading.sandbox",
+    "labkit.testing.sandbox.containment": "labkit.process.confinement.containment",
+    "labkit.testing.sandbox.landlock": "labkit.process.confinement.landlock",
+    "labkit.testing.sandbox.seccomp": "labkit.process.confinement.seccomp",
     "labkit.trace.recording": "labkit.trace.trace",
 }
 

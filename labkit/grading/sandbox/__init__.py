@@ -24,8 +24,8 @@ are honest about communication, not about work that was not charged. Without sec
 but limits is left, and submissions are refused unless the teacher insists.
 """
 
-from labkit.grading.sandbox.containment import Containment
 from labkit.grading.sandbox.outcome import Limits, Outcome
 from labkit.grading.sandbox.sandbox import Sandbox
+from labkit.process.confinement.containment import Containment
 
 __all__ = ["Containment", "Limits", "Outcome", "Sandbox"]

@@ -17,8 +17,8 @@ import traceback
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
-from labkit.grading.sandbox import seccomp
 from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame, write_frame
+from labkit.process.confinement import seccomp
 
 __all__ = ["SUBMISSION", "Caller", "main", "preload"]
 

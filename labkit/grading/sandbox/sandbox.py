@@ -18,10 +18,10 @@ from typing import Any
 from labkit.comm import pickling
 from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
-from labkit.grading.sandbox.containment import Containment
 from labkit.grading.sandbox.outcome import Limits, Outcome
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
+from labkit.process.confinement.containment import Containment
 from labkit.process.tree import JOB_VARIABLE, end_processes
 
 __all__ = ["Sandbox"]

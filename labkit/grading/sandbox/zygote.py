@@ -17,8 +17,8 @@ import socket
 import sys
 from typing import Any
 
-from labkit.grading.sandbox import containment
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
+from labkit.process.confinement import containment
 
 __all__ = ["main"]
 

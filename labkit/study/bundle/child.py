@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labkit.errors import DataError, LabkitError
-from labkit.grading.sandbox.containment import confine_rerun
+from labkit.process.confinement.containment import confine_rerun
 from labkit.study.bundle.plain import decode
 from labkit.study.bundle.whole import executed
 

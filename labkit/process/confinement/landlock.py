@@ -2,7 +2,7 @@
 
 Landlock is the kernel's way for a process without privileges to give up rights to files; what was given up
 stays so, for its children as well. It needs Linux 5.13; without it no file can be opened at all
-(`labkit.grading.sandbox.seccomp`).
+(`labkit.process.confinement.seccomp`).
 """
 
 from __future__ import annotations

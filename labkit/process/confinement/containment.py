@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-from labkit.grading.sandbox import landlock, seccomp
+from labkit.process.confinement import landlock, seccomp
 
 __all__ = [
     "LIMITS",

@@ -1,0 +1,3 @@
+"""Walls around code that is not trusted: limits, Landlock, seccomp, namespaces."""
+
+__all__: list[str] = []
