@@ -15,6 +15,7 @@ import argparse
 import datetime
 import os
 import platform
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +23,9 @@ import pandas as pd
 import labkit as lk
 from labkit.calibration import with_shares
 from labkit.calibration.reality import FAR_LINKS, NETWORKS, Job, compare_networks, measure_jobs
+
+sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever it is started
+
 from tests.support.shaped_network import MTU_BYTES, ShapedNetwork, find_mpich, why_not
 
 QUICK = [Job("alltoall", "linear", 100_000), Job("bcast", "binomial", 400_000), Job("bcast", "ring", 400_000)]

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever it is started
 
 from labkit.grading import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder

@@ -27,6 +27,9 @@ from typing import Any
 
 import labkit as lk
 from labkit.platform import models
+
+sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever it is started
+
 from tests.support.message_program import encode
 
 LARGEST_BYTES = 131072

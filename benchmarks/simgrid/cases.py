@@ -10,7 +10,7 @@ from typing import Any
 from labkit.platform.models import NetworkModel, get
 from labkit.platform.platform import Platform, platform
 
-__all__ = ["Case", "all_cases"]
+__all__ = ["Case", "collectives", "mixes", "point_to_point"]
 
 #: Around every threshold of the tables (less the 16 bytes of envelope) and of the protocols, up to 16 MiB.
 SIZES = sorted(
@@ -233,15 +233,3 @@ def mixes() -> Iterator[Case]:
     yield Case("zero-bytes-lab", 2, STAR.format(p=2), "lab",
                "0: send 1 0 0; mark; isend 0 1 1 0; wait 0; mark; issend 1 1 2 0; wait 1; mark\n"
                "1: recv 0 0 0; mark; recv 0 1 0; mark; recv 0 2 0; mark\n")  # fmt: skip
-
-
-def all_cases() -> list[Case]:
-    from cores_cases import cores_cases  # they take their programs from here
-    from matrix_cases import matrix_cases
-    from model_cases import model_cases
-    from topology_cases import topology_cases
-
-    cases = [*point_to_point(), *mixes(), *collectives(), *topology_cases(), *matrix_cases(), *model_cases()]
-    cases += cores_cases()
-    assert len({case.name for case in cases}) == len(cases)
-    return cases

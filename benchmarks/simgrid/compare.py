@@ -21,7 +21,8 @@ from typing import Any
 import communicator
 import driver
 import numpy as np
-from cases import FINE, FULL, Case, all_cases
+from all_cases import all_cases
+from cases import FINE, FULL, Case
 from cores_cases import crowded
 from named import EVERY, NAMED, OF_MESSAGE_PROGRAMS
 from random_cases import KINDS, START_NS, random_case

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from labkit.platform.platform import Platform
 from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1]))  # for tests.support, wherever the benchmark is started
 #: Operation of a program -> the option of smpirun that chooses its algorithm.
 ALGORITHMS = {name: option for name, (_, _, option) in EVERY.items() if option}
 

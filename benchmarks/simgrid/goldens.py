@@ -1,7 +1,7 @@
 """Measures SimGrid once and writes the goldens.
 
 ``python benchmarks/simgrid/goldens.py [PART_OF_A_NAME ...]``; without arguments all of them, with
-``--missing`` those that have no file yet. ``--list`` measures nothing and writes the list of all cases;
+``--missing`` those that are not stored yet. ``--list`` measures nothing and writes the list of all cases;
 ``--random`` measures some of compare.py's random programs (`RANDOM`).
 
 Needs smpirun and smpicc of SimGrid 3.32 (Debian: libsimgrid-dev). Regenerating needs a reason in the commit.
@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 
 import driver
-from cases import all_cases
+import golden_files
+from all_cases import all_cases
 from compare import algorithms_of
 from random_cases import START_NS, random_case
 
-GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid"
-LIST = GOLDEN.with_name("simgrid_cases.md")
+LIST = golden_files.FOLDER.with_name("simgrid_cases.md")
 #: kind of program -> seeds
 RANDOM = {
     "windows": (101, 123, 2004),
@@ -31,23 +31,21 @@ RANDOM = {
 
 
 def regenerate(wanted: list[str]) -> None:
-    GOLDEN.mkdir(parents=True, exist_ok=True)
+    stored = golden_files.every_golden()
     with tempfile.TemporaryDirectory() as folder:
         for case in all_cases():
-            path = GOLDEN / f"{case.name}.json"
-            if wanted == ["--missing"] and path.exists():
+            if wanted == ["--missing"] and case.name in stored:
                 continue
             if wanted and wanted != ["--missing"] and not any(word in case.name for word in wanted):
                 continue
             got = driver.run(
                 case.program, case.ranks, case.platform, case.network_model, Path(folder), case.simgrid
             )
-            text = json.dumps({
+            golden_files.write({
                 "name": case.name, "simgrid": driver.version(), "command": got.command.replace(folder, "."),
                 "platform_xml": got.xml, "ranks": case.ranks, "spec": case.spec, "model": case.model,
-                "options": case.options, "program": case.program, "marks_s": None,
-            }, indent=1)  # fmt: skip
-            path.write_text(text.replace('"marks_s": null', f'"marks_s": {json.dumps(got.marks)}') + "\n")
+                "options": case.options, "program": case.program, "marks_s": got.marks,
+            })  # fmt: skip
             print(f"{case.name}: {sum(map(len, got.marks))} marks, {got.host_seconds:.1f} s", flush=True)
 
 
@@ -67,7 +65,7 @@ def write_random() -> None:
                     "program": case.program, "marks_s": got.marks,
                 })  # fmt: skip
     text = json.dumps({"simgrid": driver.version(), "start_s": START_NS * 1e-9, "runs": rows}, indent=0)
-    GOLDEN.with_name("simgrid_random.json").write_text(text + "\n")
+    LIST.with_name("simgrid_random.json").write_text(text + "\n")
     print(f"{len(rows)} random programs")
 
 

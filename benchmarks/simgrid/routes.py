@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import driver
+import golden_files
 from topology_cases import SMALL
 
 from labkit.platform.platform import platform
@@ -53,7 +54,7 @@ def ask(folder: Path, spec: str) -> dict[str, object]:
     said = subprocess.run(
         [str(folder / "routes"), str(folder / "platform.xml")], capture_output=True, text=True, check=True
     ).stdout
-    return {"spec": spec, "ranks": ranks, "routes": said.splitlines()}
+    return {"spec": spec, "ranks": ranks, **golden_files.pack_routes(said.splitlines())}
 
 
 def main() -> None:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import communicator
+import golden_files
 import numpy as np
 import pytest
 
 import labkit as lk
 from labkit.platform import models
 
-FOLDER = Path(__file__).parent / "simgrid"
+EVERY = golden_files.every_golden()
 #: Collectives have a test of their own, and the ping-pongs differ only in sizes.
 KINDS = {"blocking", "posted", "any", "linear", "self", "zero", "two", "pairs", "exchange", "cores", "iprobe"}
 #: Collectives; a clock that costs something; Waitany, which here takes the first of its list that is over.
 OTHERS = ("cores-rounds", "cores-calls", "cores-waitany")
-FILES = sorted(
-    path
-    for path in FOLDER.glob("*.json")
-    if path.stem.split("-")[0] in KINDS and not path.stem.startswith(OTHERS)
-)
+CHOSEN = [name for name in EVERY if name.split("-")[0] in KINDS and not name.startswith(OTHERS)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_mark_agrees(path: Path) -> None:
-    golden = json.loads(path.read_text())
+@pytest.mark.parametrize("name", CHOSEN)
+def test_every_mark_agrees(name: str) -> None:
+    golden = EVERY[name]
     model = models.get(golden["model"], **golden["options"])
     machine = lk.platform(golden["spec"])
     ours, _ = communicator.marks_of(golden["program"], golden["ranks"], machine, model, {})

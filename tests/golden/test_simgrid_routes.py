@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+import golden_files
 import pytest
 
 import labkit as lk
@@ -102,7 +103,7 @@ def test_every_route_is_simgrids(golden: dict[str, object]) -> None:
     built = machine.build(int(str(golden["ranks"])))
     description = machine.description
     theirs_of: dict[str, str] = {}
-    for line in golden["routes"]:  # type: ignore[attr-defined]
+    for line in golden_files.unpack_routes(golden["links"], golden["routes"]):
         src, dst, latency, *theirs = line.split()
         ours, own_latency = built.route(int(src), int(dst))
         # A message within a host may cross its limiter, and a cable of both directions, twice.

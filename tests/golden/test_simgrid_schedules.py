@@ -5,10 +5,9 @@ The figures are SimGrid's own; `benchmarks/simgrid/named.py` says which of its a
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+import golden_files
 import numpy as np
 import pytest
 
@@ -17,7 +16,7 @@ from labkit import _kernels, registry
 from labkit.platform import models
 from labkit.sim.schedules import program_of, simulate
 
-FOLDER = Path(__file__).parent / "simgrid"
+EVERY = golden_files.every_golden()
 #: operation of the golden's program -> problem and algorithm
 ALGORITHMS = {
     "allreduce": ("allreduce", "recursive_doubling"),
@@ -40,26 +39,26 @@ ALGORITHMS = {
     "reduce_scatter_block_recursive_halving": ("reduce_scatter_block", "recursive_halving"),
     "scatter_linear": ("scatter", "linear"),
 }
-FILES = sorted(path for path in FOLDER.glob("*.json") if path.stem.split("-")[0] in ALGORITHMS)
+CHOSEN = [name for name in EVERY if name.split("-")[0] in ALGORITHMS]
 
 
-def load(path: Path) -> tuple[dict[str, Any], str, int, int]:
+def load(name: str) -> tuple[dict[str, Any], str, int, int]:
     """Return a golden, its collective, bytes and root; the program reads ``*: bcast 800 0; mark``."""
-    golden: dict[str, Any] = json.loads(path.read_text())
+    golden = EVERY[name]
     words = golden["program"].removeprefix("*:").split(";")[0].split()
     size, root = (*map(int, words[1:]), 0, 0)[:2]
     return golden, words[0], size, root
 
 
 def test_all_are_there_and_on_every_topology() -> None:
-    assert {path.stem.split("-")[0] for path in FILES} == set(ALGORITHMS)
-    shapes = [json.loads(path.read_text())["spec"].partition(":")[0] for path in FILES]
+    assert {name.split("-")[0] for name in CHOSEN} == set(ALGORITHMS)
+    shapes = [EVERY[name]["spec"].partition(":")[0] for name in CHOSEN]
     assert min(shapes.count(kind) for kind in ("star", "torus", "fattree", "dragonfly")) >= 10
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_rank_ends_when_simgrids_does(path: Path) -> None:
-    golden, operation, n_bytes, root = load(path)
+@pytest.mark.parametrize("name", CHOSEN)
+def test_every_rank_ends_when_simgrids_does(name: str) -> None:
+    golden, operation, n_bytes, root = load(name)
     schedule = registry.get(*ALGORITHMS[operation]).build(golden["ranks"], root=root)
     model = models.get(golden["model"], **golden["options"])
     ours = simulate(schedule, lk.platform(golden["spec"]), model, n_bytes=n_bytes)
