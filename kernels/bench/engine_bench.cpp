@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "labkit/engine.hpp"
-#include "labkit/star.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/topology/star.hpp"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "bound_platform.hpp"
-#include "labkit/goal.hpp"
-#include "labkit/model.hpp"
+#include "labkit/network/model.hpp"
+#include "labkit/trace/goal.hpp"
 #include "recorded_columns.hpp"
 #include "registration.hpp"
 

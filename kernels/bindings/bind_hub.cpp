@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "arrivals.hpp"
 #include "bound_platform.hpp"
-#include "frame_pool.hpp"
-#include "hub.hpp"
-#include "mpi_objects.hpp"
+#include "hub/arrivals.hpp"
+#include "hub/frame_pool.hpp"
+#include "hub/hub.hpp"
+#include "mpi/mpi_objects.hpp"
 #include "python_side.hpp"
 #include "recorded_columns.hpp"
 #include "registration.hpp"

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "bound_platform.hpp"
-#include "labkit/cores.hpp"
-#include "labkit/degraded.hpp"
-#include "labkit/dragonfly.hpp"
-#include "labkit/fat_tree.hpp"
-#include "labkit/model.hpp"
-#include "labkit/star.hpp"
-#include "labkit/torus.hpp"
+#include "labkit/engine/cores.hpp"
+#include "labkit/network/model.hpp"
+#include "labkit/topology/degraded.hpp"
+#include "labkit/topology/dragonfly.hpp"
+#include "labkit/topology/fat_tree.hpp"
+#include "labkit/topology/star.hpp"
+#include "labkit/topology/torus.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;

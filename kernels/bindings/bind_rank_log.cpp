@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "labkit/call_log.hpp"
+#include "labkit/engine/call_log.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;

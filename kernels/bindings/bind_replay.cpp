@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "bound_platform.hpp"
-#include "labkit/model.hpp"
-#include "labkit/replay.hpp"
-#include "labkit/ti_reader.hpp"
+#include "labkit/network/model.hpp"
+#include "labkit/trace/replay.hpp"
+#include "labkit/trace/ti_reader.hpp"
 #include "recorded_columns.hpp"
 #include "registration.hpp"
 

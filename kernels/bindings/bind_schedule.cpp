@@ -16,10 +16,10 @@
 
 #include "bound_buffers.hpp"
 #include "bound_platform.hpp"
-#include "labkit/collective.hpp"
-#include "labkit/engine.hpp"
-#include "labkit/reduction.hpp"
-#include "labkit/schedule.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/schedule/collective.hpp"
+#include "labkit/schedule/reduction.hpp"
+#include "labkit/schedule/schedule.hpp"
 #include "python_side.hpp"
 #include "registration.hpp"
 

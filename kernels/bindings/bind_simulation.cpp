@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bound_platform.hpp"
-#include "labkit/message_program.hpp"
-#include "labkit/model.hpp"
+#include "labkit/engine/message_program.hpp"
+#include "labkit/network/model.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;

@@ -10,7 +10,7 @@
 
 #include "bound_platform.hpp"
 #include "columns.hpp"
-#include "labkit/transfer_analysis.hpp"
+#include "labkit/trace/transfer_analysis.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bound_platform.hpp"
-#include "labkit/zones.hpp"
+#include "labkit/topology/zones.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "labkit/collective.hpp"
+#include "labkit/schedule/collective.hpp"
 
 namespace labkit::bindings {
 

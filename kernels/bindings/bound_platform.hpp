@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "labkit/platform.hpp"
+#include "labkit/topology/platform.hpp"
 
 namespace labkit::bindings {
 

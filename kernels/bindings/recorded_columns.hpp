@@ -4,7 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "columns.hpp"
-#include "labkit/engine.hpp"
+#include "labkit/engine/engine.hpp"
 
 namespace labkit::bindings {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "labkit/engine.hpp"
-#include "labkit/goal.hpp"
-#include "labkit/star.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/topology/star.hpp"
+#include "labkit/trace/goal.hpp"
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include "bytes.hpp"
 #include "check.hpp"
-#include "labkit/fat_tree.hpp"
-#include "labkit/message_program.hpp"
-#include "labkit/star.hpp"
-#include "labkit/torus.hpp"
+#include "labkit/engine/message_program.hpp"
+#include "labkit/topology/fat_tree.hpp"
+#include "labkit/topology/star.hpp"
+#include "labkit/topology/torus.hpp"
 
 namespace {
 

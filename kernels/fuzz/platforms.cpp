@@ -10,12 +10,12 @@
 
 #include "bytes.hpp"
 #include "check.hpp"
-#include "labkit/degraded.hpp"
-#include "labkit/dragonfly.hpp"
-#include "labkit/fat_tree.hpp"
-#include "labkit/star.hpp"
-#include "labkit/torus.hpp"
-#include "labkit/zones.hpp"
+#include "labkit/topology/degraded.hpp"
+#include "labkit/topology/dragonfly.hpp"
+#include "labkit/topology/fat_tree.hpp"
+#include "labkit/topology/star.hpp"
+#include "labkit/topology/torus.hpp"
+#include "labkit/topology/zones.hpp"
 
 namespace {
 

@@ -9,8 +9,8 @@
 
 #include "bytes.hpp"
 #include "check.hpp"
-#include "labkit/certificate.hpp"
-#include "labkit/sharing.hpp"
+#include "labkit/network/certificate.hpp"
+#include "labkit/network/sharing.hpp"
 
 namespace {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "check.hpp"
-#include "labkit/engine.hpp"
-#include "labkit/replay.hpp"
-#include "labkit/star.hpp"
-#include "labkit/ti_reader.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/topology/star.hpp"
+#include "labkit/trace/replay.hpp"
+#include "labkit/trace/ti_reader.hpp"
 
 namespace {
 

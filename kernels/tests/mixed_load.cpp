@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "labkit/engine.hpp"
-#include "labkit/star.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/topology/star.hpp"
 #include "random.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "labkit/network.hpp"
+#include "labkit/network/network.hpp"
 #include "random.hpp"
 #include "scenario.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "labkit/platform.hpp"
+#include "labkit/topology/platform.hpp"
 
 namespace labkit::testing {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "labkit/engine.hpp"
-#include "labkit/star.hpp"
+#include "labkit/engine/engine.hpp"
+#include "labkit/topology/star.hpp"
 
 namespace labkit::test {
 

@@ -21,7 +21,7 @@ ANY_LABEL = -1
 
 
 class Kind(IntEnum):
-    """What one entry of a rank's program does. `kernels/include/labkit/schedule.hpp` has the same numbers."""
+    """What one entry of a rank's program does. The kernels' `schedule/schedule.hpp` has the same numbers."""
 
     SEND = 0  #: post a send and wait for it (MPI_Send)
     ISEND = 1  #: post a send

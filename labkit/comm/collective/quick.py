@@ -16,7 +16,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def quick(method: _Method) -> _Method:
     """Let a method's plain calls go straight to the engine once one of their form has been carried out.
 
-    What a form is and what is plain, kernels/bindings/quick_calls.hpp says. The method may have the
+    What a form is and what is plain, kernels/bindings/hub/quick_calls.hpp says. The method may have the
     parameters `op`, `root`, and one or two buffers. All that it does must follow from its arguments, the
     communicator and whether the rank is the root; it ends in `labkit.comm.collective.native.perform`.
     """

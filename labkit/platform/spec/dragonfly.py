@@ -46,10 +46,9 @@ class DragonflySpec(ClusterSpec):
     """A dragonfly: hosts at routers, routers in chassis, chassis in groups.
 
     Green cables join the routers of a chassis, black ones the routers at the same place of a group's chassis,
-    each pair; a blue cable joins each pair of groups. The exact rules stand in
-    ``kernels/include/labkit/dragonfly.hpp``. Unsized, it grows with the ranks (`grown_dragonfly`). Without a
-    loopback, a message within a host goes to its router and back. The other attributes are those of
-    `ClusterSpec`; a limiter stands in every router, too.
+    each pair; a blue cable joins each pair of groups; exact rules: ``labkit/topology/dragonfly.hpp`` of the
+    kernels. Unsized, it grows with the ranks (`grown_dragonfly`). Without a loopback, a message within a host
+    goes to its router and back. The other attributes are those of `ClusterSpec`; every router has a limiter.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ class FatTreeSpec(ClusterSpec):
 
     Counted from the hosts upwards: a switch of level l has ``down[l-1]`` children, a node of level l has
     ``up[l]`` parents, and ``cables[l]`` parallel cables lead to each. Messages go up towards a switch that
-    the destination chooses, then down; the exact rules stand in ``kernels/include/labkit/fat_tree.hpp``.
+    the destination chooses, then down; exact rules stand in ``labkit/topology/fat_tree.hpp`` of the kernels.
     Unsized, it grows with the ranks (`grown_tree`). Without a loopback, a message within a host goes up to
     its first switch and down again. The other attributes are those of `ClusterSpec`; a limiter stands in
     every switch, too.

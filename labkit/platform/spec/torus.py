@@ -43,7 +43,7 @@ class TorusSpec(ClusterSpec):
     """A torus: every host is joined to its two neighbours in each dimension, round the ends.
 
     Unsized, it is a three-dimensional torus that grows with the ranks (`near_cube`). Messages go through one
-    dimension after another, the shorter way round; exact rules stand in ``kernels/include/labkit/torus.hpp``.
+    dimension after another, the shorter way round; exact rules: ``labkit/topology/torus.hpp`` of the kernels.
     Without a loopback, messages within a host cross its limiter; without a limiter either, a link of 10 GB/s
     and 0 s that never fills (SimGrid 3.32 refuses them). The other attributes are those of `ClusterSpec`.
 

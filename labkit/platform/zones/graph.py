@@ -44,7 +44,7 @@ def graph_zone(
         Of each host; nodes of a NetworkX graph may have attributes of these names.
     routing : str
         ``floyd`` or ``dijkstra``: which of equally short ways a message takes (see
-        ``kernels/include/labkit/shortest_paths.hpp``); floyd goes by the order of the nodes, hosts first.
+        ``labkit/topology/shortest_paths.hpp`` of the kernels); floyd goes by the nodes' order, hosts first.
     name : str
         Of the zone.
 

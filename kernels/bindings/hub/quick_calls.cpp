@@ -1,0 +1,346 @@
+// Methods with a short way (quick_calls.hpp): callables that behave as the Python function they stand before.
+#include "hub/quick_calls.hpp"
+
+#include <Python.h>
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hub/arrivals.hpp"
+#include "hub/hub.hpp"
+#include "labkit/schedule/schedule.hpp"
+#include "mpi/mpi_objects.hpp"
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+namespace {
+
+enum class Parameter : std::uint8_t { buffer, op, root };
+constexpr Py_ssize_t kMostParameters = 4;
+
+struct QuickMethod {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* general;  ///< the function
+  PyObject* dict;     ///< what functools.update_wrapper puts there
+  PyObject* names[kMostParameters];
+  const char* name;
+  Parameter kinds[kMostParameters];
+  Py_ssize_t parameters;
+  char keeps_own_block;
+};
+
+/// Keeps the buffers of a waiting rank where they are. The caller holds the objects; a view is kept of those only
+/// that count their views, such as bytearray, and not on the stack: what a rank's stack holds is copied at each wait.
+class Pins {
+ public:
+  Pins() = default;
+  ~Pins() {
+    for (const auto& view : views_) {
+      if (view != nullptr) PyBuffer_Release(view.get());
+    }
+  }
+  Pins(const Pins&) = delete;
+  Pins& operator=(const Pins&) = delete;
+
+  void add(std::size_t place, Py_buffer& view) {
+    if (Py_TYPE(view.obj)->tp_as_buffer->bf_releasebuffer == nullptr) {
+      PyBuffer_Release(&view);
+      return;
+    }
+    views_[place] = std::make_unique<Py_buffer>(view);
+    Py_buffer& kept = *views_[place];
+    if (view.shape == &view.len) kept.shape = &kept.len;  // as PyBuffer_FillInfo leaves it
+    if (view.strides == &view.itemsize) kept.strides = &kept.itemsize;
+  }
+
+ private:
+  std::array<std::unique_ptr<Py_buffer>, kQuickBuffers> views_;
+};
+
+/// A call that can go straight to the engine.
+struct Ready {
+  Pins pins;
+  std::shared_ptr<SharedCall> call;
+  std::vector<BoundBuffer> buffers;
+  std::vector<std::byte> copy;  ///< of what IN_PLACE sends
+  std::int32_t rank = 0;
+};
+
+/// The arguments of a plain call.
+class Arguments {
+ public:
+  Arguments(const QuickMethod* method, Hub* hub, const CommObject* comm) : method_(method), hub_(hub), comm_(comm) {
+    form.method = method;
+    form.context = comm->context;
+  }
+
+  /// False: not a plain call. No Python error is left.
+  bool read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames, Pins& pins);
+  void bind(const QuickPlan& plan, Ready& ready) const;
+
+  QuickForm form;
+  std::array<std::byte*, kQuickBuffers> data{};
+
+ private:
+  bool pin(PyObject* value, std::size_t place, Pins& pins);
+  bool take_root(PyObject* value);
+
+  const QuickMethod* method_;
+  Hub* hub_;
+  const CommObject* comm_;
+};
+
+bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
+  if (value == nullptr || place >= kQuickBuffers) return false;
+  if (value == Py_None || value == python_side().in_place) return true;
+  if (PyObject_CheckBuffer(value) == 0) return false;
+  Py_buffer view;
+  if (PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  QuickBuffer& buffer = form.buffers[place];
+  const std::string_view format = view.format == nullptr ? "B" : view.format;
+  const bool is_plain = view.len > 0 && format.size() <= QuickBuffer::kFormat;
+  if (is_plain) format.copy(buffer.format.data(), format.size());
+  buffer.is_given = true;
+  buffer.bytes = static_cast<std::uint64_t>(view.len);
+  buffer.item_bytes = static_cast<std::int32_t>(view.itemsize);
+  buffer.is_read_only = view.readonly != 0;
+  buffer.is_hollow = hollow_memory().holds(static_cast<const char*>(view.buf));
+  data[place] = static_cast<std::byte*>(view.buf);
+  pins.add(place, view);
+  return is_plain;
+}
+
+bool Arguments::take_root(PyObject* value) {
+  if (value != nullptr && !PyLong_CheckExact(value)) return false;
+  const long root = value == nullptr ? 0 : PyLong_AsLong(value);
+  if (root < 0 || root >= comm_size(comm_, hub_)) {
+    PyErr_Clear();
+    return false;
+  }
+  form.root = static_cast<std::int32_t>(root);
+  form.is_root = form.root == comm_rank(comm_, hub_) ? 1 : 0;
+  return true;
+}
+
+bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames, Pins& pins) {
+  PyObject* values[kMostParameters] = {};
+  if (count > method_->parameters) return false;
+  std::copy(args, args + count, values);
+  const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    Py_ssize_t place = 0;  // names of parameters and of arguments are interned
+    while (place < method_->parameters && method_->names[place] != PyTuple_GET_ITEM(kwnames, k)) ++place;
+    if (place == method_->parameters || values[place] != nullptr) return false;
+    values[place] = args[count + k];
+  }
+  std::size_t buffers = 0;
+  for (Py_ssize_t i = 0; i < method_->parameters; ++i) {
+    switch (method_->kinds[i]) {
+      case Parameter::buffer:
+        if (!pin(values[i], buffers++, pins)) return false;
+        break;
+      case Parameter::op: form.op = values[i]; break;
+      case Parameter::root:
+        if (!take_root(values[i])) return false;
+        break;
+    }
+  }
+  const bool is_in_place = buffers == kQuickBuffers && !form.buffers[0].is_given;
+  return !(is_in_place && form.buffers[1].is_hollow);
+}
+
+void Arguments::bind(const QuickPlan& plan, Ready& ready) const {
+  ready.buffers.resize(plan.slot_count);
+  for (std::size_t i = 0; i < plan.slot_count; ++i) {
+    const QuickSlot& slot = plan.slots[i];
+    BoundBuffer& buffer = ready.buffers[i];
+    buffer.element_bytes = slot.element_bytes;
+    buffer.count = slot.count;
+    if (slot.from == QuickSlot::From::nothing) continue;
+    const auto argument = static_cast<std::size_t>(slot.argument);
+    buffer.data = data[argument];
+    if (slot.from == QuickSlot::From::argument) continue;
+    const bool is_own = slot.from == QuickSlot::From::copy_of_own;
+    const std::int64_t bytes =
+        is_own ? slot.element_bytes * slot.count : static_cast<std::int64_t>(form.buffers[argument].bytes);
+    const std::byte* begin = data[argument] + (is_own ? comm_rank(comm_, hub_) * bytes : 0);
+    ready.copy.assign(begin, begin + bytes);
+    buffer.data = ready.copy.data();
+  }
+}
+
+/// What a C++ exception is in Python. Always nullptr.
+[[gnu::noinline]] PyObject* raise_current() {
+  try {
+    throw;
+  } catch (nanobind::python_error& error) {
+    error.restore();
+  } catch (const ScheduleFault& fault) {
+    raise_schedule_fault(fault);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+/// Gets a call ready for the short way. False: it is not open; the general way is asked for a plan.
+[[gnu::noinline]] bool prepare(const QuickMethod* method, Hub* hub, const CommObject* comm, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames, Ready& ready) {
+  Arguments arguments(method, hub, comm);
+  hub->quick().withdraw();
+  ready.rank = comm_rank(comm, hub);
+  if (ready.rank < 0 || !arguments.read(args, count, kwnames, ready.pins)) return false;
+  const QuickPlan* plan = hub->quick().find(arguments.form);
+  if (plan != nullptr) ready.call = join(comm, hub, plan->agreement);
+  if (ready.call != nullptr) {
+    arguments.bind(*plan, ready);
+    return true;
+  }
+  QuickQuestion question{arguments.form, {}, method->name, hub->current(), comm_size(comm, hub),
+                         method->keeps_own_block != 0};
+  std::copy(arguments.data.begin(), arguments.data.end(), question.data.begin());
+  hub->quick().ask(question);
+  return false;
+}
+
+/// Takes the short way if it is open: true, with the result (nullptr: a Python error).
+bool take_short_way(const QuickMethod* method, Hub* hub, const CommObject* comm, PyObject* const* args,
+                    Py_ssize_t count, PyObject* kwnames, PyObject*& result) {
+  try {
+    Ready ready;
+    if (!prepare(method, hub, comm, args, count, kwnames, ready)) return false;
+    const bool is_good = hub->run_collective(ready.call, ready.rank, std::move(ready.buffers), method->name);
+    result = is_good ? Py_NewRef(Py_None) : nullptr;
+  } catch (...) {
+    result = raise_current();
+  }
+  return true;
+}
+
+/// The hub, where a rank may take the short way now; else the general way says why not.
+Hub* open_hub(PyObject* self) {
+  Hub* hub = Hub::active();
+  if (hub == nullptr || hub->current() < 0 || hub->is_busy() || hub->is_ending() || hub->keeps_calls()) return nullptr;
+  if (PyObject_TypeCheck(self, comm_type()) == 0) return nullptr;
+  const auto* comm = reinterpret_cast<const CommObject*>(self);
+  const bool is_good = comm->kind == CommKind::world || comm->kind == CommKind::self ||
+                       (comm->kind == CommKind::group && comm->hub_serial == hub->serial());
+  return is_good ? hub : nullptr;
+}
+
+PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* kwnames) {
+  const auto* method = reinterpret_cast<const QuickMethod*>(self);
+  const Py_ssize_t count = PyVectorcall_NARGS(flagged);
+  Hub* hub = count > 0 ? open_hub(args[0]) : nullptr;
+  if (hub != nullptr) {
+    if (!hub->catch_up_host()) return nullptr;
+    PyObject* result = nullptr;
+    const auto* comm = reinterpret_cast<const CommObject*>(args[0]);
+    if (take_short_way(method, hub, comm, args + 1, count - 1, kwnames, result)) return result;
+  }
+  return PyObject_Vectorcall(method->general, args, flagged, kwnames);
+}
+
+// --- the type ---------------------------------------------------------------------------------------
+
+/// Reads what the parameters of the function are from their names.
+bool describe(QuickMethod* method, PyObject* function) {
+  PyObject* code = PyObject_GetAttrString(function, "__code__");
+  PyObject* names = code == nullptr ? nullptr : PyObject_GetAttrString(code, "co_varnames");
+  PyObject* count = code == nullptr ? nullptr : PyObject_GetAttrString(code, "co_argcount");
+  const Py_ssize_t parameters = count == nullptr ? 0 : PyLong_AsSsize_t(count) - 1;
+  const bool is_good = names != nullptr && parameters >= 0 && parameters <= kMostParameters;
+  for (Py_ssize_t i = 0; is_good && i < parameters; ++i) {
+    PyObject* name = Py_NewRef(PyTuple_GET_ITEM(names, i + 1));
+    PyUnicode_InternInPlace(&name);
+    method->names[i] = name;
+    const bool is_op = PyUnicode_CompareWithASCIIString(name, "op") == 0;
+    const bool is_root = PyUnicode_CompareWithASCIIString(name, "root") == 0;
+    method->kinds[i] = is_op ? Parameter::op : is_root ? Parameter::root : Parameter::buffer;
+  }
+  method->parameters = parameters;
+  Py_XDECREF(code);
+  Py_XDECREF(names);
+  Py_XDECREF(count);
+  if (!is_good && PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "not a method with a short way");
+  return is_good;
+}
+
+PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* const keywords[] = {"function", "keeps_own_block", nullptr};
+  PyObject* function = nullptr;
+  int keeps_own_block = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p", const_cast<char**>(keywords), &function, &keeps_own_block)) {
+    return nullptr;
+  }
+  auto* self = reinterpret_cast<QuickMethod*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->vectorcall = call_method;
+  self->general = Py_NewRef(function);
+  self->keeps_own_block = static_cast<char>(keeps_own_block);
+  PyObject* name = PyObject_GetAttrString(function, "__name__");  // the function keeps it
+  self->name = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
+  Py_XDECREF(name);
+  if (self->name != nullptr && describe(self, function)) return reinterpret_cast<PyObject*>(self);
+  Py_DECREF(self);
+  return nullptr;
+}
+
+void method_dealloc(PyObject* self) {
+  auto* method = reinterpret_cast<QuickMethod*>(self);
+  Py_CLEAR(method->general);
+  Py_CLEAR(method->dict);
+  for (PyObject*& name : method->names) Py_CLEAR(name);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* method_get(PyObject* self, PyObject* instance, PyObject*) {
+  return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+PyObject* method_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<method %s>", reinterpret_cast<QuickMethod*>(self)->name);
+}
+
+PyMemberDef method_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(QuickMethod, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(QuickMethod, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyGetSetDef method_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+PyTypeObject* quick_method_type() {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(method_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(method_dealloc)},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_descr_get, reinterpret_cast<void*>(method_get)},
+                                {Py_tp_repr, reinterpret_cast<void*>(method_repr)},
+                                {Py_tp_members, method_members},
+                                {Py_tp_getset, method_getset},
+                                {0, nullptr}};
+  static PyType_Spec spec = {
+      "labkit._kernels.QuickMethod", static_cast<int>(sizeof(QuickMethod)), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+  static auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return type;
+}
+
+}  // namespace labkit::bindings

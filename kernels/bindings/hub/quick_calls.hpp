@@ -1,0 +1,99 @@
+// The short way of a collective call: what a rank need not find out again because a rank before it has.
+//
+// The general way is Python (labkit.comm): it reads any form of message, checks it, chooses the algorithm
+// and says what is wrong. Most calls are of a plain form: whole contiguous buffers, MPI's own operators. A
+// call's form is all that its meaning depends on, so what the general way made of a form is kept as a plan,
+// and the next call of that form, by another rank or in the next round of a loop, goes straight to the
+// engine. Whatever is not plain, not known, or not what the ranks before agreed on goes the general way.
+#pragma once
+
+#include <Python.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "hub/hub_collective.hpp"
+
+namespace labkit::bindings {
+
+inline constexpr std::size_t kQuickBuffers = 2;
+
+/// A buffer argument: how long it is, of what, and what may be done with it.
+struct QuickBuffer {
+  static constexpr std::size_t kFormat = 8;
+  std::uint64_t bytes = 0;
+  std::array<char, kFormat> format{};
+  std::int32_t item_bytes = 0;
+  bool is_given = false;  ///< false: None, or IN_PLACE
+  bool is_read_only = false;
+  bool is_hollow = false;  ///< a size only (labkit.sized)
+  bool unused = false;
+  friend bool operator==(const QuickBuffer&, const QuickBuffer&) = default;
+};
+
+/// All that the meaning of a plain call depends on, but for where the buffers are.
+struct QuickForm {
+  const void* method = nullptr;
+  const void* op = nullptr;  ///< nullptr: not given. Plans are kept for MPI's own only, which never go away
+  Context context = 0;
+  std::int32_t root = -1;
+  std::array<QuickBuffer, kQuickBuffers> buffers;
+  std::int64_t is_root = 0;  ///< whether the caller is the root
+  friend bool operator==(const QuickForm&, const QuickForm&) = default;
+};
+
+/// Which of its arguments a buffer of the engine is: what the general way made of the form.
+struct QuickSlot {
+  enum class From : std::int8_t { nothing, argument, copy_of_all, copy_of_own };
+  From from = From::nothing;
+  std::int8_t argument = 0;
+  std::int32_t element_bytes = 1;
+  std::int64_t count = 0;
+};
+
+struct QuickPlan {
+  std::shared_ptr<const Agreement> agreement;
+  std::array<QuickSlot, kQuickBuffers> slots;
+  std::size_t slot_count = 0;
+};
+
+/// A call that goes the general way and may leave a plan behind.
+struct QuickQuestion {
+  QuickForm form;
+  std::array<const void*, kQuickBuffers> data{};
+  const char* name = "";
+  Rank rank = -1;
+  std::int32_t size = 0;
+  bool keeps_own_block = false;  ///< in place: the rank's own block is copied, not the whole
+};
+
+class QuickTable {
+ public:
+  [[nodiscard]] const QuickPlan* find(const QuickForm& form) const;
+  void ask(QuickQuestion question) { question_ = question; }
+  void withdraw() { question_.reset(); }
+  /// The general way got to the engine: keep what it made of the question's form, if there is one of this
+  /// rank and call, and every buffer is an argument or the copy that IN_PLACE means.
+  void answer(Rank rank, const char* name, const std::shared_ptr<const Agreement>& agreement,
+              std::span<const BoundBuffer> buffers);
+  [[nodiscard]] bool has_question(Rank rank, const char* name) const;
+  void forget();
+
+ private:
+  static constexpr std::size_t kMostPlans = 64;
+  struct Hash {
+    std::size_t operator()(const QuickForm& form) const;
+  };
+  std::unordered_map<QuickForm, QuickPlan, Hash> plans_;
+  std::optional<QuickQuestion> question_;
+};
+
+/// The type of methods with a short way: QuickMethod(function, keeps_own_block).
+PyTypeObject* quick_method_type();
+
+}  // namespace labkit::bindings

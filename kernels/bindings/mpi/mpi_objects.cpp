@@ -1,0 +1,225 @@
+#include "mpi/mpi_objects.hpp"
+
+
+#include <cstdarg>
+#include <cstring>
+#include <utility>
+
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+
+PythonSide& python_side() {
+  static PythonSide side;
+  return side;
+}
+
+PyObject* raise_mpi(int error_class, const char* format, ...) {
+  va_list rest;
+  va_start(rest, format);
+  PyObject* text = PyUnicode_FromFormatV(format, rest);
+  va_end(rest);
+  if (text == nullptr) return nullptr;
+  PyObject* error = PyObject_CallFunction(python_side().make_error, "iN", error_class, text);
+  if (error != nullptr) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+    Py_DECREF(error);
+  }
+  return nullptr;
+}
+
+void raise_schedule_fault(const std::exception& fault) {
+  const nanobind::object type = nanobind::module_::import_("labkit.errors").attr("ScheduleError");
+  PyErr_SetString(type.ptr(), fault.what());
+}
+
+Hub* enter(const char* name) {
+  Hub* hub = Hub::active();
+  if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {
+    if (!hub->is_ending()) return hub->catch_up_host() ? hub : nullptr;
+    hub->raise_ending();
+    return nullptr;
+  }
+  PyObject* error = PyObject_CallFunction(python_side().make_outside, "s", name);
+  if (error != nullptr) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+    Py_DECREF(error);
+  }
+  return nullptr;
+}
+
+bool take_args(const char* function, const char* const* names, Py_ssize_t required, PyObject* const* args,
+               Py_ssize_t count, PyObject* kwnames, PyObject** out) {
+  Py_ssize_t most = 0;
+  while (names[most] != nullptr) ++most;
+  if (count > most) {
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", function, most, count);
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) out[i] = args[i];
+  const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    Py_ssize_t place = 0;
+    while (place < most && PyUnicode_CompareWithASCIIString(name, names[place]) != 0) ++place;
+    if (place == most) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function, name);
+      return false;
+    }
+    if (out[place] != nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", function, name);
+      return false;
+    }
+    out[place] = args[count + k];
+  }
+  for (Py_ssize_t i = 0; i < required; ++i) {
+    if (out[i] != nullptr) continue;
+    PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'", function, names[i]);
+    return false;
+  }
+  return true;
+}
+
+bool take_int(PyObject* value, const char* what, int otherwise, int& out) {
+  if (value == nullptr) {
+    out = otherwise;
+    return true;
+  }
+  const long number = PyLong_CheckExact(value) ? PyLong_AsLong(value) : [&] {
+    // mpi4py takes a float for a rank or tag too and cuts it off: dest=size / 2 works there
+    PyObject* index = PyFloat_Check(value) ? PyNumber_Long(value) : PyNumber_Index(value);
+    if (index == nullptr) return -1L;
+    const long converted = PyLong_AsLong(index);
+    Py_DECREF(index);
+    return converted;
+  }();
+  if (number == -1 && PyErr_Occurred() != nullptr) return false;
+  if (number < -2147483647L - 1 || number > 2147483647L) {
+    PyErr_Format(PyExc_OverflowError, "%s does not fit into a C int: %ld", what, number);
+    return false;
+  }
+  out = static_cast<int>(number);
+  return true;
+}
+
+// --- communicators ----------------------------------------------------------------------------------
+
+std::int32_t comm_size(const CommObject* comm, Hub* hub) {
+  if (comm->kind == CommKind::world) return hub->engine().rank_count();
+  return comm->kind == CommKind::self ? 1 : static_cast<std::int32_t>((*comm->members)->world_ranks.size());
+}
+
+std::int32_t from_world(const CommObject* comm, Hub* hub, Rank world) {
+  (void)hub;
+  if (comm->kind == CommKind::world) return world;
+  if (comm->kind == CommKind::self) return 0;
+  const auto found = (*comm->members)->places.find(world);
+  return found == (*comm->members)->places.end() ? -1 : found->second;
+}
+
+std::int32_t comm_rank(const CommObject* comm, Hub* hub) { return from_world(comm, hub, hub->current()); }
+
+bool check_comm(const CommObject* comm, Hub* hub) {
+  if (comm->kind == CommKind::null) {
+    raise_mpi(kErrComm, "invalid communicator: COMM_NULL");
+    return false;
+  }
+  if (comm->kind == CommKind::group && comm->hub_serial != hub->serial()) {
+    raise_mpi(kErrComm, "this communicator belongs to another run");
+    return false;
+  }
+  return true;
+}
+
+bool to_world(const CommObject* comm, Hub* hub, int rank, const char* what, Rank& out) {
+  if (!check_comm(comm, hub)) return false;
+  const std::int32_t size = comm_size(comm, hub);
+  if (rank < 0 || rank >= size) {
+    raise_mpi(kErrRank, "%s=%d is not a rank of this communicator, which has ranks 0 to %d", what, rank, size - 1);
+    return false;
+  }
+  out = rank;
+  if (comm->kind == CommKind::self) out = hub->current();
+  if (comm->kind == CommKind::group) out = (*comm->members)->world_ranks[static_cast<std::size_t>(rank)];
+  return true;
+}
+
+// --- status -----------------------------------------------------------------------------------------
+
+bool take_status(PyObject* value, StatusObject*& out) {
+  out = nullptr;
+  if (value == nullptr || value == Py_None) return true;
+  if (!PyObject_TypeCheck(value, status_type())) {
+    PyErr_Format(PyExc_TypeError, "status must be an MPI.Status or None, got %s", Py_TYPE(value)->tp_name);
+    return false;
+  }
+  out = reinterpret_cast<StatusObject*>(value);
+  return true;
+}
+
+void fill_status(StatusObject* out, const CommObject* comm, Hub* hub, const Status& status) {
+  if (out == nullptr) return;
+  out->source = status.source < 0 ? status.source : from_world(comm, hub, status.source);
+  out->tag = status.tag;
+  out->bytes = static_cast<long long>(status.bytes);
+  out->error = 0;
+  out->is_cancelled = status.is_cancelled ? 1 : 0;
+}
+
+void fill_no_proc(StatusObject* out) {
+  if (out == nullptr) return;
+  out->source = kProcNull;
+  out->tag = kAnyTag;
+  out->bytes = 0;
+  out->error = 0;
+  out->is_cancelled = 0;
+}
+
+// --- objects as bytes -------------------------------------------------------------------------------
+
+PyObject* pickle_dumps(PyObject* object) {
+  PyObject* args[] = {object, python_side().protocol};
+  const std::size_t count = python_side().protocol == Py_None ? 1 : 2;
+  PyObject* bytes = PyObject_Vectorcall(python_side().dumps, args, count, nullptr);
+  if (bytes == nullptr || PyBytes_Check(bytes)) return bytes;
+  PyObject* converted = PyBytes_FromObject(bytes);
+  Py_DECREF(bytes);
+  return converted;
+}
+
+PyObject* pickle_loads(PyObject* bytes) { return PyObject_CallOneArg(python_side().loads, bytes); }
+
+PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload* payload, bool is_object,
+                         StatusObject* status_out) {
+  Engine& engine = hub->engine();
+  Status status = engine.status(id);
+  PyObject* received = std::exchange(payload->received, nullptr);
+  const std::uint64_t capacity = payload->bytes;
+  const bool is_unfilled = payload->is_unfilled;
+  engine.release(id);
+  hub->payloads().give(payload);
+  const std::uint64_t sent = status.bytes;
+  if (status.is_truncated) status.bytes = capacity;
+  fill_status(status_out, comm, hub, status);
+  if (status.is_truncated) {
+    Py_XDECREF(received);
+    if (status_out != nullptr) status_out->error = kErrTruncate;
+    return raise_mpi(kErrTruncate, "message truncated: %llu bytes from rank %d (tag %d) do not fit into %llu bytes",
+                     static_cast<unsigned long long>(sent), from_world(comm, hub, status.source), status.tag,
+                     static_cast<unsigned long long>(capacity));
+  }
+  if (is_unfilled) {
+    Py_XDECREF(received);
+    return raise_mpi(kErrType, "rank %d sent %llu bytes of a size only (labkit.sized): receive them into labkit.sized(n)",
+                     from_world(comm, hub, status.source), static_cast<unsigned long long>(sent));
+  }
+  if (!is_object || received == nullptr) {
+    Py_XDECREF(received);
+    Py_RETURN_NONE;
+  }
+  PyObject* object = PyBytes_GET_SIZE(received) == 0 ? Py_NewRef(Py_None) : pickle_loads(received);
+  Py_DECREF(received);
+  return object;
+}
+
+}  // namespace labkit::bindings

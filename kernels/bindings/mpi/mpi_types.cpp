@@ -1,0 +1,305 @@
+// The extension types behind labkit.MPI: layout, construction, attributes.
+// Python.h first: structmember.h needs it.
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "mpi/mpi_objects.hpp"
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+namespace {
+
+template <class Object>
+Object* as(PyObject* object) {
+  return reinterpret_cast<Object*>(object);
+}
+
+// Heap types own a reference to themselves from each instance.
+void free_object(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+bool take_source(PyTypeObject* base, PyObject* args, PyObject* kwargs, const char* name, PyObject*& source) {
+  const char* names[] = {name, nullptr};
+  source = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &source)) return false;
+  if (source == Py_None) source = nullptr;
+  if (source == nullptr || PyObject_TypeCheck(source, base)) return true;
+  PyErr_Format(PyExc_TypeError, "%s: expected a %s, got %s", name, base->tp_name, Py_TYPE(source)->tp_name);
+  return false;
+}
+
+// --- Comm -------------------------------------------------------------------------------------------
+
+PyObject* comm_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* source = nullptr;
+  if (!take_source(comm_type(), args, kwargs, "comm", source)) return nullptr;
+  auto* self = as<CommObject>(type->tp_alloc(type, 0));
+  if (self == nullptr || source == nullptr) return reinterpret_cast<PyObject*>(self);
+  const auto* from = as<CommObject>(source);
+  self->kind = from->kind;
+  self->context = from->context;
+  self->hub_serial = from->hub_serial;
+  if (from->members != nullptr) self->members = new std::shared_ptr<const Members>(*from->members);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void comm_dealloc(PyObject* self) {
+  delete as<CommObject>(self)->members;
+  free_object(self);
+}
+
+PyObject* comm_compare(PyObject* left, PyObject* right, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || !PyObject_TypeCheck(right, comm_type())) {
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  const auto* a = as<CommObject>(left);
+  const auto* b = as<CommObject>(right);
+  const bool is_same = a->kind == b->kind && a->context == b->context && a->hub_serial == b->hub_serial;
+  return PyBool_FromLong(is_same == (operation == Py_EQ));
+}
+
+Py_hash_t comm_hash(PyObject* self) { return static_cast<Py_hash_t>(as<CommObject>(self)->context) + 1; }
+int comm_bool(PyObject* self) { return as<CommObject>(self)->kind != CommKind::null; }
+
+// Outside any run the world is this one process, as with mpi4py outside mpiexec.
+PyObject* comm_number(PyObject* self, bool wants_rank) {
+  auto* comm = as<CommObject>(self);
+  Hub* hub = Hub::active();
+  if (hub == nullptr || hub->current() < 0) {
+    if (comm->kind == CommKind::null || comm->kind == CommKind::group) {
+      return raise_mpi(kErrComm, "invalid communicator: null, or of a run that has ended");
+    }
+    return PyLong_FromLong(wants_rank ? 0 : 1);
+  }
+  if (!check_comm(comm, hub)) return nullptr;
+  return PyLong_FromLong(wants_rank ? comm_rank(comm, hub) : comm_size(comm, hub));
+}
+
+PyObject* comm_get_rank(PyObject* self, void*) { return comm_number(self, true); }
+PyObject* comm_get_size(PyObject* self, void*) { return comm_number(self, false); }
+PyObject* comm_rank_method(PyObject* self, PyObject*) { return comm_number(self, true); }
+PyObject* comm_size_method(PyObject* self, PyObject*) { return comm_number(self, false); }
+
+PyObject* comm_context(PyObject* self, void*) { return PyLong_FromUnsignedLong(as<CommObject>(self)->context); }
+
+// _become(kind, context, world_ranks): how labkit.comm makes a handle what it is.
+PyObject* comm_become(PyObject* self, PyObject* args) {
+  const char* kind = nullptr;
+  unsigned int context = 0;
+  PyObject* ranks = Py_None;
+  if (!PyArg_ParseTuple(args, "sI|O", &kind, &context, &ranks)) return nullptr;
+  auto* comm = as<CommObject>(self);
+  delete std::exchange(comm->members, nullptr);
+  comm->context = context;
+  comm->hub_serial = 0;
+  const std::string_view name(kind);
+  comm->kind = name == "world"  ? CommKind::world
+               : name == "self" ? CommKind::self
+               : name == "null" ? CommKind::null
+                                : CommKind::group;
+  if (comm->kind != CommKind::group) Py_RETURN_NONE;
+  Hub* hub = Hub::active();
+  PyObject* sequence = PySequence_Fast(ranks, "world_ranks must be a sequence");
+  if (sequence == nullptr) return nullptr;
+  auto members = std::make_shared<Members>();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
+    const long rank = PyLong_AsLong(PySequence_Fast_GET_ITEM(sequence, i));
+    members->places.emplace(static_cast<Rank>(rank), static_cast<std::int32_t>(i));
+    members->world_ranks.push_back(static_cast<Rank>(rank));
+  }
+  Py_DECREF(sequence);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  comm->members = new std::shared_ptr<const Members>(std::move(members));
+  comm->hub_serial = hub == nullptr ? 0 : hub->serial();
+  Py_RETURN_NONE;
+}
+
+// _use_private_context(): from the program's messages to those that collectives are made of.
+PyObject* comm_use_private_context(PyObject* self, PyObject*) {
+  as<CommObject>(self)->context |= 1U;
+  Py_RETURN_NONE;
+}
+
+// _use_context(number): to messages of its own, between the same ranks.
+PyObject* comm_use_context(PyObject* self, PyObject* number) {
+  const unsigned long context = PyLong_AsUnsignedLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  as<CommObject>(self)->context = static_cast<Context>(context);
+  Py_RETURN_NONE;
+}
+
+PyObject* comm_world_ranks(PyObject* self, PyObject*) {
+  auto* comm = as<CommObject>(self);
+  Hub* hub = enter("world_ranks");
+  if (hub == nullptr || !check_comm(comm, hub)) return nullptr;
+  const std::int32_t size = comm_size(comm, hub);
+  PyObject* list = PyList_New(size);
+  for (std::int32_t i = 0; list != nullptr && i < size; ++i) {
+    Rank world = 0;
+    if (!to_world(comm, hub, i, "rank", world)) return nullptr;
+    PyList_SET_ITEM(list, i, PyLong_FromLong(world));
+  }
+  return list;
+}
+
+PyGetSetDef comm_getset[] = {
+    {"rank", comm_get_rank, nullptr, "Rank of the running process in this communicator.", nullptr},
+    {"size", comm_get_size, nullptr, "Number of processes in this communicator.", nullptr},
+    {"_context", comm_context, nullptr, "The engine's number of this communicator.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMethodDef plain_methods[] = {
+    {"Get_rank", comm_rank_method, METH_NOARGS, "Rank of the running process in this communicator."},
+    {"Get_size", comm_size_method, METH_NOARGS, "Number of processes in this communicator."},
+    {"_become", comm_become, METH_VARARGS, "Make this handle a communicator (kind, context, world_ranks)."},
+    {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
+    {"_use_context", comm_use_context, METH_O, "Turn to the messages of this context."},
+    {"_world_ranks", comm_world_ranks, METH_NOARGS, "World ranks of the members, in order."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// --- Status -----------------------------------------------------------------------------------------
+
+PyObject* status_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* source = nullptr;
+  if (!take_source(status_type(), args, kwargs, "status", source)) return nullptr;
+  auto* self = as<StatusObject>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->source = kAnySource;
+  self->tag = kAnyTag;
+  if (source != nullptr) {
+    const auto* from = as<StatusObject>(source);
+    self->source = from->source;
+    self->tag = from->tag;
+    self->error = from->error;
+    self->bytes = from->bytes;
+    self->is_cancelled = from->is_cancelled;
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyMemberDef status_members[] = {
+    {"source", T_INT, offsetof(StatusObject, source), 0, "Rank the message came from."},
+    {"tag", T_INT, offsetof(StatusObject, tag), 0, "Tag of the message."},
+    {"error", T_INT, offsetof(StatusObject, error), 0, "Error class."},
+    {"_bytes", T_LONGLONG, offsetof(StatusObject, bytes), 0, "Bytes received."},
+    {"_is_cancelled", T_BOOL, offsetof(StatusObject, is_cancelled), 0, "Whether the request was cancelled."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// --- Request and Message ----------------------------------------------------------------------------
+
+PyObject* request_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* source = nullptr;
+  if (!take_source(request_type(), args, kwargs, "request", source)) return nullptr;
+  if (source != nullptr && as<RequestObject>(source)->use != RequestUse::null) {
+    PyErr_SetString(PyExc_NotImplementedError, "a simulated request cannot be copied: pass the request itself on");
+    return nullptr;
+  }
+  auto* self = as<RequestObject>(type->tp_alloc(type, 0));
+  if (self != nullptr) self->use = RequestUse::null;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void request_dealloc(PyObject* self) {
+  auto* request = as<RequestObject>(self);
+  Hub* hub = Hub::active();  // a handle that outlives its run has nothing left to give back
+  const bool is_open = request->use == RequestUse::send || request->use == RequestUse::receive ||
+                       request->use == RequestUse::object_receive || request->use == RequestUse::operation;
+  if (is_open && hub != nullptr && hub->serial() == request->hub_serial) hub->drop(request->id, request->payload);
+  Py_CLEAR(request->comm);
+  Py_CLEAR(request->result);
+  delete request->progress;
+  free_object(self);
+}
+
+int request_bool(PyObject* self) { return as<RequestObject>(self)->use != RequestUse::null; }
+
+PyObject* message_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* source = nullptr;
+  if (!take_source(message_type(), args, kwargs, "message", source)) return nullptr;
+  auto* self = as<MessageObject>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->is_taken = 1;
+  if (source != nullptr) {  // the message goes with the new handle
+    auto* from = as<MessageObject>(source);
+    self->comm = Py_XNewRef(from->comm);
+    self->hub_serial = from->hub_serial;
+    self->envelope = from->envelope;
+    self->is_taken = from->is_taken;
+    self->is_no_proc = from->is_no_proc;
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void message_dealloc(PyObject* self) {
+  Py_CLEAR(as<MessageObject>(self)->comm);
+  free_object(self);
+}
+
+int message_bool(PyObject* self) { return as<MessageObject>(self)->is_taken == 0; }
+
+PyMemberDef message_members[] = {
+    {"_is_no_proc", T_BOOL, offsetof(MessageObject, is_no_proc), 0, "Whether it is MESSAGE_NO_PROC."},
+    {"_is_taken", T_BOOL, offsetof(MessageObject, is_taken), 0, "Whether it is MESSAGE_NULL."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyTypeObject* make_type(const char* name, std::size_t size, PyType_Slot* slots) {
+  PyType_Spec spec = {name, static_cast<int>(size), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+}  // namespace
+
+PyTypeObject* comm_type() {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(comm_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(comm_dealloc)},
+                                {Py_tp_richcompare, reinterpret_cast<void*>(comm_compare)},
+                                {Py_tp_hash, reinterpret_cast<void*>(comm_hash)},
+                                {Py_nb_bool, reinterpret_cast<void*>(comm_bool)},
+                                {Py_tp_getset, comm_getset},
+                                {Py_tp_methods, comm_methods()},
+                                {0, nullptr}};
+  static PyTypeObject* type = make_type("labkit._kernels.CommBase", sizeof(CommObject), slots);
+  return type;
+}
+
+PyMethodDef* comm_plain_methods() { return plain_methods; }
+
+PyTypeObject* status_type() {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(status_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+                                {Py_tp_members, status_members},
+                                {0, nullptr}};
+  static PyTypeObject* type = make_type("labkit._kernels.StatusBase", sizeof(StatusObject), slots);
+  return type;
+}
+
+PyTypeObject* request_type() {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(request_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(request_dealloc)},
+                                {Py_nb_bool, reinterpret_cast<void*>(request_bool)},
+                                {Py_tp_methods, request_methods()},
+                                {0, nullptr}};
+  static PyTypeObject* type = make_type("labkit._kernels.RequestBase", sizeof(RequestObject), slots);
+  return type;
+}
+
+PyTypeObject* message_type() {
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(message_new)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(message_dealloc)},
+                                {Py_nb_bool, reinterpret_cast<void*>(message_bool)},
+                                {Py_tp_members, message_members},
+                                {Py_tp_methods, message_methods()},
+                                {0, nullptr}};
+  static PyTypeObject* type = make_type("labkit._kernels.MessageBase", sizeof(MessageObject), slots);
+  return type;
+}
+
+}  // namespace labkit::bindings

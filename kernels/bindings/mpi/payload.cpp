@@ -1,0 +1,129 @@
+#include "mpi/payload.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "python_side.hpp"
+
+namespace labkit::bindings {
+namespace {
+
+// Formats of one letter that MPI has a datatype for; everything else is looked up in Python.
+bool is_plain_format(const char* format) {
+  if (format == nullptr) return true;
+  if (*format == '@' || *format == '<' || *format == '=') ++format;
+  return format[0] != '\0' && format[1] == '\0' && std::strchr("?cbBhHiIlLqQfdg", format[0]) != nullptr;
+}
+
+// NumPy refuses with a ValueError what mpi4py reports as a BufferError. Always false.
+bool as_buffer_error() {
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyErr_SetObject(PyExc_BufferError, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return false;
+}
+
+bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& payload) {
+  int flags = PyBUF_ANY_CONTIGUOUS | (is_writable ? PyBUF_WRITABLE : 0) | (wants_format ? PyBUF_FORMAT : 0);
+  if (PyObject_GetBuffer(object, &payload.view, flags) < 0) return as_buffer_error();
+  payload.has_view = true;
+  payload.data = static_cast<char*>(payload.view.buf);
+  payload.bytes = static_cast<std::uint64_t>(payload.view.len);
+  return true;
+}
+
+// A list form: Python resolves it to (object or None, offset, length), in bytes.
+bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
+  PyObject* args[] = {spec, is_writable ? Py_True : Py_False};
+  PyObject* parsed = PyObject_Vectorcall(python_side().parse_buffer, args, 2, nullptr);
+  if (parsed == nullptr) return false;
+  PyObject* object = nullptr;
+  Py_ssize_t offset = 0;
+  Py_ssize_t length = 0;
+  bool is_good = PyArg_ParseTuple(parsed, "Onn", &object, &offset, &length) != 0;
+  if (is_good && object != Py_None) {
+    is_good = fill_view(object, is_writable, false, payload);
+    payload.data += offset;
+  }
+  payload.bytes = static_cast<std::uint64_t>(length);
+  Py_DECREF(parsed);
+  return is_good;
+}
+
+}  // namespace
+
+HollowMemory& hollow_memory() {
+  static HollowMemory memory;
+  return memory;
+}
+
+void release_view(Payload& payload) {
+  if (!payload.has_view) return;
+  payload.has_view = false;
+  PyBuffer_Release(&payload.view);
+}
+
+bool pin_buffer(PyObject* spec, bool is_writable, Payload& payload) {
+  if (!PyObject_CheckBuffer(spec)) return pin_spec(spec, is_writable, payload);
+  if (!fill_view(spec, is_writable, true, payload)) return false;
+  if (is_plain_format(payload.view.format)) return true;
+  PyObject* format = PyUnicode_FromString(payload.view.format);
+  if (format == nullptr) return false;
+  PyObject* datatype = PyObject_CallOneArg(python_side().find_format, format);
+  Py_DECREF(format);
+  Py_XDECREF(datatype);
+  return datatype != nullptr;
+}
+
+void hold_bytes(PyObject* bytes, Payload& payload) {
+  payload.owner = Py_NewRef(bytes);
+  payload.data = PyBytes_AS_STRING(bytes);
+  payload.bytes = static_cast<std::uint64_t>(PyBytes_GET_SIZE(bytes));
+}
+
+Payload* PayloadPool::take() {
+  Payload* payload = free_;
+  if (payload != nullptr) {
+    free_ = payload->next_free;
+  } else {
+    payload = &storage_.emplace_back();
+  }
+  payload->is_in_use = true;
+  return payload;
+}
+
+void PayloadPool::clear(Payload& payload) {
+  release_view(payload);
+  Py_CLEAR(payload.owner);
+  Py_CLEAR(payload.received);
+  std::free(payload.copy);
+  payload.copy = nullptr;
+  payload.data = nullptr;
+  payload.bytes = 0;
+  payload.is_object = false;
+  payload.is_delivered = false;
+  payload.is_unfilled = false;
+  payload.is_in_use = false;
+}
+
+void PayloadPool::give(Payload* payload) {
+  if (payload == nullptr || !payload->is_in_use) return;
+  clear(*payload);
+  payload->next_free = free_;
+  free_ = payload;
+}
+
+PayloadPool::~PayloadPool() {
+  for (Payload& payload : storage_) {
+    if (payload.is_in_use) clear(payload);
+  }
+}
+
+}  // namespace labkit::bindings

@@ -1,0 +1,220 @@
+// Ranks that begin and end, the run loop, and what the engine reports.
+#include "labkit/engine/engine.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "parts.hpp"
+
+namespace labkit {
+namespace {
+
+constexpr Network::EventKinds kNetworkKinds{2, 3};  // Parts::latency_over, Parts::flow_end
+
+std::shared_ptr<const Platform> require(std::shared_ptr<const Platform> platform) {
+  if (!platform) throw std::invalid_argument("the engine needs a platform");
+  return platform;
+}
+
+const std::vector<HostId>& checked(const std::vector<HostId>& hosts, const Platform& platform) {
+  if (hosts.empty()) throw std::invalid_argument("the engine needs at least one rank");
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i] < 0 || static_cast<std::size_t>(hosts[i]) >= platform.host_count()) {
+      throw std::invalid_argument("rank " + std::to_string(i) + " is placed on host " + std::to_string(hosts[i]) +
+                                  "; the platform has hosts 0 to " + std::to_string(platform.host_count() - 1));
+    }
+  }
+  return hosts;
+}
+
+/// Several ranks on a host make messages between the same two hosts likely.
+SharingOptions resolved(SharingOptions options, std::vector<HostId> hosts) {
+  if (options.classes != Classes::automatic) return options;
+  std::sort(hosts.begin(), hosts.end());
+  const bool share = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+  options.classes = share ? Classes::always : Classes::never;
+  return options;
+}
+
+}  // namespace
+
+Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
+                     std::vector<HostId> hosts, SharingOptions options)
+    : platform(require(std::move(platform_))),
+      model(std::move(model_)),
+      network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
+      matching(slab, hosts.size()),
+      rank_count(static_cast<Rank>(hosts.size())),
+      ranks(hosts.size()),
+      cores(*platform, checked(hosts, *platform), queue, end_work) {
+  static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
+  model.validate();
+  if (cores.is_used()) computations.resize(hosts.size());
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    ranks[i].host = hosts[i];
+    ranks[i].shares_cores = cores.are_shared_by(static_cast<Rank>(i));
+  }
+}
+
+Request& Engine::Parts::live(RequestId id) {
+  if (!slab.is_live(id)) throw std::logic_error("a request handle that was released is used again");
+  return slab.at(id.index);
+}
+
+Engine::Engine(std::shared_ptr<const Platform> platform, Model model,
+               std::vector<HostId> rank_hosts, SharingOptions options)
+    : parts_(std::make_unique<Parts>(std::move(platform), std::move(model),
+                                     std::move(rank_hosts), options)) {}
+
+Engine::~Engine() {
+  RequestSlab& slab = parts_->slab;
+  for (std::uint32_t i = 0; i < slab.slot_count(); ++i) {
+    Request& request = slab.at(i);
+    if (request.state != RequestState::free && request.has_snapshot) request.client->discard(request);
+  }
+}
+
+Rank Engine::rank_count() const { return parts_->rank_count; }
+const Model& Engine::model() const { return parts_->model; }
+const Platform& Engine::platform() const { return *parts_->platform; }
+HostId Engine::host_of(Rank rank) const { return parts_->rank(rank).host; }
+void Engine::set_noise(Noise noise) {
+  if (!noise.fits(static_cast<std::size_t>(rank_count()))) throw std::invalid_argument("noise needs a slowdown for every rank");
+  parts_->noise = std::move(noise);
+}
+Recorder& Engine::recorder() { return parts_->recorder; }
+std::uint64_t Engine::events() const { return parts_->events; }
+Blocked Engine::blocked(Rank rank) const { return parts_->rank(rank).blocked; }
+
+void Engine::set_call_log(CallLog* log) { parts_->calls = log; }
+CallLog* Engine::call_log() { return parts_->calls; }
+
+Engine::ToleranceUse Engine::tolerance_use() const {
+  const Network::ToleranceUse& use = parts_->network.tolerance_use();
+  return {parts_->network.sharing().repairs(), use.instants, use.loose, use.certified,
+          use.worst.perturbation, use.worst.without_bottleneck};
+}
+
+Time Engine::makespan() const {
+  Time latest = 0.0;
+  for (Rank rank = 0; rank < rank_count(); ++rank) latest = std::max(latest, clock(rank));
+  return latest;
+}
+
+std::vector<RequestId> Engine::requests_of(Rank rank) const {
+  std::vector<RequestId> out;
+  for (std::uint32_t i = 0; i < parts_->slab.slot_count(); ++i) {
+    const Request& request = parts_->slab.at(i);
+    if (request.state != RequestState::free && request.owner == rank) {
+      out.push_back(parts_->slab.id_of(i));
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<RequestId>> Engine::requests_by_rank() const {
+  std::vector<std::vector<RequestId>> out(static_cast<std::size_t>(rank_count()));
+  for (std::uint32_t i = 0; i < parts_->slab.slot_count(); ++i) {
+    const Request& request = parts_->slab.at(i);
+    if (request.state != RequestState::free) out[static_cast<std::size_t>(request.owner)].push_back(parts_->slab.id_of(i));
+  }
+  return out;
+}
+
+void Engine::start(Rank rank, Time at) {
+  Parts::RankState& state = parts_->rank(rank);
+  state.clock = at;
+  if (at > now()) {
+    parts_->queue.push(at, {Parts::begin, static_cast<std::uint32_t>(rank), 0});
+  } else {
+    parts_->make_ready(rank);
+  }
+}
+
+void Engine::finish(Rank rank) { parts_->rank(rank).blocked = Blocked::finished; }
+
+void Engine::wake(Rank rank) { parts_->make_ready(rank); }
+
+void Engine::set_driver(Rank rank, Driver* driver) { parts_->rank(rank).driver = driver; }
+
+void Engine::Parts::make_ready(Rank r) {
+  RankState& state = rank(r);
+  state.blocked = Blocked::no;
+  if (state.is_ready) return;
+  state.is_ready = true;
+  (state.driver != nullptr ? driven : ready).push(r);
+}
+
+Rank Engine::next_ready() {
+  if (parts_->ready.is_empty()) return -1;
+  const Rank rank = parts_->ready.pop();
+  parts_->rank(rank).is_ready = false;
+  return rank;
+}
+
+void Engine::Parts::handle(const Event& event) {
+  std::uint32_t cookie = kNone;
+  switch (event.kind) {
+    case post_send:
+      --rank(slab.at(event.id).actor).queued_posts;
+      act_send(event.id);
+      break;
+    case post_receive:
+      --rank(slab.at(event.id).actor).queued_posts;
+      act_receive(event.id);
+      break;
+    case latency_over:
+      network.on_latency_over(event);
+      break;
+    case flow_end:
+      if (network.on_flow_end(event, cookie)) flow_over(cookie);
+      break;
+    case catch_up:
+      caught_up(static_cast<Rank>(event.id));
+      break;
+    case operation_over:
+      operation_is_over(event.id, queue.now());
+      break;
+    case begin_work:
+      cores.begin(static_cast<Rank>(event.id), computations[event.id].work_s);
+      break;
+    case end_work:
+      end_computations(event);
+      break;
+    default:
+      make_ready(static_cast<Rank>(event.id));
+  }
+}
+
+Advance Engine::advance(std::uint64_t max_events) {
+  Parts& parts = *parts_;
+  const std::uint64_t last = parts.events + max_events;
+  for (;;) {
+    while (!parts.driven.is_empty()) {
+      const Rank rank = parts.driven.pop();
+      Parts::RankState& state = parts.rank(rank);
+      state.is_ready = false;
+      state.driver->resume(rank);
+    }
+    Event event;
+    while (parts.queue.pop(event)) {
+      parts.handle(event);
+      if (++parts.events >= last) return Advance::budget;
+    }
+    if (!parts.driven.is_empty()) continue;
+    if (!parts.ready.is_empty()) return Advance::ready;
+    if (!parts.network.is_settled()) {
+      parts.network.settle();
+      continue;  // rounding may let a flow end at this very instant
+    }
+    if (!parts.cores.is_settled()) {
+      parts.cores.settle();
+      continue;  // as above
+    }
+    if (!parts.queue.advance()) return Advance::idle;
+  }
+}
+
+}  // namespace labkit
