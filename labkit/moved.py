@@ -70,6 +70,7 @@ MOVED = {
     "labkit.hollow": "labkit.phantom",
     "labkit.jupyter.packing": "labkit.jupyter.archive",
     "labkit.jupyter.saving": "labkit.jupyter.save_work",
+    "labkit.local.calibration": "labkit.local.costs",
     "labkit.markup": "labkit.html",
     "labkit.offline": "labkit.sim.offline",
     "labkit.offline.goal": "labkit.sim.goal",

@@ -83,9 +83,9 @@ def run(
     tolerance : float
         For huge simulated loads: where 48 messages and more share a link and come and go one by one, its
         capacity may be off by this share, below 0.1; 0: exact. See `Run.tolerance`.
-    calibration : str, path or Calibration, optional
+    calibration : str, path or KernelCosts, optional
         What the node-local work of simulated ranks costs: the name of a shipped calibration, a ``.toml``
-        file of ``python -m labkit.local.calibrate``, or a `labkit.local.Calibration`; default: the
+        file of ``python -m labkit.local.calibrate``, or a `labkit.local.KernelCosts`; default: the
         calibration in use (`labkit.local.use_calibration`).
     trace_ti : path, optional
         Write what each rank calls there, as a time-independent trace in SimGrid's format, for
@@ -170,7 +170,7 @@ def run(
     if ranks > MOST_RANKS:
         raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
     on = check_platform(on, int(ranks), model, coll, mapping)
-    from labkit.local.calibration import find_calibration
+    from labkit.local.costs import find_calibration
     from labkit.platform.noise import noise_of
     from labkit.sim.measured import measured_of
 

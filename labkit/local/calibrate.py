@@ -26,7 +26,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from labkit.local import work
-from labkit.local.calibration import Calibration, Cost
+from labkit.local.costs import Cost, KernelCosts
 from labkit.local.grid import jobs
 
 __all__ = ["fit_cost", "main", "measure", "to_toml"]
@@ -117,8 +117,8 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def to_toml(calibration: Calibration) -> str:
-    """Write a calibration as the TOML text that `Calibration.read` reads."""
+def to_toml(calibration: KernelCosts) -> str:
+    """Write a calibration as the TOML text that `KernelCosts.read` reads."""
     lines = [
         "# Node-local costs:",
         "#   seconds = call_s + items * (item_s + item_log_s * log2(log_of)) + entries * entry_s",
@@ -150,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.samples < 1 or options.rounds < 1:
         parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")
-    text = to_toml(Calibration("measured", describe_machine(), 1e9, measure(options.samples, options.rounds)))
+    text = to_toml(KernelCosts("measured", describe_machine(), 1e9, measure(options.samples, options.rounds)))
     if options.out is None:
         sys.stdout.write(text)
     else:

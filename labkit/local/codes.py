@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.local.calibration import charge
+from labkit.local.costs import charge
 
 __all__ = ["KEY_KINDS", "decode", "encode", "from_codes", "is_sortable", "to_codes"]
 

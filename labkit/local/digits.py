@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
-from labkit.local.calibration import charge
+from labkit.local.costs import charge
 from labkit.local.standin import StandIn
 from labkit.local.work import require_integers
 

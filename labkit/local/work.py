@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
-from labkit.local.calibration import calibration, charge
+from labkit.local.costs import calibration, charge
 from labkit.local.standin import StandIn
 from labkit.phantom import Sized
 

@@ -28,7 +28,7 @@ class RankContext:
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what ranks of stand-in data tell each other besides their messages (`labkit.local.sharing`)
         self.board: dict[Any, Any] = {}
-        #: what the ranks' node-local work costs (`labkit.local.calibration`)
+        #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = simulation.calibration
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[tuple[int, str, float, float]] = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from labkit import context
 from labkit.checks import program_name
-from labkit.local.calibration import find_calibration
+from labkit.local.costs import find_calibration
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
 from labkit.platform.noise import noise_of
@@ -79,7 +79,7 @@ def run_simulated(
         Hosts of the ranks; default: the platform's.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
-    calibration : str, path or Calibration, optional
+    calibration : str, path or KernelCosts, optional
         What node-local work costs; default: the calibration in use.
     trace_ti : path, optional
         Write the calls of all ranks there, as a time-independent trace.

@@ -16,7 +16,7 @@ from typing import Any
 
 from labkit.checks import check_script
 from labkit.errors import MachineError, TimeLimitError
-from labkit.local.calibration import find_calibration
+from labkit.local.costs import find_calibration
 from labkit.process.stacks import read_stack
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.result import Run

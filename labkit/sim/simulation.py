@@ -15,7 +15,7 @@ from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
-from labkit.local.calibration import Calibration, find_calibration
+from labkit.local.costs import KernelCosts, find_calibration
 from labkit.sim import deadlock
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured
@@ -71,7 +71,7 @@ class Simulation:
         Collective's name to algorithm's name.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
-    calibration : Calibration, optional
+    calibration : KernelCosts, optional
         What node-local work costs; default: the calibration in use.
     measured : Measured, optional
         How the host's CPU time is charged; default: only where a program samples.
@@ -87,7 +87,7 @@ class Simulation:
         timeout_s: float | None = None,
         coll: dict[str, str] | None = None,
         tolerance: float = 0.0,
-        calibration: Calibration | None = None,
+        calibration: KernelCosts | None = None,
         measured: Measured | None = None,
     ) -> None:
         self.ranks = ranks

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError, MachineError
-from labkit.local.calibration import find_calibration
+from labkit.local.costs import find_calibration
 from labkit.real.slurm.sweep import batched
 from labkit.study.measure import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
@@ -74,7 +74,7 @@ def sweep(
         Whether to show a progress bar; by default when somebody watches.
     tolerance : float
         Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
-    calibration : str, path or Calibration, optional
+    calibration : str, path or KernelCosts, optional
         What node-local work costs in the simulated runs, see `labkit.run`.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import ProgramError
-from labkit.local.calibration import find_calibration, use_calibration
+from labkit.local.costs import find_calibration, use_calibration
 from labkit.real.travel import pack, unwritten_sources
 from labkit.study.measure import Job
 from labkit.study.points import Point

@@ -44,7 +44,7 @@ def preload() -> None:
     for name in _PRELOADED.split():
         importlib.import_module(name)
     from labkit.comm.module import simulated_module
-    from labkit.local.calibration import calibration
+    from labkit.local.costs import calibration
     from labkit.real.seeds import seed_rank
 
     calibration()

@@ -76,7 +76,7 @@ class RecipeWriter:
 
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of every run; what names files is written into the points."""
-        from labkit.local.calibration import find_calibration
+        from labkit.local.costs import find_calibration
 
         calibration = find_calibration(options.get("calibration"))
         self.machines["calibration"] = encode(calibration)

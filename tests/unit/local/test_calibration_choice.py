@@ -29,14 +29,14 @@ def program(comm: Any) -> str:
     return local.calibration().name
 
 
-def slower(factor: float, name: str = "slower") -> local.Calibration:
+def slower(factor: float, name: str = "slower") -> local.KernelCosts:
     """The default, with a machine that takes `factor` times as long."""
     given = local.calibration()
     costs = {
         key: local.Cost(c.call_s * factor, c.item_s * factor, c.item_log_s * factor, c.entry_s * factor, 0.0)
         for key, c in given.costs.items()
     }
-    return local.Calibration(name, {"cpu": "none"}, given.reference_flops_per_s, costs)
+    return local.KernelCosts(name, {"cpu": "none"}, given.reference_flops_per_s, costs)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_sweeps_and_the_command_line_take_one(toml: Path, capsys: pytest.Capture
     [
         ("nobody", "no calibration named 'nobody'; there are default, and files that end in .toml"),
         ("nowhere/nothing.toml", "cannot be read"),
-        (3, "must be a name, the path of a .toml file or a Calibration, got int"),
+        (3, "must be a name, the path of a .toml file or KernelCosts, got int"),
     ],
 )
 def test_what_is_no_calibration_is_refused_before_anything_runs(wrong: Any, says: str) -> None:
@@ -139,3 +139,11 @@ def test_real_machines_and_a_program_of_the_same_parameter_refuse_it() -> None:
         lk.sweep(program, [1], on="mpi", calibration="default")
     with pytest.raises(DataError, match="the program has a parameter of that name"):
         lk.sweep(lambda comm, calibration: None, [1], calibration="default")
+
+
+def test_the_old_names_of_the_costs_still_work() -> None:
+    from labkit.local.calibration import find_calibration
+
+    with pytest.warns(FutureWarning, match="KernelCosts"):
+        assert local.Calibration is local.KernelCosts
+    assert find_calibration("default") == local.calibration()

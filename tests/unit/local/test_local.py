@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from labkit import context, local
 from labkit.errors import DataError
 from labkit.local import calibrate, grid
-from labkit.local.calibration import Calibration, Cost
+from labkit.local.costs import Cost, KernelCosts
 
 RUNS = st.lists(st.lists(st.integers(-5, 5), max_size=8).map(sorted), min_size=1, max_size=6)
 
@@ -195,7 +195,7 @@ def test_calibrate_writes_what_can_be_read(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_broken_calibrations_are_refused(text: str) -> None:
     with pytest.raises(DataError, match=r"calibration broken cannot be read.*labkit\.local\.calibrate"):
-        Calibration.read(text, "broken")
+        KernelCosts.read(text, "broken")
 
 
 def test_unknown_calibrations_are_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ A kernel that handles ``n`` items of one size costs ``call_s + n (item_s + item_
 is the number the kernel's logarithm is about: the keys of a sort, the runs of a merge, the haystack of a
 search. The coefficients were measured once by ``python -m labkit.local.calibrate`` and are shipped as TOML.
 
-Scaling with the host's speed: the calibrated machine counts as a host of `Calibration.reference_flops_per_s`
+Scaling with the host's speed: the calibrated machine counts as a host of `KernelCosts.reference_flops_per_s`
 (1 Gflop/s, what a platform's host has unless it says otherwise), and work is charged as that many operations.
 A simulated host of 2 Gflop/s does the same work in half the time. This is one number for compute-bound and
 memory-bound work alike: a declared simplification, the same that flop-counting simulators make.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+import warnings
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -24,8 +25,8 @@ from labkit.errors import DataError
 
 __all__ = [
     "DEFAULT_CALIBRATION",
-    "Calibration",
     "Cost",
+    "KernelCosts",
     "calibration",
     "charge",
     "find_calibration",
@@ -71,7 +72,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class KernelCosts:
     """The node-local costs of one machine.
 
     Attributes
@@ -116,7 +117,7 @@ class Calibration:
         )
 
     @classmethod
-    def read(cls, text: str, name: str) -> Calibration:
+    def read(cls, text: str, name: str) -> KernelCosts:
         """Read a calibration from TOML text.
 
         Raises
@@ -148,13 +149,13 @@ def _cost(entry: dict[str, float]) -> Cost:
     return cost
 
 
-_current: Calibration | None = None
+_current: KernelCosts | None = None
 
 
-def calibration() -> Calibration:
+def calibration() -> KernelCosts:
     """Return the calibration in use: the simulated run's own, else the process's; at first the default."""
     global _current
-    own: Calibration | None = getattr(context.current(), "calibration", None)
+    own: KernelCosts | None = getattr(context.current(), "calibration", None)
     if own is not None:
         return own
     if _current is None:
@@ -166,24 +167,24 @@ def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int
     """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
     machine = context.current()
     if machine is not None and not getattr(machine, "is_measured", False):
-        table: Calibration = getattr(machine, "calibration", None) or calibration()
+        table: KernelCosts = getattr(machine, "calibration", None) or calibration()
         seconds = table.seconds(kernel, itemsize, items, log_of, entries)
         machine.compute(None, seconds * table.reference_flops_per_s)
 
 
-def use_calibration(source: str | Path | Calibration) -> Calibration:
+def use_calibration(source: str | Path | KernelCosts) -> KernelCosts:
     """Charge node-local work by another calibration in all later runs of this process.
 
     A single run chooses its own: ``lk.run(..., calibration=...)``. A run that has begun keeps what it has.
 
     Parameters
     ----------
-    source : str, Path or Calibration
+    source : str, Path or KernelCosts
         The name of a file in datasets/calibrations, a path that ends in ``.toml``, or a calibration.
 
     Returns
     -------
-    Calibration
+    KernelCosts
         The calibration that was in use before.
 
     Raises
@@ -196,7 +197,7 @@ def use_calibration(source: str | Path | Calibration) -> Calibration:
     return previous
 
 
-def find_calibration(source: Any = None) -> Calibration:
+def find_calibration(source: Any = None) -> KernelCosts:
     """Return what a user named: as for `use_calibration`; None is the calibration in use.
 
     Raises
@@ -206,20 +207,20 @@ def find_calibration(source: Any = None) -> Calibration:
     """
     if source is None:
         return calibration()
-    if isinstance(source, Calibration):
+    if isinstance(source, KernelCosts):
         return source
     if isinstance(source, str | Path):
         return _load(source)
     raise DataError(
-        f"calibration must be a name, the path of a .toml file or a Calibration, got {type(source).__name__}"
+        f"calibration must be a name, the path of a .toml file or KernelCosts, got {type(source).__name__}"
     )
 
 
-def _load(source: str | Path) -> Calibration:
+def _load(source: str | Path) -> KernelCosts:
     if str(source).endswith(".toml"):
         path = Path(source)
         try:
-            return Calibration.read(path.read_text(encoding="utf-8"), path.stem)
+            return KernelCosts.read(path.read_text(encoding="utf-8"), path.stem)
         except OSError as error:
             raise DataError(f"calibration {path} cannot be read: {error}") from error
     folder = resources.files("labkit.datasets") / "calibrations"
@@ -229,4 +230,16 @@ def _load(source: str | Path) -> Calibration:
             f"no calibration named {str(source)!r}; there are {', '.join(names)}, and files that end in "
             ".toml (measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
         )
-    return Calibration.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))
+    return KernelCosts.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))
+
+
+def __getattr__(name: str) -> Any:
+    """Find the class by its name of before."""
+    if name != "Calibration":
+        raise AttributeError(f"module 'labkit.local' has no attribute {name!r}")
+    warnings.warn(
+        "labkit.local.Calibration is KernelCosts now; the old name goes in the next version",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return KernelCosts
