@@ -21,9 +21,10 @@ from labkit.html import quantity
 from labkit.platform.layout import lay_out, smaller
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import ACTIVITY, FONT, HATCHES, PERCENT, style_axes, time_axis
+from labkit.plot.style import FONT, PERCENT, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
+from labkit.trace.states import MESSAGE, STATES
 from labkit.units import format_share
 
 if TYPE_CHECKING:
@@ -163,14 +164,13 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
     path = explanation.path
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)
-    kinds = (("computation", "computing", 0), ("overhead", "start-ups and calls", 1),
-             ("probe", "nobody had sent", 3))  # fmt: skip
-    for kind, label, number in kinds:
-        rows = path[path["kind"] == kind]
-        if len(rows):
+    for state in STATES:
+        rows = path[path["kind"] == state.step]
+        if len(rows) and state.step != "transfer":
+            label = state.reading if state.step == "probe" else state.name
             drawn = fig.hbar(
                 y="rank", left="begin_s", right="end_s", source=_steps(rows), height=0.7,
-                fill_color=ACTIVITY[number], line_color=None, hatch_pattern=HATCHES[number],
+                fill_color=state.color, line_color=None, hatch_pattern=state.hatch,
                 hatch_color="white", hatch_alpha=0.55, hatch_scale=7, legend_label=label,
             )  # fmt: skip
             tips = [("rank", "@rank"), (label, "@text"), ("phase", "@phase")]
@@ -182,8 +182,8 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
         for end in ("source", "destination"):
             source.add(sent[end].to_numpy(), end)
         lines = fig.segment(
-            x0="begin_s", x1="end_s", y0="source", y1="destination", source=source, color=ACTIVITY[2],
-            line_width=1.6, legend_label="message under way",
+            x0="begin_s", x1="end_s", y0="source", y1="destination", source=source,
+            color=STATES[MESSAGE].color, line_width=1.6, legend_label=STATES[MESSAGE].name,
         )  # fmt: skip
         tips = [("message", "@source to @destination"), ("under way", "@text"), ("phase", "@phase")]
         fig.add_tools(HoverTool(renderers=[lines], tooltips=tips))

@@ -12,9 +12,10 @@ from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.lanes import lanes_of, phase_bars, phase_lanes, profile
-from labkit.plot.style import ACTIVITY, FONT, HATCHES, count_axis, style_axes, time_axis
+from labkit.plot.style import FONT, count_axis, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
-from labkit.trace.activity import KINDS, Activity, activity
+from labkit.trace.activity import Activity, activity
+from labkit.trace.states import CALLS, COLLECTIVE, STATES
 from labkit.units import format_share
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def gantt(
 
 def _headline(run: Run, what: Activity) -> str:
     every = what.shares()
-    shares = [(share, KINDS[i]) for i, share in enumerate(every) if share >= 5e-4]
+    shares = [(share, STATES[i].name) for i, share in enumerate(every) if share >= 5e-4]
     if 1 - every.sum() >= 5e-3:
         shares.append((1 - float(every.sum()), "ended already"))
     said = ", ".join(f"{name} {format_share(share)}" for share, name in sorted(shares, reverse=True))
@@ -101,7 +102,7 @@ def _headline(run: Run, what: Activity) -> str:
 
 
 def _idlest(what: Activity) -> str:
-    busy = np.bincount(what.rank, np.where(what.kind <= 1, what.end_s - what.begin_s, 0.0), what.ranks)
+    busy = np.bincount(what.rank, np.where(what.kind <= CALLS, what.end_s - what.begin_s, 0.0), what.ranks)
     most, least = int(busy.argmax()), int(busy.argmin())
     return (
         f"Rank {most} is busy the longest, {format_share(busy[most] / what.makespan_s)} of the run, "
@@ -124,7 +125,7 @@ def _canvas(span: Range1d, ranks: int, width: int, height: int) -> Any:
 def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
     fig = _canvas(span, what.ranks, width, height or min(160 + 22 * what.ranks, 760))
     items = []
-    for kind, name in enumerate(KINDS):
+    for kind, state in enumerate(STATES):
         rows = np.flatnonzero(what.kind == kind)
         if not rows.size:
             continue
@@ -132,18 +133,18 @@ def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> A
             "rank": what.rank[rows], "left": what.begin_s[rows], "right": what.end_s[rows],
             "text": [quantity(float(s), "s") for s in what.end_s[rows] - what.begin_s[rows]],
             "at": [quantity(float(s), "s") for s in what.begin_s[rows]],
-            "message": _messages(run, what.message[rows]),
+            "message": _causes(run, what.message[rows]),
         })  # fmt: skip
         drawn = fig.hbar(
-            y="rank", left="left", right="right", height=0.74, source=source, fill_color=ACTIVITY[kind],
-            line_color=None, hatch_pattern=HATCHES[kind], hatch_color="white", hatch_alpha=0.55,
+            y="rank", left="left", right="right", height=0.74, source=source, fill_color=state.color,
+            line_color=None, hatch_pattern=state.hatch, hatch_color="white", hatch_alpha=0.55,
             hatch_scale=7,
         )  # fmt: skip
-        tips = [("rank", "@rank"), (name, "@text"), ("from", "@at")]
-        if kind > 1:
-            tips.append(("message", "@message"))
+        tips = [("rank", "@rank"), (state.name, "@text"), ("from", "@at")]
+        if kind > CALLS:
+            tips.append(("message" if kind != COLLECTIVE else "collective", "@message"))
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
-        items.append(LegendItem(label=name, renderers=[drawn]))
+        items.append(LegendItem(label=state.name, renderers=[drawn]))
     items += _operations(fig, run, what.makespan_s)
     _legend(fig, items)
     return fig
@@ -169,6 +170,18 @@ def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
     tips = [("rank", "@rank"), ("beside it", "@name"), ("under way", "@text"), ("from", "@at")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     return [LegendItem(label="nonblocking collective", renderers=[drawn])]
+
+
+def _causes(run: Run, rows: Any) -> list[str]:
+    """Name what bars are about: a message, or a collective (below -1)."""
+    if run.trace.calls is None or not (rows < -1).any():
+        return _messages(run, rows)
+    calls = run.trace.calls
+    names, sizes = calls["call"].to_numpy(), calls["bytes"].to_numpy()
+    return [
+        f"{names[-2 - row]}, {quantity(float(sizes[-2 - row]), 'B')}" if row < -1 else text
+        for row, text in zip(rows.tolist(), _messages(run, rows), strict=True)
+    ]
 
 
 def _messages(run: Run, rows: Any) -> list[str]:
@@ -215,22 +228,23 @@ def _cells(what: Activity, span: Range1d, width: int, height: int) -> tuple[Any,
     taken = shares.max(axis=0).ravel() >= 1 - shares.sum(axis=0).ravel()  # ranks that have ended are blank
     first, last = row * size, np.minimum((row + 1) * size, what.ranks)
     items = []
-    for kind, name in enumerate(KINDS):
+    present = [k for k in range(len(STATES)) if shares[k].any()]
+    for kind in present:
         chosen = np.flatnonzero((largest == kind) & taken)
         if not chosen.size:
             continue
         data = {"left": column[chosen] * step, "right": (column[chosen] + 1) * step,
                 "bottom": first[chosen] - 0.5, "top": last[chosen] - 0.5,
                 "first": first[chosen], "last": last[chosen] - 1}  # fmt: skip
-        data |= {f"share{k}": shares[k].ravel()[chosen].astype(np.float32) for k in range(len(KINDS))}
+        data |= {f"share{k}": shares[k].ravel()[chosen].astype(np.float32) for k in present}
         source = ColumnDataSource(data)
         drawn = fig.quad(
             left="left", right="right", bottom="bottom", top="top", source=source,
-            fill_color=ACTIVITY[kind], line_color=None,
+            fill_color=STATES[kind].color, line_color=None,
         )  # fmt: skip
-        tips = [("ranks", "@first to @last"), *((n, f"@share{k}{{0 %}}") for k, n in enumerate(KINDS))]
+        tips = [("ranks", "@first to @last"), *((STATES[k].name, f"@share{k}{{0 %}}") for k in present)]
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
-        items.append(LegendItem(label=name, renderers=[drawn]))
+        items.append(LegendItem(label=STATES[kind].name, renderers=[drawn]))
     _legend(fig, items)
     together = f"{size} ranks" if size > 1 else "a rank"
     said = (

@@ -10,9 +10,10 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.html import quantity
-from labkit.plot.style import ACTIVITY, COLORS, HATCHES, style_axes, time_axis
+from labkit.plot.style import COLORS, HATCHES, style_axes, time_axis
 from labkit.plot.tools import TOOLS
-from labkit.trace.activity import KINDS, Activity
+from labkit.trace.activity import Activity
+from labkit.trace.states import STATES
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -104,15 +105,15 @@ def profile(what: Activity, span: Range1d, width: int) -> Any:
     edges = np.linspace(0.0, what.makespan_s, _BINS + 1)
     x = np.repeat(edges, 2)[1:-1]
     bottom = np.zeros(x.size)
-    for kind, name in enumerate(KINDS):
+    for kind, state in enumerate(STATES):
         if not shares[kind].any():
             continue
         top = bottom + np.repeat(shares[kind], 2)
         drawn = fig.varea(
-            x, bottom, top, fill_color=ACTIVITY[kind], hatch_pattern=HATCHES[kind], hatch_color="white",
+            x, bottom, top, fill_color=state.color, hatch_pattern=state.hatch, hatch_color="white",
             hatch_alpha=0.55, hatch_scale=7,
         )  # fmt: skip
-        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", name)]))
+        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", state.name)]))
         bottom = top
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
     fig.yaxis.ticker = FixedTicker(ticks=[0, 0.5, 1])

@@ -14,7 +14,6 @@ from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
 from labkit.html import MATCH_COLORS, SI_UNITS
 
 __all__ = [
-    "ACTIVITY",
     "COLORS",
     "DASHES",
     "FONT",
@@ -49,8 +48,6 @@ HATCHES = (
     "cross",
     "vertical_line",
 )
-#: what a rank does (`labkit.trace.activity.KINDS`): far apart in lightness too
-ACTIVITY = ("#56B4E9", "#D55E00", "#4B0F5E", "#E3E3E3", "#B9B9B9")
 #: a share, for Bokeh's formatters
 PERCENT = "0.[0] %"
 

@@ -1,7 +1,8 @@
 """The activity of ranks over the time of a recorded run: intervals, and their shares in a grid of cells.
 
-A rank computes, waits, or is in its own part of calls. A wait ends with a message: until that message could
-start, the rank waited for the other side; from then on for the message itself.
+A rank computes, waits, or is in its own part of calls (`labkit.trace.states`). A wait ends with a message:
+until that message could start, the rank waited for the other side; from then on for the message itself. So it
+is with a collective that a real run has recorded as a whole.
 """
 
 from __future__ import annotations
@@ -12,20 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.states import CALLS, COLLECTIVE, COMPUTING, MESSAGE, STATES, Waits
+
 if TYPE_CHECKING:
     from labkit.trace.trace import Trace
 
-__all__ = ["KINDS", "Activity", "activity"]
-
-#: what a rank does, by number
-KINDS = (
-    "computing",
-    "start-ups and calls",
-    "message under way",
-    "waiting for a sender",
-    "waiting for a receiver",
-)
-COMPUTING, CALLS, MESSAGE, SENDER, RECEIVER = range(len(KINDS))
+__all__ = ["Activity", "activity", "waits_of"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +28,10 @@ class Activity:
     Attributes
     ----------
     rank, kind, message : arrays of int
-        Kind is a number of `KINDS`, message the row in `Trace.messages` of the one that a wait ended with,
-        or -1.
+        Kind is a place in `labkit.trace.states.STATES`, message the row in `Trace.messages` of the one that a
+        wait ended with; of a collective -2 - its row in `Trace.calls`; else -1.
     begin_s, end_s : arrays of float
-        Seconds of simulated time.
+        Seconds of the run's time.
     ranks : int
     makespan_s : float
     """
@@ -56,7 +49,7 @@ class Activity:
 
     def shares(self) -> NDArray[np.float64]:
         """Return the share of every kind in the time of all ranks, from 0 to the makespan."""
-        spent = np.asarray(np.bincount(self.kind, self.end_s - self.begin_s, len(KINDS)), np.float64)
+        spent = np.asarray(np.bincount(self.kind, self.end_s - self.begin_s, len(STATES)), np.float64)
         return spent / (self.ranks * self.makespan_s) if self.makespan_s > 0 else spent
 
     def cells(self, groups: int, bins: int) -> NDArray[np.float64]:
@@ -79,7 +72,7 @@ class Activity:
         step = self.makespan_s / bins if self.makespan_s > 0 else 1.0
         spent = np.array([
             _overlaps(group[of], self.begin_s[of], self.end_s[of], groups, bins, step)
-            for of in (self.kind == kind for kind in range(len(KINDS)))
+            for of in (self.kind == kind for kind in range(len(STATES)))
         ])  # fmt: skip
         members = np.clip(self.ranks - size * np.arange(groups), 0, size)
         out: NDArray[np.float64] = spent / (np.maximum(members, 1)[:, None] * step)
@@ -97,21 +90,20 @@ def activity(trace: Trace) -> Activity:
     -------
     Activity
     """
-    waits, work = trace.waits, trace.computations
-    message = waits["message"].to_numpy(np.int64)
-    rank = waits["rank"].to_numpy(np.int64)
-    begin, end = waits["begin_s"].to_numpy(np.float64), waits["end_s"].to_numpy(np.float64)
-    is_known = message >= 0
-    row = np.maximum(message, 0)
-    start = np.where(is_known, _column(trace, "start_s", row), end)
-    cut = np.clip(start, begin, end)
-    side = np.where(is_known & (_column(trace, "source", row) == rank), RECEIVER, SENDER)
+    waits, work = waits_of(trace), trace.computations
+    cut = np.clip(waits.start_s, waits.begin_s, waits.end_s)
+    side = np.full(len(waits.rank), -1)
+    for number, state in enumerate(STATES):
+        if state.holds is not None:
+            side[state.holds(waits)] = number
+    moving = np.where(waits.call >= 0, COLLECTIVE, MESSAGE)
+    ended_by = np.where(waits.call >= 0, -2 - waits.call, waits.message)
     none = np.full(len(work), -1, np.int64)
     parts = [
         (work["rank"].to_numpy(np.int64), none * 0 + COMPUTING, none,
          work["begin_s"].to_numpy(np.float64), work["end_s"].to_numpy(np.float64)),
-        (rank, side, message, begin, cut),
-        (rank, np.full(len(rank), MESSAGE), message, cut, end),
+        (waits.rank, side, ended_by, waits.begin_s, cut),
+        (waits.rank, moving, ended_by, cut, waits.end_s),
     ]  # fmt: skip
     ends = np.asarray(trace.ends_s, np.float64)
     columns: list[NDArray[Any]] = [np.concatenate(of) for of in zip(*parts, strict=True)]
@@ -119,9 +111,27 @@ def activity(trace: Trace) -> Activity:
     return Activity(of_rank, kind, by, begin, end, len(ends), float(ends.max(initial=0.0)))
 
 
-def _column(trace: Trace, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
-    values: NDArray[Any] = trace.messages[name].to_numpy()
-    return values[rows] if len(values) else np.zeros(len(rows))
+def waits_of(trace: Trace) -> Waits:
+    """Return the waits of a trace with what each waited for."""
+    table = trace.waits
+    rank, message = (table[name].to_numpy(np.int64) for name in ("rank", "message"))
+    begin, end = (table[name].to_numpy(np.float64) for name in ("begin_s", "end_s"))
+    call = table["call"].to_numpy(np.int64) if "call" in table else np.full(len(rank), -1)
+    start = _column(trace.messages, "start_s", message, end)
+    if trace.calls is not None:
+        start = _column(trace.calls, "ready_s", call, start)
+    none = np.full(len(rank), -1)
+    whole = {name: _column(trace.messages, name, message, none)
+             for name in ("source", "destination", "tag", "bytes")}  # fmt: skip
+    posted = {name: _column(trace.messages, name, message, none * np.nan)
+              for name in ("send_posted_s", "recv_posted_s")}  # fmt: skip
+    return Waits(rank, begin, end, start, message, call, **whole, **posted)
+
+
+def _column(table: Any, name: str, rows: NDArray[np.int64], without: NDArray[Any]) -> NDArray[Any]:
+    """Return a table's values at rows; those of `without` where the row is below 0."""
+    values: NDArray[Any] = table[name].to_numpy()
+    return np.where(rows >= 0, values[np.maximum(rows, 0)], without) if len(values) else without
 
 
 def _with_calls(columns: list[NDArray[Any]], ends: NDArray[np.float64]) -> list[NDArray[Any]]:

@@ -14,6 +14,7 @@ from labkit.platform.noise import disturbed
 from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path
 from labkit.trace.phases import PhaseClock
+from labkit.trace.states import state_of_step
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 
-COMPUTATION = "computation"
+COMPUTATION, OVERHEAD, PROBE, TRANSFER, COLLECTIVE = (
+    state_of_step(kind).reading for kind in ("computation", "overhead", "probe", "transfer", "collective")
+)
 #: followed by how many ranks share how many cores
 SHARED_CORES = "shared cores"
-OVERHEAD = "start-ups and calls of a rank"
 LATENCY = "latency"
 OWN_BOUND = "a transfer's own bound (window / latency)"
-PROBE = "nobody had sent"
 NOT_SOLVED = "transfers whose instants were not solved"
 
 

@@ -53,6 +53,7 @@ class Trace:
     ends_s: list[float] = field(default_factory=list)
     setting: Any = None
     beside: Beside | None = None
+    calls: pd.DataFrame | None = None
 
     @classmethod
     def from_columns(

@@ -52,7 +52,7 @@ def test_many_ranks_become_cells_that_stay_few_and_say_so() -> None:
     assert "Each cell is 8 ranks for" in figure.reading
     assert "below: the shares of all ranks" in figure.reading
     for quad in quads:
-        total = sum(quad[f"share{k}"] for k in range(5))
+        total = sum(shares for name, shares in quad.items() if name.startswith("share"))
         assert (total <= 1 + 1e-5).all()
 
 

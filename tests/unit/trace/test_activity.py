@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.trace.activity import KINDS, Activity, activity
+from labkit.trace.activity import Activity, activity
+from labkit.trace.states import STATES
 
-COMPUTING, CALLS, MESSAGE, SENDER, RECEIVER = range(len(KINDS))
+KINDS = [state.name for state in STATES]
+COMPUTING, CALLS, MESSAGE, SENDER, RECEIVER = map(
+    KINDS.index,
+    ("computing", "start-ups and calls", "message under way", "late sender", "late receiver"),
+)
 
 
 def late(comm: object) -> None:
