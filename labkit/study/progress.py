@@ -1,53 +1,36 @@
-"""Progress of a sweep: a bar in a terminal, an HTML one in a notebook, nothing elsewhere."""
+"""Progress of a sweep: tqdm's bar, in a terminal or in a notebook's cell."""
 
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["Bar", "progress_bar"]
+from tqdm import tqdm
 
-
-class Bar(Protocol):
-    """What a sweep does with its bar."""
-
-    def __enter__(self) -> Bar:
-        """Show it."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        """Take it away."""
-
-    def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
-        """Say what is going on."""
-
-    def update(self, n: float = 1) -> Any:
-        """Count points that are done."""
+__all__ = ["progress_bar"]
 
 
-def progress_bar(total: int, progress: bool | None) -> Bar:
-    """Return a progress bar.
+class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
+    """The bar as a text in a cell's output: tqdm's own widget would stay in a saved notebook, dead."""
 
-    Parameters
-    ----------
-    total : int
-        Number of points.
-    progress : bool, optional
-        Whether to show it; by default when somebody watches: in notebooks and terminals.
-    """
+    handle: Any = None
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Write the bar anew; tqdm calls this, at last with nothing to show."""
+        from IPython.display import display
+
+        shown = {"text/plain": str(self) if msg is None else msg}
+        if self.handle is None:
+            self.handle = display(shown, raw=True, display_id=True)
+        else:
+            self.handle.update(shown, raw=True)
+
+
+def progress_bar(total: int, progress: bool | None) -> Any:
+    """Return a bar of tqdm's for so many points; by default it is seen in notebooks and terminals only."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_notebook = hasattr(shell, "kernel")
     if progress is None:
         progress = total > 1 and (is_notebook or sys.stderr.isatty())
-    if progress and is_notebook:
-        from labkit.jupyter.progress import NotebookBar
-
-        return NotebookBar(total)
-    from tqdm import tqdm
-
-    bar: Bar = tqdm(
-        total=total, disable=not progress, unit="point", leave=False, mininterval=0, file=sys.stderr
-    )
-    return bar
+    kind = _CellBar if is_notebook else tqdm
+    return kind(total=total, disable=not progress, unit="point", leave=False, miniters=1, file=sys.stderr)

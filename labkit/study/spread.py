@@ -17,7 +17,6 @@ from labkit.real.cores import available_cores
 from labkit.study.hashing import REMARK, SecondLook, known_seed
 from labkit.study.measure import Found, Harvest, Job
 from labkit.study.points import Point, is_real
-from labkit.study.progress import Bar
 from labkit.study.worker_setup import pack_job, pack_points, setting_of
 
 __all__ = ["Pool", "check_jobs", "one_by_one", "pool_of", "second_look", "spread"]
@@ -102,7 +101,7 @@ def second_look(jobs: Any, job: Job) -> SecondLook | None:
     return SecondLook(job, pack_job(job), setting_of())
 
 
-def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Bar) -> None:
+def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Any) -> None:
     """Run the points in this process."""
     for point in plan:
         bar.set_postfix_str(point.text, refresh=False)
@@ -120,7 +119,7 @@ def spread(
     job: Job,
     plan: list[Point],
     harvest: Harvest,
-    bar: Bar,
+    bar: Any,
     pool: Pool,
     second: SecondLook | None = None,
 ) -> None:
