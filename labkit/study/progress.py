@@ -32,5 +32,7 @@ def progress_bar(total: int, progress: bool | None) -> Any:
     is_notebook = hasattr(shell, "kernel")
     if progress is None:
         progress = total > 1 and (is_notebook or sys.stderr.isatty())
-    kind = _CellBar if is_notebook else tqdm
-    return kind(total=total, disable=not progress, unit="point", leave=False, miniters=1, file=sys.stderr)
+    kind, every_s = (_CellBar, 0.1) if is_notebook else (tqdm, 0)
+    return kind(
+        total=total, disable=not progress, unit="point", leave=False, mininterval=every_s, file=sys.stderr
+    )
