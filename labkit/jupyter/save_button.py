@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from anywidget import AnyWidget
 from traitlets import Unicode
 
 from labkit.errors import LabkitError
-from labkit.jupyter.save_work import idle_sentence, save_work
 
 __all__ = ["PART_BYTES", "SaveButton"]
 
@@ -27,8 +26,10 @@ def _script() -> str:
 class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
     """A button; see `labkit.save_button`.
 
-    Attributes
+    Parameters
     ----------
+    pack : callable
+        Packs the work anew, and returns a `labkit.jupyter.save_work.SavedWork`.
     hint : str
         What stands below it before it is clicked.
     """
@@ -36,10 +37,9 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
     _esm = _script()
     hint = Unicode("").tag(sync=True)
 
-    def __init__(self, folder: str | os.PathLike[str] = ".", everything: bool = False, **traits: Any) -> None:
-        super().__init__(hint=idle_sentence() or "", **traits)
-        self._folder, self._everything = folder, everything
-        self._name, self._archive = "", b""
+    def __init__(self, pack: Callable[[], Any], hint: str = "", **traits: Any) -> None:
+        super().__init__(hint=hint, **traits)
+        self._work, self._name, self._archive = pack, "", b""
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
@@ -53,7 +53,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
     def _pack(self) -> dict[str, Any]:
         """Pack anew, and say what came of it."""
         try:
-            saved = save_work(self._folder, everything=self._everything)
+            saved = self._work()
             self._archive = saved.path.read_bytes()
         except (LabkitError, OSError) as error:
             return {"kind": "failed", "text": str(error)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -137,7 +138,7 @@ def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = Fals
         raise DataError(
             f"the button needs {error.name} (python -m pip install 'labkit[lab]'); save_work() needs nothing"
         ) from error
-    return SaveButton(folder, everything)
+    return SaveButton(partial(save_work, folder, everything=everything), idle_sentence() or "")
 
 
 @dataclass(frozen=True)

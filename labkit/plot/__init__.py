@@ -1,4 +1,4 @@
-"""Pictures: scaling figures, phases, and pages that work offline. Nothing in labkit imports this."""
+"""Figures of results, and pages that work offline; only faces import this."""
 
 from labkit.plot.calibration_figure import calibration
 from labkit.plot.compare_figure import compare

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labkit.errors import DataError
+from labkit.plot.page import render_page
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
@@ -102,8 +103,6 @@ def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | 
     DataError
         No browser, or one that does not draw; the message says what to install.
     """
-    from labkit.plot.page import render_page
-
     browser = find_browser()
     if browser is None:
         raise DataError(

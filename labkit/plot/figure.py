@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.plot.export import draw_file
+from labkit.plot.page import render_page
 from labkit.plot.tools import dress
 
 __all__ = ["Figure"]
@@ -87,8 +89,6 @@ class Figure:
 
     def to_page(self) -> str:
         """Return a standalone HTML page, everything it needs inside."""
-        from labkit.plot.page import render_page
-
         return render_page(self.reading, [self], has_heading=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -115,8 +115,6 @@ class Figure:
         if kind in ("html", "htm"):
             target.write_text(self.to_page(), encoding="utf-8")
         elif kind in ("png", "svg"):
-            from labkit.plot.export import draw_file
-
             target.write_bytes(draw_file(self, kind, beside=target.parent))
         else:
             raise DataError(f"a figure is saved as .html, .png or .svg; got {os.fspath(path)!r}")

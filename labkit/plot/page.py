@@ -8,16 +8,14 @@ import tempfile
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 from bokeh.embed import components
 from bokeh.model import Model as BokehModel
 from bokeh.resources import Resources
 
-from labkit.plot.figure import Figure
-
-__all__ = ["page", "render_page"]
+__all__ = ["Pictured", "page", "render_page"]
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -48,6 +46,19 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 })
 """
+
+
+@runtime_checkable
+class Pictured(Protocol):
+    """A picture with its words: `labkit.plot.Figure`."""
+
+    layout: Any
+    reading: str
+    alt: str
+    has_words: bool
+
+    def file_name(self) -> str:
+        """Return a name for its files."""
 
 
 def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path:
@@ -110,13 +121,13 @@ def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> s
 
 
 def _layout(item: Any) -> Any:
-    if isinstance(item, Figure):
+    if isinstance(item, Pictured):
         return item.layout
     return item if isinstance(item, BokehModel) else None
 
 
 def _item(item: Any, pictures: Any) -> str:
-    if isinstance(item, Figure):
+    if isinstance(item, Pictured):
         alt, name = escape(item.alt, quote=True), item.file_name()
         reading = "" if item.has_words else escape(item.reading)
         caption = f'<figcaption data-root="{item.layout.id}" data-name="{name}">{reading}</figcaption>'

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from labkit.errors import MachineError
 from labkit.real.cores import available_cores
-from labkit.study.hashing import REMARK, SecondLook, known_seed
+from labkit.study.hashing import known_seed
 from labkit.study.measure import Found, Harvest, Job
 from labkit.study.points import Point, is_real
+from labkit.study.pool import LocalPool
+from labkit.study.second_look import REMARK, SecondLook
 from labkit.study.worker_setup import pack_job, pack_points, setting_of
 
 __all__ = ["Pool", "check_jobs", "one_by_one", "pool_of", "second_look", "spread"]
@@ -86,8 +88,6 @@ def pool_of(jobs: Any, job: Job, points: int) -> Pool:
     """Return the workers for a number of points."""
     packed, setting = pack_job(job), setting_of()
     if isinstance(jobs, int):
-        from labkit.study.pool import LocalPool
-
         return LocalPool(packed, setting, min(jobs, points), job.timeout_s, job.repeats)
     from labkit.study.engines import EnginePool
 

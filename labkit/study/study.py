@@ -225,17 +225,15 @@ class Study:
         labkit.plot.Figure
             Shows itself in a notebook; ``.save(path)`` writes a page.
         """
-        import importlib
+        import labkit  # whose table of public names knows the figures: they stand above studies
 
-        # plot is looked up by name: it imports others, nobody imports it
-        plot = importlib.import_module("labkit.plot")
-        if expectation is None:
-            curve = self.curve(metric, phase, **choice)
-            model = fit_samples(curve.samples, symbol=curve.symbol)
-            return plot.scaling(
-                model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
-            )
-        return plot.scaling(self.expect(expectation, metric, phase, **choice))
+        if expectation is not None:
+            return labkit.plot.scaling(self.expect(expectation, metric, phase, **choice))
+        curve = self.curve(metric, phase, **choice)
+        model = fit_samples(curve.samples, symbol=curve.symbol)
+        return labkit.plot.scaling(
+            model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
+        )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).
