@@ -233,9 +233,9 @@ class SharedCall:
     def absent(self) -> tuple[Any, ...]:
         """World ranks that have not come, as a tuple."""
 
-def set_hollow(memory: Annotated[NDArray[Any], dict(order='C', device='cpu', writable=False)]) -> None:
+def set_phantom(memory: Annotated[NDArray[Any], dict(order='C', device='cpu', writable=False)]) -> None:
     """
-    Memory that stands for buffers of a size only: nothing is copied from there or to there.
+    Memory that stands for phantom buffers: nothing is copied from there or to there.
     """
 
 class CommBase:

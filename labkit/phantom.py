@@ -1,4 +1,4 @@
-"""Buffers of a size only: messages whose bytes nobody needs, without the memory they would take.
+"""Phantom buffers: messages whose bytes nobody needs, without the memory they would take.
 
 ``sized(n)`` is n bytes that can be sent, received, sliced and reshaped, but hold nothing: in simulation no
 byte is moved, and a million of them take no memory. Real MPI sends what is there, zeros.
@@ -23,7 +23,7 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 class Sized(np.ndarray[Any, Any]):
-    """An array of a size only: see `sized`."""
+    """A phantom array: see `sized`."""
 
     def __repr__(self) -> str:
         return f"sized({self.size}, {self.dtype.name})"
@@ -55,7 +55,7 @@ class Sized(np.ndarray[Any, Any]):
 
 @functools.cache
 def _memory() -> NDArray[np.uint8]:
-    """Reserve addresses, not memory; all buffers of a size only begin at its beginning."""
+    """Reserve addresses, not memory; all phantom buffers begin at its beginning."""
     for span in _SPANS:
         try:
             held = mmap.mmap(-1, span, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
@@ -64,13 +64,13 @@ def _memory() -> NDArray[np.uint8]:
         memory = np.frombuffer(held, np.uint8)
         from labkit import _kernels
 
-        _kernels.set_hollow(memory)
+        _kernels.set_phantom(memory)
         return memory
-    raise DataError("no address space for buffers of a size only: raise the limit (ulimit -v)")
+    raise DataError("no address space for phantom buffers: raise the limit (ulimit -v)")
 
 
 def sized(n: int, dtype: DTypeLike = np.uint8) -> Sized:
-    """Make a buffer of a size only.
+    """Make a phantom buffer: it has a size and no content.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def sized(n: int, dtype: DTypeLike = np.uint8) -> Sized:
     memory = _memory()
     if int(n) * kind.itemsize > len(memory):
         raise DataError(
-            f"a buffer of a size only has at most {len(memory):,} bytes here, got {int(n) * kind.itemsize:,}"
+            f"a phantom buffer has at most {len(memory):,} bytes here, got {int(n) * kind.itemsize:,}"
         )
     return memory[: int(n) * kind.itemsize].view(kind).view(Sized)
 
 
 def is_sized(buffer: object) -> bool:
-    """Tell whether a buffer has a size only."""
+    """Tell whether a buffer is a phantom."""
     return isinstance(buffer, Sized)

@@ -67,8 +67,8 @@ nb::list requests_of(Hub& hub, Rank actor) {
   return rows;
 }
 
-void set_hollow(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory) {
-  hollow_memory() = {static_cast<const char*>(memory.data()), memory.nbytes()};
+void set_phantom(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory) {
+  phantom_memory() = {static_cast<const char*>(memory.data()), memory.nbytes()};
 }
 
 void require(bool is_good) {
@@ -100,8 +100,8 @@ nb::object active_hub() {
 }
 
 void bind_types(nb::module_& module) {
-  module.def("set_hollow", &set_hollow, nb::arg("memory"),
-             "Memory that stands for buffers of a size only: nothing is copied from there or to there.");
+  module.def("set_phantom", &set_phantom, nb::arg("memory"),
+             "Memory that stands for phantom buffers: nothing is copied from there or to there.");
   module.attr("CommBase") = nb::borrow(reinterpret_cast<PyObject*>(comm_type()));
   module.attr("StatusBase") = nb::borrow(reinterpret_cast<PyObject*>(status_type()));
   module.attr("RequestBase") = nb::borrow(reinterpret_cast<PyObject*>(request_type()));

@@ -3,8 +3,8 @@
 A `StandIn` is n keys of one rank, sorted or not, of which only the distribution is kept: how many keys lie
 in which ranges. It has the length and the dtype of an array; sorted, it tells the key at any place and
 counts the keys up to any limit, exactly and without holding them. So a sorter that cuts sorted keys by
-splitters learns who sends how much to whom as it would from the keys themselves, and its messages have a
-size only (`labkit.sized`). `labkit.local`'s kernels charge for it what they charge for keys.
+splitters learns who sends how much to whom as it would from the keys themselves, and its messages are
+phantom buffers (`labkit.sized`). `labkit.local`'s kernels charge for it what they charge for keys.
 
 Which keys it stands for is definite: within a range of k keys, key i lies at (i + shift) / k of
 the range, where the shift moves from rank to rank by the golden ratio. `StandIn.keys` makes them, and a run
@@ -137,7 +137,7 @@ class StandIn(Sized):
     is_sorted: bool = False
 
     def __array_finalize__(self, base: object) -> None:
-        """Forget the distribution: a part of the buffer is a size only."""
+        """Forget the distribution: a part of the buffer is a phantom."""
 
     def __repr__(self) -> str:
         return f"StandIn of {self.size} {'sorted ' if self.is_sorted else ''}keys"
@@ -267,7 +267,7 @@ def is_stand_in(keys: object) -> bool:
 
 
 def room_like(keys: NDArray[Any], n: int) -> NDArray[Any]:
-    """Make room for n keys like these: of a size only where these are."""
+    """Make room for n keys like these: a phantom buffer where these are phantoms."""
     if not isinstance(keys, StandIn):
         return np.empty(n, keys.dtype)
     known = keys._digits

@@ -65,15 +65,15 @@ def sort(comm: MPI.Comm, mine: list[Any], options: dict[str, Any]) -> int:
 
 
 def both(given: list[StandIn], keys: list[Any], on: str, **options: Any) -> tuple[lk.Run, lk.Run]:
-    hollow, real = (lk.run(sort, len(given), on, args=(mine, options)) for mine in (given, keys))
-    return hollow, real
+    phantom, real = (lk.run(sort, len(given), on, args=(mine, options)) for mine in (given, keys))
+    return phantom, real
 
 
-def same(hollow: lk.Run, real: lk.Run) -> None:
-    assert hollow.results == real.results
-    assert (hollow.messages, hollow.bytes) == (real.messages, real.bytes)
-    assert hollow.makespan_s == real.makespan_s
-    assert hollow.phase_rows() == real.phase_rows()
+def same(phantom: lk.Run, real: lk.Run) -> None:
+    assert phantom.results == real.results
+    assert (phantom.messages, phantom.bytes) == (real.messages, real.bytes)
+    assert phantom.makespan_s == real.makespan_s
+    assert phantom.phase_rows() == real.phase_rows()
 
 
 def given_of(name: str, p: int, n: int) -> list[StandIn]:
@@ -155,18 +155,18 @@ def test_unlike_ranks_with_unlike_lengths_and_mixed_widths() -> None:
 def test_constant_digits_are_skipped_alike() -> None:
     given = [local.stand_in([Range(40 + rank, 1 << 63, 1 << 16), Range(3, (1 << 63) + (1 << 20), 1)], rank)
              for rank in range(5)]  # fmt: skip
-    hollow, real = both(given, keys_of(given, 8), "star:5", skip_constant=True)
-    same(hollow, real)
-    assert hollow.messages < both(given, keys_of(given, 8), "star:5")[0].messages
+    phantom, real = both(given, keys_of(given, 8), "star:5", skip_constant=True)
+    same(phantom, real)
+    assert phantom.messages < both(given, keys_of(given, 8), "star:5")[0].messages
 
 
 def test_random_keys_differ_by_their_fluctuations_only() -> None:
     p, n = 16, 40_000
     random = [np.random.default_rng(rank).integers(-(2**63), 2**63, n) for rank in range(p)]
-    hollow, real = both(given_of("uniform", p, n), random, f"star:{p}")
-    assert hollow.messages == real.messages
-    assert hollow.bytes == pytest.approx(real.bytes, rel=0.001)
-    assert hollow.makespan_s == pytest.approx(real.makespan_s, rel=0.02)
+    phantom, real = both(given_of("uniform", p, n), random, f"star:{p}")
+    assert phantom.messages == real.messages
+    assert phantom.bytes == pytest.approx(real.bytes, rel=0.001)
+    assert phantom.makespan_s == pytest.approx(real.makespan_s, rel=0.02)
 
 
 def test_several_sorts_and_other_communicators_in_one_run() -> None:

@@ -39,10 +39,10 @@ def both(sorter: Sorter, name: str, p: int, n: int, on: str = "star:{p}") -> tup
 @pytest.mark.parametrize("name", STAND_INS)
 @pytest.mark.parametrize("sorter", SORTERS)
 def test_messages_times_and_blocks_are_those_of_the_keys(sorter: str, name: str) -> None:
-    hollow, real = both(SORTERS[sorter], name, 8, 3000)
-    assert hollow.results == real.results
-    assert (hollow.messages, hollow.bytes) == (real.messages, real.bytes)
-    assert hollow.makespan_s == real.makespan_s
+    phantom, real = both(SORTERS[sorter], name, 8, 3000)
+    assert phantom.results == real.results
+    assert (phantom.messages, phantom.bytes) == (real.messages, real.bytes)
+    assert phantom.makespan_s == real.makespan_s
 
 
 @pytest.mark.parametrize("sorter", SORTERS)
@@ -51,10 +51,10 @@ def test_messages_times_and_blocks_are_those_of_the_keys(sorter: str, name: str)
     (32, 20_000, "torus:4x8"), (16, 5000, "fattree:4x4:1x2:1x1"),
 ])  # fmt: skip
 def test_any_ranks_and_machines(sorter: str, p: int, n: int, on: str) -> None:
-    hollow, real = both(SORTERS[sorter], "uniform", p, n, on)
-    assert hollow.results == real.results
-    assert hollow.makespan_s == real.makespan_s
-    assert hollow.phase_rows() == real.phase_rows()
+    phantom, real = both(SORTERS[sorter], "uniform", p, n, on)
+    assert phantom.results == real.results
+    assert phantom.makespan_s == real.makespan_s
+    assert phantom.phase_rows() == real.phase_rows()
 
 
 def test_random_keys_of_the_distribution_differ_by_their_fluctuations_only() -> None:
@@ -63,11 +63,11 @@ def test_random_keys_of_the_distribution_differ_by_their_fluctuations_only() -> 
 
     p, n = 16, 40_000
     for name in ("uniform", "gaussian", "bucket", "g_group", "staggered"):
-        hollow = lk.run(sort, p, f"star:{p}", args=(sample_sort, name, n, False))
+        phantom = lk.run(sort, p, f"star:{p}", args=(sample_sort, name, n, False))
         real = lk.run(random_keys, p, f"star:{p}", args=(name, n))
-        assert hollow.messages == real.messages, name
-        assert hollow.bytes == pytest.approx(real.bytes, rel=0.02), name
-        assert hollow.makespan_s == pytest.approx(real.makespan_s, rel=0.05), name
+        assert phantom.messages == real.messages, name
+        assert phantom.bytes == pytest.approx(real.bytes, rel=0.02), name
+        assert phantom.makespan_s == pytest.approx(real.makespan_s, rel=0.05), name
 
 
 def test_it_takes_no_memory_and_says_what_it_assumes() -> None:

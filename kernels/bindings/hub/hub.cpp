@@ -316,7 +316,7 @@ std::vector<RequestId> Hub::open_requests(Rank rank) const {
 void Hub::snapshot(Request& send) {
   auto* payload = static_cast<Payload*>(send.payload);
   if (payload->owner != nullptr || payload->bytes == 0) return;  // bytes objects never change
-  if (hollow_memory().holds(payload->data)) {
+  if (phantom_memory().holds(payload->data)) {
     release_view(*payload);
     return;
   }
@@ -334,11 +334,11 @@ void Hub::deliver(Request& send, Request& receive) {
   auto* from = static_cast<Payload*>(send.payload);
   auto* to = static_cast<Payload*>(receive.payload);
   const std::uint64_t bytes = std::min(from->bytes, to->bytes);
-  const bool is_hollow = bytes > 0 && hollow_memory().holds(from->data);
-  if (is_hollow) {
-    to->is_unfilled = to->is_object || !hollow_memory().holds(to->data);
+  const bool is_phantom = bytes > 0 && phantom_memory().holds(from->data);
+  if (is_phantom) {
+    to->is_unfilled = to->is_object || !phantom_memory().holds(to->data);
   } else if (!to->is_object) {
-    if (bytes > 0 && !hollow_memory().holds(to->data)) std::memmove(to->data, from->data, bytes);
+    if (bytes > 0 && !phantom_memory().holds(to->data)) std::memmove(to->data, from->data, bytes);
   } else if (from->owner != nullptr && bytes == from->bytes) {
     to->received = Py_NewRef(from->owner);
   } else {

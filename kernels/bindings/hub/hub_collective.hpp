@@ -37,7 +37,7 @@ struct Agreement {
   std::shared_ptr<Program> program;
   std::shared_ptr<const Reduction> reduction;
   std::int32_t element_bytes = 1;  ///< of the rank that came first: where a message may be cut
-  bool has_data = true;            ///< false: buffers of a size only
+  bool has_data = true;            ///< false: phantom buffers
 };
 
 /// One call on one communicator, from the first rank that comes to the last that leaves.

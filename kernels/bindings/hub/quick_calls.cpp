@@ -115,7 +115,7 @@ bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
   buffer.bytes = static_cast<std::uint64_t>(view.len);
   buffer.item_bytes = static_cast<std::int32_t>(view.itemsize);
   buffer.is_read_only = view.readonly != 0;
-  buffer.is_hollow = hollow_memory().holds(static_cast<const char*>(view.buf));
+  buffer.is_phantom = phantom_memory().holds(static_cast<const char*>(view.buf));
   data[place] = static_cast<std::byte*>(view.buf);
   pins.add(place, view);
   return is_plain;
@@ -157,7 +157,7 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames,
     }
   }
   const bool is_in_place = buffers == kQuickBuffers && !form.buffers[0].is_given;
-  return !(is_in_place && form.buffers[1].is_hollow);
+  return !(is_in_place && form.buffers[1].is_phantom);
 }
 
 void Arguments::bind(const QuickPlan& plan, Ready& ready) const {

@@ -31,7 +31,7 @@ struct QuickBuffer {
   std::int32_t item_bytes = 0;
   bool is_given = false;  ///< false: None, or IN_PLACE
   bool is_read_only = false;
-  bool is_hollow = false;  ///< a size only (labkit.sized)
+  bool is_phantom = false;  ///< a phantom buffer (labkit.sized)
   bool unused = false;
   friend bool operator==(const QuickBuffer&, const QuickBuffer&) = default;
 };

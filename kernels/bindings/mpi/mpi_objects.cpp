@@ -210,7 +210,7 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   }
   if (is_unfilled) {
     Py_XDECREF(received);
-    return raise_mpi(kErrType, "rank %d sent %llu bytes of a size only (labkit.sized): receive them into labkit.sized(n)",
+    return raise_mpi(kErrType, "rank %d sent %llu bytes of a phantom buffer (labkit.sized): receive them into labkit.sized(n)",
                      from_world(comm, hub, status.source), static_cast<unsigned long long>(sent));
   }
   if (!is_object || received == nullptr) {

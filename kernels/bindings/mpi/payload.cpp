@@ -59,8 +59,8 @@ bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
 
 }  // namespace
 
-HollowMemory& hollow_memory() {
-  static HollowMemory memory;
+PhantomMemory& phantom_memory() {
+  static PhantomMemory memory;
   return memory;
 }
 

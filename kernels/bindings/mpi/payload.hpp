@@ -11,15 +11,15 @@
 
 namespace labkit::bindings {
 
-/// Memory that stands for buffers of a size only (labkit.sized): it is never copied from or into.
-struct HollowMemory {
+/// Memory that stands for phantom buffers (labkit.sized): it is never copied from or into.
+struct PhantomMemory {
   const char* begin = nullptr;
   std::uint64_t bytes = 0;
   [[nodiscard]] bool holds(const char* data) const {
     return static_cast<std::uint64_t>(data - begin) < bytes;
   }
 };
-HollowMemory& hollow_memory();
+PhantomMemory& phantom_memory();
 
 /// The bytes of one send, or the place where one receive wants them.
 struct Payload {

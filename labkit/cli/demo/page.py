@@ -160,8 +160,8 @@ def _real_remark(demo: Demo) -> str:
     if all(result.is_valid for result in demo.real):
         return "One run each: times to look at, too few to judge."
     return (
-        "One run each: times to look at, too few to judge. * More ranks than cores: the time is of ranks "
-        "that take turns on a core, and says nothing about a machine that has a core for each."
+        "One run each: times to look at, too few to judge. * More ranks than cores: the time is "
+        "that of oversubscription, and says nothing about a machine that has a core for each rank."
     )
 
 

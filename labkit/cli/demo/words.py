@@ -41,7 +41,7 @@ def _real(demo: Demo) -> list[str]:
     judged = "all correct by both oracles." if not wrong else f"{wrong} of them WRONG."
     lines = [f"{len(demo.real)} sorts of real data on real MPI: {judged}"]
     if any(not result.is_valid for result in demo.real):
-        lines.append("Real times with more ranks than cores measure ranks taking turns: shown, never judged.")
+        lines.append("Real times with more ranks than cores measure oversubscription: shown, never judged.")
     return lines
 
 

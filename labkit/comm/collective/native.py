@@ -232,13 +232,13 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
 
 
 def _has_data(call: Call) -> bool:
-    """Whether there are bytes to move: all of a rank's buffers have a size only (`labkit.sized`), or none."""
-    hollow = [type(buffer.memory) is Sized for buffer in call.buffers if buffer.memory is not None]
-    if not any(hollow):
+    """Whether there are bytes to move: all of a rank's buffers are phantoms (`labkit.sized`), or none."""
+    phantom = [type(buffer.memory) is Sized for buffer in call.buffers if buffer.memory is not None]
+    if not any(phantom):
         return True
-    if not all(hollow):
+    if not all(phantom):
         raise TypeError(
-            f"{call.name}: one buffer has a size only (labkit.sized), another does not; give both alike"
+            f"{call.name}: one buffer is a phantom (labkit.sized), another is not; give both alike"
         )
     return False
 

@@ -181,7 +181,7 @@ def test_sizes_without_bytes() -> None:
     def program(comm):
         request = comm.Iallreduce(lk.sized(10**9), lk.sized(10**9))
         request.Wait()
-        with pytest.raises(TypeError, match="one buffer has a size only"):
+        with pytest.raises(TypeError, match="one buffer is a phantom"):
             comm.Iallreduce(lk.sized(8), np.zeros(8, np.uint8))
 
     run = lk.run(program, 4)

@@ -1,4 +1,4 @@
-"""Buffers of a size only: every call takes as long as with bytes, and moves none."""
+"""Phantom buffers: every call takes as long as with bytes, and moves none."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ COLLECTIVES: dict[str, Callable[[MPI.Comm, Make], None]] = {
 
 
 def both(program: Callable[..., None], p: int) -> None:
-    hollow, real = (lk.run(program, p, f"star:{p}", args=(make,)) for make in (lk.sized, zeros))
-    assert hollow.makespan_s == real.makespan_s
-    assert (hollow.messages, hollow.bytes) == (real.messages, real.bytes)
+    phantom, real = (lk.run(program, p, f"star:{p}", args=(make,)) for make in (lk.sized, zeros))
+    assert phantom.makespan_s == real.makespan_s
+    assert (phantom.messages, phantom.bytes) == (real.messages, real.bytes)
 
 
 def test_point_to_point_takes_as_long_as_with_bytes() -> None:
@@ -95,7 +95,9 @@ def test_a_size_cannot_fill_a_buffer_that_wants_bytes() -> None:
         else:
             comm.Recv(bytearray(100), 0)
 
-    with pytest.raises(RankError, match=r"sent 100 bytes of a size only .* receive them into labkit.sized"):
+    with pytest.raises(
+        RankError, match=r"sent 100 bytes of a phantom buffer .* receive them into labkit.sized"
+    ):
         lk.run(program, 2, "star:2")
 
 
@@ -121,7 +123,7 @@ def test_a_collective_wants_all_or_none() -> None:
 
     with pytest.raises(MismatchError, match="buffers with content"):
         lk.run(ranks_differ, 2, "star:2")
-    with pytest.raises(RankError, match="one buffer has a size only"):
+    with pytest.raises(RankError, match="one buffer is a phantom"):
         lk.run(buffers_differ, 2, "star:2")
 
 
