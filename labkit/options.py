@@ -30,7 +30,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--no-crosstraffic",), False, {"action": "store_true", "help": "acknowledgements load no link"}),
     (("--coll",), (), {
         "action": "append", "metavar": "PROBLEM=NAME",
-        "help": "algorithm of a collective, as in allreduce=ring; may be given again"}),
+        "help": "algorithm of a collective, as in allreduce=ring, or a .toml or .json file of rules; may be "
+        "given again"}),
     (("--mapping",), None, {
         "metavar": "HOW",
         "help": "hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line"}),
@@ -120,15 +121,22 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def collectives_of(words: list[str]) -> dict[str, str] | None:
-    """Read the values of ``--coll``."""
-    chosen = {}
+def collectives_of(words: list[str]) -> Any:
+    """Read the values of ``--coll``: a mapping, or with files of rules a selector that asks them after it."""
+    from labkit.selector import First, Fixed, Rules
+
+    chosen, rules = {}, []
     for word in words:
         problem, sign, name = word.partition("=")
-        if not (problem and sign and name):
-            raise ProgramError(f"--coll takes PROBLEM=NAME, as in allreduce=ring; got {word!r}")
-        chosen[problem] = name
-    return chosen or None
+        if problem and sign and name:
+            chosen[problem] = name
+        elif word.endswith((".json", ".toml")):
+            rules.append(Rules.read(word))
+        else:
+            raise ProgramError(
+                f"--coll takes PROBLEM=NAME, as in allreduce=ring, or a file of rules; got {word!r}"
+            )
+    return First(Fixed(chosen), *rules) if rules else chosen or None
 
 
 def limit_of(word: str) -> float | None:

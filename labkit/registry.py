@@ -16,7 +16,7 @@ from typing import Any
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
-__all__ = ["Algorithm", "Cost", "Requirements", "default", "get", "names", "problems", "schedules"]
+__all__ = ["Algorithm", "Cost", "Requirements", "get", "names", "problems", "schedules"]
 
 
 @dataclass(frozen=True)
@@ -201,73 +201,3 @@ def schedules() -> tuple[tuple[str, str], ...]:
 
     every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
     return tuple(pair for pair in every if get(*pair).schedule is not None)
-
-
-def default(
-    problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True, is_cuttable: bool = True
-) -> Algorithm:
-    """Return the algorithm a sensible MPI library would take.
-
-    Parameters
-    ----------
-    problem : str
-    ranks : int
-    n_bytes : float
-        As in `Algorithm.cost`: the message of a bcast or reduction, one block of the others.
-    commutative : bool
-        Whether the operator commutes.
-    is_cuttable : bool
-        Whether the operator works element by element, so that a message can be cut anywhere. MPI wants
-        that of every operator, but programs' own ones often take several elements together (a matrix);
-        MPI libraries do not cut their messages, and neither does this choice.
-
-    Notes
-    -----
-    Few start-ups for short messages, little volume for long ones. The switch points are those of
-    MPICH's generic tuning [1]_, rounded.
-
-    References
-    ----------
-    .. [1] R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
-       MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
-    """
-    chosen = _preferred(problem, ranks, n_bytes, commutative)
-    if problem == "allreduce" and not is_cuttable:
-        chosen = "recursive_doubling"
-    candidates = [chosen, *names(problem)] if chosen in names(problem) else list(names(problem))
-    for name in candidates:
-        algorithm = get(problem, name)
-        if algorithm.schedule and not algorithm.requirements.unmet(ranks, commutative):
-            return algorithm
-    raise ScheduleError(f"no algorithm for {problem} on {ranks} ranks (commutative={commutative})")
-
-
-def _preferred(problem: str, ranks: int, n_bytes: float, commutative: bool) -> str:
-    is_power_of_two = ranks & (ranks - 1) == 0
-    if problem == "allreduce":
-        if n_bytes <= 2048 or n_bytes < ranks:
-            return "recursive_doubling"
-        return "rabenseifner" if not commutative or n_bytes < 1 << 20 else "ring"
-    if problem == "allgather":
-        if n_bytes * ranks < 512 * 1024 and is_power_of_two:
-            return "recursive_doubling"
-        return "bruck" if n_bytes * ranks <= 80 * 1024 else "ring"
-    if problem == "alltoall":
-        return "bruck" if n_bytes <= 256 and ranks >= 8 else "pairwise"
-    if problem in ("reduce_scatter", "reduce_scatter_block"):
-        if n_bytes * ranks >= 512 * 1024:
-            return "pairwise"
-        return "recursive_halving" if commutative else "butterfly"
-    return {
-        "barrier": "dissemination",
-        "bcast": "binomial",
-        "reduce": "binomial",
-        "gather": "binomial",
-        "scatter": "binomial",
-        "gatherv": "linear",
-        "scatterv": "linear",
-        "allgatherv": "ring",
-        "alltoallv": "pairwise",
-        "scan": "recursive_doubling",
-        "exscan": "recursive_doubling",
-    }.get(problem, "")

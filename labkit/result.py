@@ -83,6 +83,8 @@ class Run:
         Whether the times may be used for a verdict.
     repetitions : list of Run
         With ``repeats`` > 1: every repetition, in order; this run is then the one with the median makespan.
+    collectives : dict
+        The algorithms that a simulated run's collectives took: `labkit.selector.Situation` to name.
     tolerance : ToleranceUse or None
         What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     """
@@ -104,6 +106,7 @@ class Run:
     is_valid: bool = True
     repetitions: list[Run] = field(default_factory=list)
     tolerance: ToleranceUse | None = None
+    collectives: dict[Any, str] = field(default_factory=dict)
 
     def phase_table(self) -> pd.DataFrame:
         """Sum up the phases: one row per phase, in the order in which they first began.

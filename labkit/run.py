@@ -38,7 +38,7 @@ def run(
     timeout_s: float | None = 60.0,
     seed: int = 0,
     isolate: bool = True,
-    coll: Mapping[str, str] | None = None,
+    coll: Any = None,
     mapping: Any = None,
     repeats: int = 1,
     tolerance: float = 0.0,
@@ -73,8 +73,9 @@ def run(
         Seeds ``random`` and ``numpy.random`` of each rank, together with the rank.
     isolate : bool
         Simulated ranks get their own globals, closure and arguments, as processes do.
-    coll : mapping, optional
-        Algorithms of simulated collectives, for example ``{"allreduce": "ring"}``.
+    coll : mapping, path or Selector, optional
+        Algorithms of the collectives, for example ``{"allreduce": "ring"}``, a file of rules or a selector
+        (`labkit.selector`). What it leaves open is chosen as MPI libraries do; `Run.collectives` says how.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks of a simulated run: ``block`` (the default), ``cyclic``, ``random``, ``random:7``,
         a host for each rank, or a file with a host on each line. With a mapping, ranks may share cores.
@@ -176,7 +177,7 @@ def run(
 
     return _simulated(
         program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
-        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=dict(coll) if coll else None,
+        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=coll or None,
         tolerance=tolerance, calibration=find_calibration(calibration), trace_ti=trace_ti,
         noise=noise_of(noise), compute=measured_of("charged" if compute is None else compute),
     )  # fmt: skip
@@ -218,9 +219,7 @@ def _simulated(program: Callable[..., Any] | Path, ranks: int, repeats: int, **h
     return median_run([run_simulated(program, ranks, seed=seed + k, **how) for k in range(repeats)])
 
 
-def check_platform(
-    on: Any, ranks: int, model: Any, coll: Mapping[str, str] | None, mapping: Any = None
-) -> Any:
+def check_platform(on: Any, ranks: int, model: Any, coll: Any, mapping: Any = None) -> Any:
     """Refuse a platform that is not known or too small, a model, an algorithm or a mapping that is not known.
 
     Returns
@@ -228,8 +227,8 @@ def check_platform(
     Platform
         The platform, with its ranks mapped.
     """
-    from labkit import registry
     from labkit.platform import models, platform
+    from labkit.selector import selector_of
 
     if isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"):
         raise MachineError(
@@ -240,6 +239,5 @@ def check_platform(
     machine.rank_hosts(ranks)
     if model is not None:
         models.get(model)
-    for problem, name in (coll or {}).items():
-        registry.get(problem, name)
+    selector_of(coll)
     return machine

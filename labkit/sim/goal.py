@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from labkit.trace.formats.ti_reader import read_actions
 __all__ = ["schedule_trace", "without_collectives", "write_goal"]
 
 
-def without_collectives(trace: Any, on: Any = "star", coll: Mapping[str, str] | None = None) -> bytes:
+def without_collectives(trace: Any, on: Any = "star", coll: Any = None) -> bytes:
     """Replace the collectives of a trace by the messages of their algorithms.
 
     Parameters
@@ -36,7 +35,7 @@ def without_collectives(trace: Any, on: Any = "star", coll: Mapping[str, str] | 
         Lines of a time-independent trace.
     """
     actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
-    return _messages(actions, on, chooser(dict(coll or {})))
+    return _messages(actions, on, chooser(coll))
 
 
 def _messages(actions: Any, on: Any, choose: Any) -> bytes:
@@ -95,7 +94,7 @@ def write_goal(
     source: Any,
     *,
     n_bytes: int = 8,
-    coll: Mapping[str, str] | None = None,
+    coll: Any = None,
     flops_per_s: float = 1e9,
 ) -> None:
     """Write a trace or a schedule as GOAL.

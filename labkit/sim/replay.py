@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
 from labkit.result import Run, phase_frame
 from labkit.run import check_platform
+from labkit.selector import Choices, selector_of
 from labkit.sim.deadlock import Waiting, report
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
@@ -29,7 +30,7 @@ def replay(
     on: Any = "star",
     *,
     model: Any = None,
-    coll: Mapping[str, str] | None = None,
+    coll: Any = None,
     mapping: Any = None,
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
@@ -52,8 +53,9 @@ def replay(
         The machine, as in `labkit.run`.
     model : str or NetworkModel, optional
         Default: the platform's.
-    coll : mapping, optional
-        Algorithms of the collectives, for example ``{"allreduce": "ring"}``; default as in `labkit.run`.
+    coll : mapping, path or Selector, optional
+        Algorithms of the collectives, for example ``{"allreduce": "ring"}``, a file of rules or a selector
+        (`labkit.selector`). What it leaves open is chosen as MPI libraries do; `Run.collectives` says how.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks, as in `labkit.run`.
     timeout_s : float or None
@@ -103,7 +105,7 @@ def replay(
     network = _network(machine, model)
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
-    engine = _engine(built, network.build(), actions, coll, trace, tolerance)
+    engine = _engine(built, network.build(), actions, chooser(coll, machine.spec), trace, tolerance)
     slow_hosts = troubled.disturb(engine, built)
     limit = float("inf") if timeout_s is None else began + timeout_s
     if not engine.run(lambda: time.perf_counter() < limit):
@@ -144,14 +146,12 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
     )  # fmt: skip
 
 
-def _engine(
-    built: Any, model: Any, actions: Any, coll: Mapping[str, str] | None, is_traced: bool, tolerance: float
-) -> Any:
+def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, tolerance: float) -> Any:
     from labkit import _kernels
 
     if isinstance(actions, _kernels.GoalProgram):
         return _kernels.GoalRun(built, model, actions, is_traced, tolerance)
-    return _kernels.Replay(built, model, actions, chooser(dict(coll or {})), is_traced, tolerance)
+    return _kernels.Replay(built, model, actions, choose, is_traced, tolerance)
 
 
 def _read(path: Path, limit_bytes: int) -> Any:
@@ -165,7 +165,7 @@ def _network(machine: Any, model: Any) -> Any:
     return models.get(machine.model if model is None else model)
 
 
-def chooser(coll: dict[str, str]) -> Callable[[str, int, int, int, bool, bool], Any]:
+def chooser(coll: Any = None, machine: str = "") -> Callable[[str, int, int, int, bool, bool], Any]:
     """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`.
 
     Raises
@@ -173,18 +173,14 @@ def chooser(coll: dict[str, str]) -> Callable[[str, int, int, int, bool, bool], 
     ScheduleError
         For an unknown collective or algorithm.
     """
-    from labkit import registry
-    from labkit.comm.collective.native import check_choice
     from labkit.sim.schedules import program
 
-    check_choice(coll)
+    choices = Choices(selector_of(coll), machine)
 
     def choose(
         problem: str, ranks: int, root: int, n_bytes: int, is_commutative: bool, is_cuttable: bool
     ) -> Any:
-        name = coll.get(problem)
-        if name is None:
-            name = registry.default(problem, ranks, n_bytes, is_commutative, is_cuttable).name
+        name = choices(problem, ranks, n_bytes, is_commutative, is_cuttable)
         return program(problem, name, ranks, root, is_commutative)
 
     return choose

@@ -16,6 +16,7 @@ from labkit.platform.mapping import ListedMapping, crowding
 from labkit.platform.noise import noise_of
 from labkit.platform.platform import Platform, platform
 from labkit.result import Run, phase_frame
+from labkit.selector import selector_of
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.mpi4py_name import SimulatedName
@@ -42,7 +43,7 @@ def run_simulated(
     timeout_s: float | None = 60.0,
     seed: int = 0,
     isolate: bool | None = True,
-    coll: Mapping[str, str] | None = None,
+    coll: Any = None,
     mapping: Any = None,
     tolerance: float = 0.0,
     calibration: Any = None,
@@ -73,8 +74,8 @@ def run_simulated(
     isolate : bool or None
         Give each rank its own copy of globals, closure and arguments; without it ranks share them. None: the
         caller sees to it.
-    coll : mapping, optional
-        Collective's name to algorithm's name.
+    coll : mapping, Selector or path, optional
+        Who chooses the collectives' algorithms (`labkit.selector.selector_of`).
     mapping : str, path or sequence of int, optional
         Hosts of the ranks; default: the platform's.
     tolerance : float
@@ -107,8 +108,9 @@ def run_simulated(
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
     simulation = Simulation(
-        built, network.build(), ranks, trace=trace, timeout_s=timeout_s, coll=dict(coll or {}),
-        tolerance=tolerance, calibration=find_calibration(calibration), measured=measured_of(compute),
+        built, network.build(), ranks, trace=trace, timeout_s=timeout_s,
+        selector=selector_of(coll), machine=machine.spec, tolerance=tolerance,
+        calibration=find_calibration(calibration), measured=measured_of(compute),
     )  # fmt: skip
     target = keep_calls(simulation, trace_ti)
     slow_hosts = troubled.disturb(simulation.hub, built)
@@ -214,6 +216,7 @@ def _as_run(
             "events": int(hub.events),
         },
         notes=notes,
+        collectives=dict(simulation.calls.choose.made),
     )
 
 

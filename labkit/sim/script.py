@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def run_script(
     trace: bool = False,
     timeout_s: float | None = 60.0,
     seed: int = 0,
-    coll: Mapping[str, str] | None = None,
+    coll: Any = None,
     tolerance: float = 0.0,
     calibration: Any = None,
     trace_ti: str | os.PathLike[str] | None = None,

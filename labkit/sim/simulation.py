@@ -16,6 +16,7 @@ from labkit.comm.environment import AbortError
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.local.costs import KernelCosts, find_calibration
+from labkit.selector import Selector, selector_of
 from labkit.sim import deadlock
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured
@@ -67,8 +68,10 @@ class Simulation:
         Keep every message.
     timeout_s : float or None
         Limit of host time.
-    coll : dict, optional
-        Collective's name to algorithm's name.
+    selector : Selector, optional
+        Chooses the collectives' algorithms.
+    machine : str
+        The platform's spec, which a choice may depend on.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
     calibration : KernelCosts, optional
@@ -85,7 +88,8 @@ class Simulation:
         *,
         trace: bool = False,
         timeout_s: float | None = None,
-        coll: dict[str, str] | None = None,
+        selector: Selector | None = None,
+        machine: str = "",
         tolerance: float = 0.0,
         calibration: KernelCosts | None = None,
         measured: Measured | None = None,
@@ -93,7 +97,7 @@ class Simulation:
         self.ranks = ranks
         self.calibration = find_calibration(calibration)
         self.hub = _kernels.Hub(platform, model, trace, tolerance)
-        self.calls = CollectiveCalls(self.hub, coll or {})
+        self.calls = CollectiveCalls(self.hub, selector or selector_of(), machine)
         measured = measured or Measured(is_everything=False)
         if measured.is_everything:
             self.hub.measure_host(measured.flops_per_cpu_s)

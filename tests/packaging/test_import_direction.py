@@ -16,7 +16,7 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 #: each room of labkit imports from those before it only, inside functions too; a room is a file or a folder
 ROOMS = (
     "errors", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "sampling",
-    "schedule", "registry", "scaling", "models", "local", "platform", "place", "comm", "printed",
+    "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "comm", "printed",
     "result_html", "result", "trace", "process", "sim", "real", "run", "calibration", "study", "tune",
     "plot", "options", "jupyter", "grading", "cli",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import registry
+from labkit import registry, selector
 from labkit.errors import ScheduleError
 from labkit.schedule import PROBLEMS, check
 
@@ -38,19 +38,19 @@ def test_a_default_exists_for_everything_and_is_right(problem: str) -> None:
     for ranks in (1, 2, 3, 8, 12):
         for n_bytes in (0, 8, 4096, 1 << 22):
             for commutative in (True, False):
-                algorithm = registry.default(problem, ranks, n_bytes, commutative)
+                algorithm = selector.default(problem, ranks, n_bytes, commutative)
                 assert check(algorithm.build(ranks, commutative=commutative))
 
 
 def test_defaults_follow_size_and_operator() -> None:
-    assert registry.default("allreduce", 64, 8).name == "recursive_doubling"
-    assert registry.default("allreduce", 64, 1 << 22).name == "ring"
-    assert registry.default("allreduce", 64, 1 << 22, commutative=False).name == "rabenseifner"
-    assert registry.default("alltoall", 64, 8).name == "bruck"
-    assert registry.default("alltoall", 64, 1 << 16).name == "pairwise"
-    assert registry.default("allgather", 64, 8).name == "recursive_doubling"
-    assert registry.default("allgather", 65, 8).name == "bruck"
-    assert registry.default("allgather", 65, 1 << 20).name == "ring"
+    assert selector.default("allreduce", 64, 8).name == "recursive_doubling"
+    assert selector.default("allreduce", 64, 1 << 22).name == "ring"
+    assert selector.default("allreduce", 64, 1 << 22, commutative=False).name == "rabenseifner"
+    assert selector.default("alltoall", 64, 8).name == "bruck"
+    assert selector.default("alltoall", 64, 1 << 16).name == "pairwise"
+    assert selector.default("allgather", 64, 8).name == "recursive_doubling"
+    assert selector.default("allgather", 65, 8).name == "bruck"
+    assert selector.default("allgather", 65, 1 << 20).name == "ring"
 
 
 def test_what_is_missing_is_said() -> None:

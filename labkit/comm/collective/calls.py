@@ -6,6 +6,7 @@ from typing import Any
 
 from labkit import _kernels
 from labkit.errors import MismatchError
+from labkit.selector import Choices, Selector
 
 __all__ = ["CollectiveCalls"]
 
@@ -16,13 +17,15 @@ class CollectiveCalls:
     Parameters
     ----------
     hub : labkit._kernels.Hub
-    coll : dict
-        Collective's name to algorithm's name, as the run was asked for.
+    selector : Selector
+        Chooses the algorithms.
+    machine : str
+        The platform's spec, which a choice may depend on.
     """
 
-    def __init__(self, hub: Any, coll: dict[str, str]) -> None:
+    def __init__(self, hub: Any, selector: Selector, machine: str = "") -> None:
         self.hub = hub
-        self.coll = coll
+        self.choose = Choices(selector, machine)
         #: whether the run is written down as a time-independent trace
         self.keeps_calls = False
         self._declared: set[tuple[int, int]] = set()

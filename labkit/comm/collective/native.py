@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import registry
 from labkit.comm.handles.exceptions import make_outside
-from labkit.errors import ScheduleError, UnsupportedError
+from labkit.errors import UnsupportedError
 from labkit.phantom import Sized
 from labkit.sim.schedules import program
 
@@ -22,7 +21,6 @@ __all__ = [
     "CallMakers",
     "arrive",
     "arrive_shared",
-    "check_choice",
     "leave",
     "perform",
     "refuse_in_recordings",
@@ -106,25 +104,6 @@ class CallMakers:
     _prefix: Callable[..., Call]
     _reduce_scatter_block: Callable[..., Call]
     _reduce_scatter: Callable[..., Call]
-
-
-def check_choice(coll: dict[str, str]) -> None:
-    """Refuse algorithms that do not exist, before anything runs.
-
-    Raises
-    ------
-    ScheduleError
-        For an unknown collective or algorithm.
-    """
-    for problem, name in coll.items():
-        if registry.get(problem, name).schedule is None:
-            raise ScheduleError(f"{problem}/{name} is a program, not a schedule")
-
-
-def _chosen(coll: dict[str, str], call: Call, size: int) -> str:
-    if call.problem in coll:
-        return coll[call.problem]
-    return registry.default(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable).name
 
 
 def shared_calls(name: str) -> Any:
@@ -220,7 +199,7 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         size = comm.size
-        name = _chosen(calls.coll, call, size)
+        name = calls.choose(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable)
         shared.program = program(call.problem, name, size, call.root, call.is_commutative)
         shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
     buffers = call.buffers

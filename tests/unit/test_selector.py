@@ -1,0 +1,112 @@
+"""Selectors: tables of rules, fixed names, who is asked first, and what was taken."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import ProgramError, ScheduleError
+from labkit.options import collectives_of
+from labkit.selector import Choices, First, Fixed, Rules, Selector, Situation, selector_of
+
+ROWS = [
+    {"operation": "allreduce", "machine": "torus*", "use": "rabenseifner"},
+    {"operation": "allreduce", "ranks_from": 4, "ranks_below": 8, "use": "ring"},
+    {"operation": "allreduce", "bytes_at_most": 8, "power_of_two": False, "use": "recursive_doubling"},
+]
+
+
+def allreduce(comm, count):
+    mine, everybody = np.full(count, comm.rank, np.float64), np.empty(count)
+    comm.Allreduce(mine, everybody)
+    return everybody[0]
+
+
+@pytest.mark.parametrize(
+    ("situation", "name"),
+    [
+        (Situation("allreduce", 2, 8, machine="torus:2"), "rabenseifner"),
+        (Situation("allreduce", 4, 8), "ring"),
+        (Situation("allreduce", 4, 8, is_commutative=False), None),  # the rule fits, the algorithm does not
+        (Situation("allreduce", 3, 8), "recursive_doubling"),
+        (Situation("allreduce", 3, 9), None),
+        (Situation("allreduce", 8, 8), None),
+        (Situation("bcast", 4, 8), None),
+    ],
+)
+def test_the_first_rule_that_fits(situation, name):
+    assert Rules(ROWS).choose(situation) == name
+
+
+def test_files_of_both_forms(tmp_path):
+    path = tmp_path / "rules.json"
+    for table in ({"title": "ours", "rules": ROWS}, ROWS):
+        path.write_text(json.dumps(table))
+        assert repr(Rules.read(path)) == repr(Rules(ROWS))
+    run = lk.run(allreduce, 4, args=(100,), coll=path)
+    assert run.collectives == {Situation("allreduce", 4, 800, machine="star"): "ring"}
+    assert run.makespan_s == lk.run(allreduce, 4, args=(100,), coll={"allreduce": "ring"}).makespan_s
+    chosen = collectives_of(["bcast=linear", str(path)])
+    assert selector_of(chosen).choose(Situation("bcast", 4)) == "linear"
+    assert selector_of(chosen).choose(Situation("allreduce", 4)) == "ring"
+
+
+def test_what_is_left_open_the_defaults_choose():
+    selector = selector_of({"bcast": "ring"})
+    for n_bytes in (8, 1 << 22):
+        at = Situation("allreduce", 16, n_bytes)
+        assert selector.choose(at) == selector_of().choose(at)
+    assert Choices(selector)("bcast", 4) == "ring"
+    assert First(Rules(ROWS), Fixed({"allreduce": "ring"})).choose(Situation("allreduce", 100, 9)) == "ring"
+
+
+def test_a_selector_goes_with_the_study():
+    class Odd(Selector):
+        def choose(self, situation):
+            return "ring" if situation.ranks % 2 else None
+
+    study = lk.sweep(allreduce, ranks=[2, 3, 4], args=(4,), options={"coll": Odd()})
+    assert sorted(set(study.data["ranks"])) == [2, 3, 4]
+    assert pickle.loads(pickle.dumps(selector_of())).choose(Situation("bcast", 4)) == "binomial"
+
+
+@pytest.mark.parametrize(
+    ("coll", "text"),
+    [
+        ({"allreduce": "rign"}, "allreduce has no algorithm 'rign'"),
+        ({"sorting": "sample_sort"}, "sorting/sample_sort is a program, not a schedule"),
+        (["ring"], r"coll takes a mapping such as .* got \['ring'\]"),
+        ("nowhere.json", "cannot read rules from 'nowhere.json'"),
+        (Rules([{"operation": "allreduce", "use": "magic"}]), "allreduce has no algorithm 'magic'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_runs(coll, text):
+    with pytest.raises(ScheduleError, match=text):
+        lk.run(allreduce, 4, args=(4,), coll=coll)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"operation": "bcast"}, "rules, rule 1: a rule has operation and use"),
+        ({"operation": "bcast", "use": "ring", "bytes": 8}, "bytes = 8 is no condition; there are machine"),
+        ({"operation": "bcast", "use": "ring", "power_of_two": 1}, "power_of_two = 1 is no condition"),
+        ({"operation": "bcast", "use": "ring", "ranks_from": True}, "ranks_from = True is no condition"),
+    ],
+)
+def test_a_row_that_is_no_rule(row, text):
+    with pytest.raises(ScheduleError, match=text):
+        Rules([row])
+
+
+def test_a_file_that_is_no_table(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text("rules = 3")
+    with pytest.raises(ScheduleError, match="a table of rules has a list `rules`"):
+        selector_of(path)
+    with pytest.raises(ProgramError, match="or a file of rules"):
+        collectives_of(["allreduce"])
