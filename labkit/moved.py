@@ -12,8 +12,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
-__all__ = ["current_name", "find_moved"]
+__all__ = ["current_name", "find_moved", "moved_attribute"]
 
 #: old name of a module or package -> its name today; what a package holds moved with it, unless listed itself
 MOVED = {
@@ -176,6 +177,14 @@ MOVED = {
     "labkit.trace.recording": "labkit.trace.trace",
 }
 
+#: old name of what a module holds -> the module that holds it today
+MOVED_ATTRIBUTES = {
+    "labkit.registry.default": "labkit.selector",
+    "labkit.schedule.Simulated": "labkit.sim.schedules",
+    "labkit.schedule.perform": "labkit.sim.schedules",
+    "labkit.schedule.simulate": "labkit.sim.schedules",
+}
+
 
 def current_name(name: str) -> str:
     """Return today's name of a module.
@@ -244,3 +253,19 @@ def find_moved() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
         sys.meta_path.append(_LastFinder())
+
+
+def moved_attribute(module: str, name: str) -> Any:
+    """Return what a module once held, with a warning: for its ``__getattr__``.
+
+    Raises
+    ------
+    AttributeError
+        It never did.
+    """
+    today = MOVED_ATTRIBUTES.get(f"{module}.{name}")
+    if today is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    text = f"{module}.{name} is {today}.{name} now; the old name goes in the next version"
+    warnings.warn(text, FutureWarning, 3)
+    return getattr(importlib.import_module(today), name)

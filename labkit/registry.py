@@ -10,13 +10,15 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from labkit.errors import ScheduleError
+from labkit.moved import moved_attribute
+from labkit.schedule.compiled import program_of
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
-__all__ = ["Algorithm", "Cost", "Requirements", "get", "names", "problems", "schedules"]
+__all__ = ["Algorithm", "Cost", "Requirements", "get", "names", "problems", "program", "schedules"]
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,12 @@ def get(problem: str, name: str) -> Algorithm:
     return algorithm
 
 
+@lru_cache(maxsize=64)
+def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
+    """Return the kernels' program of an algorithm; the same object for the same arguments."""
+    return program_of(get(problem, name).build(ranks, root, commutative))
+
+
 def schedules() -> tuple[tuple[str, str], ...]:
     """Return (problem, name) of every algorithm that is a schedule, sorted.
 
@@ -201,3 +209,8 @@ def schedules() -> tuple[tuple[str, str], ...]:
 
     every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
     return tuple(pair for pair in every if get(*pair).schedule is not None)
+
+
+def __getattr__(name: str) -> Any:
+    """Find `default`, which is `labkit.selector.default` now, with a warning."""
+    return moved_attribute(__name__, name)

@@ -2,12 +2,15 @@
 
 A schedule says, rank by rank, which messages are posted, what is waited for, and which blocks are
 copied or combined in which order. It can be proved complete (`check`), run by the simulator without
-Python ranks (`simulate`), executed over any communicator (`execute`), costed (`count`) and printed
-(`Schedule.describe`).
+Python ranks (`labkit.sim.schedules`), executed over any communicator (`execute`), costed (`count`) and
+printed (`Schedule.describe`).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from labkit.moved import moved_attribute
 from labkit.schedule.check import Counterexample, Proof, check, prove
 from labkit.schedule.count import count, predict
 from labkit.schedule.execute import execute
@@ -16,7 +19,6 @@ from labkit.schedule.problem import PROBLEMS, Problem
 from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
 from labkit.schedule.section import ALL, Section, block, block_indices, blocks, whole
 from labkit.schedule.step import Column, Kind, Op, Step
-from labkit.sim.schedules import Simulated, perform, simulate
 
 __all__ = [
     "ALL",
@@ -32,7 +34,6 @@ __all__ = [
     "Proof",
     "Schedule",
     "Section",
-    "Simulated",
     "Step",
     "Temporary",
     "block",
@@ -42,9 +43,12 @@ __all__ = [
     "check",
     "count",
     "execute",
-    "perform",
     "predict",
     "prove",
-    "simulate",
     "whole",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Find what once was here, such as ``labkit.schedule.simulate``, with a warning."""
+    return moved_attribute(__name__, name)

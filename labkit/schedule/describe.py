@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from labkit.schedule.schedule import Schedule
 from labkit.schedule.section import block_indices
 from labkit.schedule.step import NO_BUFFER, Blocks, Kind, Op
+
+if TYPE_CHECKING:
+    from labkit.schedule.schedule import Schedule
 
 __all__ = ["describe", "op_text", "section_text"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
+from labkit.schedule.describe import describe
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, problem
 from labkit.schedule.step import Op, Step
@@ -116,8 +117,6 @@ class Schedule:
 
     def describe(self, ranks: Iterable[int] | None = None) -> str:
         """Return the schedule as text, rank by rank (for small ones)."""
-        from labkit.schedule.describe import describe
-
         return describe(self, ranks)
 
 

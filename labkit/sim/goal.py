@@ -10,8 +10,8 @@ from typing import Any
 from labkit import _kernels
 from labkit.errors import DataError, ScheduleError
 from labkit.platform import platform
+from labkit.schedule.compiled import program_of
 from labkit.sim.replay import chooser
-from labkit.sim.schedules import program_of
 from labkit.trace.formats.goal import write_messages
 from labkit.trace.formats.ti_reader import read_actions
 

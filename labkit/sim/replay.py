@@ -12,6 +12,7 @@ from labkit.checks import check_limit
 from labkit.errors import DeadlockError, TimeLimitError
 from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
+from labkit.registry import program
 from labkit.result import Run, phase_frame
 from labkit.run import check_platform
 from labkit.selector import Choices, selector_of
@@ -173,8 +174,6 @@ def chooser(coll: Any = None, machine: str = "") -> Callable[[str, int, int, int
     ScheduleError
         For an unknown collective or algorithm.
     """
-    from labkit.sim.schedules import program
-
     choices = Choices(selector_of(coll), machine)
 
     def choose(

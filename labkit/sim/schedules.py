@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
+from labkit.schedule.compiled import program_of
 from labkit.schedule.operators import as_reduction
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.sizes import Counts, sizes_of
@@ -19,7 +19,7 @@ from labkit.sim.quotient import fold, machine_of_two
 if TYPE_CHECKING:
     from labkit.platform.noise import Noise
 
-__all__ = ["Simulated", "perform", "program", "program_of", "simulate"]
+__all__ = ["Simulated", "perform", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -49,39 +49,6 @@ class Simulated:
 
     def __repr__(self) -> str:
         return f"<Simulated: {self.makespan_s:.9g} s, {self.messages} messages, {self.bytes} bytes>"
-
-
-def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any = None) -> Any:
-    """Return the schedule as the kernels' program; steps are generated when a rank gets there.
-
-    Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has
-    size and steps where they are not the schedule's own.
-    """
-    from labkit import _kernels
-
-    counts = []
-    for buffer, per_rank in zip(schedule.buffers, schedule.n_blocks_of(range(schedule.size)), strict=True):
-        is_same = buffer.name not in schedule.problem.at_root and len(np.unique(per_rank)) == 1
-        counts.append([int(per_rank[0])] if is_same else per_rank.tolist())
-    names = [buffer.name for buffer in schedule.buffers]
-    return _kernels.make_program(
-        schedule if steps is None else steps,
-        f"{schedule.problem.name}/{schedule.name}",
-        schedule.problem.layout,
-        names,
-        [names.index(buffer.like) for buffer in schedule.buffers],
-        [buffer.is_temporary for buffer in schedule.buffers],
-        counts,
-        max_kept_entries,
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
-    """Return the kernels' program of a registered algorithm; the same object for the same arguments."""
-    from labkit import registry
-
-    return program_of(registry.get(problem, name).build(ranks, root, commutative))
 
 
 def simulate(

@@ -14,7 +14,8 @@ import pytest
 import labkit as lk
 from labkit import _kernels, registry
 from labkit.platform import models
-from labkit.sim.schedules import program_of, simulate
+from labkit.schedule.compiled import program_of
+from labkit.sim.schedules import simulate
 
 EVERY = golden_files.every_golden()
 #: operation of the golden's program -> problem and algorithm

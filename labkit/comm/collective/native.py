@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labkit.comm.handles.exceptions import make_outside
 from labkit.errors import UnsupportedError
 from labkit.phantom import Sized
-from labkit.sim.schedules import program
+from labkit.registry import program
 
 __all__ = [
     "ANYTHING",
