@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from pathlib import Path
+from typing import Any
 
 __all__ = [
     "MATCH_COLORS",
@@ -14,6 +17,7 @@ __all__ = [
     "escape",
     "properties",
     "quantity",
+    "render",
     "table",
 ]
 
@@ -79,3 +83,18 @@ def card(title: str, inner: str) -> str:
         '<div style="border-left:3px solid #8888;padding:2px 0 2px 12px;margin:6px 0">'
         f'<div style="font-weight:600">{title}</div>{inner}</div>'
     )
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template, such as ``plot/templates/page.html.j2``; texts are escaped, `Markup` is not."""
+    return str(_templates().get_template(template).render(values))
+
+
+@cache
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # late: it takes a while to load
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip

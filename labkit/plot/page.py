@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,38 +13,12 @@ import pandas as pd
 from bokeh.embed import components
 from bokeh.model import Model as BokehModel
 from bokeh.resources import Resources
+from markupsafe import Markup
+
+from labkit.html import render
+from labkit.study.store import replace_file
 
 __all__ = ["Pictured", "page", "render_page"]
-
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #222;
-       background: #fff; max-width: 58rem; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
-h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .4rem; }
-h2 { font-size: 1.3rem; margin: 2.2rem 0 .4rem; padding-top: .8rem; border-top: 1px solid #ddd; }
-h3 { font-size: 1.08rem; margin: 1.4rem 0 .3rem; }
-p { margin: .5rem 0; } code { background: #f3f3f3; padding: 0 .25em; border-radius: 3px; }
-pre { background: #f6f6f6; padding: .7rem 1rem; overflow-x: auto; border-radius: 4px; }
-table { border-collapse: collapse; font-size: .93rem; } .scroll { overflow-x: auto; }
-table.dataframe { border: 0; margin: .5rem 0; } table.dataframe th, table.dataframe td
-  { border: 0; border-bottom: 1px solid #e4e4e4; padding: .2rem .8rem .2rem 0; text-align: left; }
-figure { margin: 1rem 0; overflow-x: auto; } figcaption { color: #444; font-size: .92rem; }
-.labkit-save button { font: inherit; font-size: .8rem; margin-left: .5em; padding: 0 .4em; cursor: pointer;
-  color: #444; background: none; border: 1px solid #bbb; border-radius: 3px; }
-footer { margin-top: 3rem; color: #666; font-size: .85rem; border-top: 1px solid #ddd; padding-top: .6rem; }
-@media print { .labkit-save { display: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
-"""
-#: a figure's buttons; they find its picture when they are used
-_BUTTONS = """
-document.addEventListener("DOMContentLoaded", () => {
-  for (const caption of document.querySelectorAll("figcaption[data-root]")) {
-    const find = () => Bokeh.index.get_by_id(caption.dataset.root)
-    const alt = caption.previousElementSibling.getAttribute("aria-label")
-    const reading = caption.textContent
-    caption.append(labkitButtons(find, {reading, alt, title: reading || alt, name: caption.dataset.name}))
-  }
-})
-"""
 
 
 @runtime_checkable
@@ -78,45 +51,28 @@ def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path
     Returns
     -------
     Path
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
     """
-    target = Path(path)
-    text = render_page(title, items)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8"
-    ) as stream:
-        try:
-            stream.write(text)
-            stream.close()
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(stream.name, 0o666 & ~umask)
-            os.replace(stream.name, target)
-        except BaseException:
-            os.unlink(stream.name)
-            raise
-    return target
+    return replace_file(path, render_page(title, items).encode("utf-8"))
 
 
 def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> str:
     """Return the page of `page` as text; without its title as heading where the items say enough."""
     listed = list(items)
-    layouts = [_layout(item) for item in listed if _layout(item) is not None]
-    head, divs = "", []
-    if layouts:
-        drawing, drawn = components(tuple(layouts))
-        divs = list(drawn)
-        export = (Path(__file__).with_name("js") / "export.js").read_text("utf-8")
-        head = f"{Resources(mode='inline', components=['bokeh']).render()}{drawing}"
-        head += f"<script>\n{export}\n{_BUTTONS}</script>"
-    pictures = iter(divs)
-    body = "\n".join(_item(item, pictures) for item in listed)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n{head}\n</head>\n<body>\n"
-        f"<main>\n{f'<h1>{escape(title)}</h1>' if has_heading else ''}\n{body}\n</main>\n"
-        f"<footer>Made with labkit. This page holds everything it shows and works offline.</footer>\n"
-        f"</body>\n</html>\n"
+    layouts = [layout for item in listed if (layout := _layout(item)) is not None]
+    drawing, drawn = components(tuple(layouts)) if layouts else ("", [])
+    pictures = map(Markup, drawn)
+    return render(
+        "plot/templates/page.html.j2",
+        title=title,
+        has_heading=has_heading,
+        drawing=Markup(Resources(mode="inline", components=["bokeh"]).render() + drawing if layouts else ""),
+        export=Markup((Path(__file__).with_name("js") / "export.js").read_text("utf-8")),
+        items=[_item(item, pictures) for item in listed],
     )
 
 
@@ -126,24 +82,31 @@ def _layout(item: Any) -> Any:
     return item if isinstance(item, BokehModel) else None
 
 
-def _item(item: Any, pictures: Any) -> str:
+def _item(item: Any, pictures: Iterator[Markup]) -> Markup:
+    """Return an item as HTML; `format` of a `Markup` escapes what it puts in."""
     if isinstance(item, Pictured):
-        alt, name = escape(item.alt, quote=True), item.file_name()
-        reading = "" if item.has_words else escape(item.reading)
-        caption = f'<figcaption data-root="{item.layout.id}" data-name="{name}">{reading}</figcaption>'
-        return f'<figure><div role="img" aria-label="{alt}">{next(pictures)}</div>{caption}</figure>'
+        return _FIGURE.format(
+            item.alt, next(pictures), item.layout.id, item.file_name(), "" if item.has_words else item.reading
+        )
     if isinstance(item, BokehModel):
-        return f"<figure>{next(pictures)}</figure>"
+        return Markup("<figure>{}</figure>").format(next(pictures))
     if isinstance(item, str):
         return _prose(item)
     if isinstance(item, pd.DataFrame):
-        return f'<div class="scroll">{item.to_html(index=False, border=0)}</div>'
+        return _SCROLL.format(Markup(item.to_html(index=False, border=0)))
     if hasattr(item, "_repr_html_"):
-        return f'<div class="scroll">{item._repr_html_()}</div>'
-    return f"<pre>{escape(str(item))}</pre>"
+        return _SCROLL.format(Markup(item._repr_html_()))
+    return Markup("<pre>{}</pre>").format(item)
 
 
-def _prose(text: str) -> str:
+_FIGURE = Markup(
+    '<figure><div role="img" aria-label="{}">{}</div>'
+    '<figcaption data-root="{}" data-name="{}">{}</figcaption></figure>'
+)
+_SCROLL = Markup('<div class="scroll">{}</div>')
+
+
+def _prose(text: str) -> Markup:
     parts = []
     for block in re.split(r"\n\s*\n", text.strip()):
         line = " ".join(part.strip() for part in block.splitlines())
@@ -153,4 +116,4 @@ def _prose(text: str) -> str:
         inner = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", inner)
         tag = f"h{min(level + 1, 4)}" if level else "p"
         parts.append(f"<{tag}>{inner}</{tag}>")
-    return "\n".join(parts)
+    return Markup("\n".join(parts))

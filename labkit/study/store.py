@@ -21,7 +21,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 
-__all__ = ["FORMAT", "read_study", "study_files", "write_study", "write_zip"]
+__all__ = ["FORMAT", "read_study", "replace_file", "study_files", "write_study", "write_zip"]
 
 FORMAT = "labkit-study"
 VERSION = 1
@@ -79,19 +79,30 @@ def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: st
     DataError
         It cannot be written.
     """
-    target = Path(path)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # a fixed time stamp
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
-    _replace(target, buffer.getvalue(), what)
-    return target
+    try:
+        return replace_file(path, buffer.getvalue())
+    except OSError as error:
+        kept = "; the old file is as it was" if Path(path).exists() else ""
+        raise DataError(
+            f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}"
+        ) from error
 
 
-def _replace(target: Path, content: bytes, what: str) -> None:
-    temporary = None
+def replace_file(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write a file beside its place and move it there: what was there stays until the new one is whole.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    target, temporary = Path(path), None
     try:
         with tempfile.NamedTemporaryFile(
             dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
@@ -104,16 +115,12 @@ def _replace(target: Path, content: bytes, what: str) -> None:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        if isinstance(error, OSError):
-            kept = "; the old file is as it was" if target.exists() else ""
-            raise DataError(
-                f"cannot save {what} to {str(target)!r}: {error.strerror or error}{kept}"
-            ) from error
         raise
+    return target
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
