@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "run": "labkit.run",
     "Run": "labkit.result",
-    "cluster": "labkit.real.engines.start",
+    "cluster": "labkit.real.engines.cluster",
     "slurm": "labkit.real.slurm.options",
     "slurm_jobs": "labkit.real.slurm.jobs",
     "replay": "labkit.sim.replay",

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from labkit.units import ranks_text
+
 __all__ = ["Block", "Piece", "blocks_of", "printed_html", "printed_text"]
 
 #: whether it went to standard error, and the text
@@ -53,8 +55,6 @@ class Block:
     @property
     def label(self) -> str:
         """Name the ranks."""
-        from labkit.sim.where import ranks_text
-
         return ranks_text(list(self.ranks))
 
     def lines(self) -> list[Piece]:

@@ -1,29 +1,74 @@
-"""Run a program: ``labkit.run(program, ranks=64, on="star:64")``; the result is a `Run`.
-
-One call runs a program on any machine, after refusing what cannot work.
-"""
+"""Run a program: ``labkit.run(program, ranks=64, on="star:64")``; the result is a `Run`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from labkit.checks import check_limit, check_program, check_ranks, check_repeats
-from labkit.errors import MachineError, ProgramError
-from labkit.real.engines.target import is_cluster
-from labkit.real.slurm.options import is_slurm
-from labkit.result import Run, median_run
-from labkit.tolerance import check_tolerance
+from labkit.real.engines.machine import Engines
+from labkit.real.mpi.machine import RealMpi
+from labkit.real.slurm.machine import SlurmCluster
+from labkit.request import Machine, RunRequest
+from labkit.result import Run
+from labkit.sim.machine import Simulated
 
-__all__ = ["check_platform", "run"]
-
-#: each simulated rank needs some ten kilobytes of memory
-MOST_RANKS = 1 << 20
+__all__ = ["MACHINES", "checked_request", "machine_of", "run", "together"]
 
 #: a module of today behind names that this one once had as a package (`labkit.moved`)
 __path__: list[str] = []
+
+#: asked in this order whether a value of `on` is theirs; what is nobody else's names a platform
+MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulated()]
+
+
+def machine_of(on: Any) -> Machine:
+    """Return the machine that a value of `on` means.
+
+    Examples
+    --------
+    >>> machine_of("mpi").name, machine_of("torus:4x4").is_real
+    ('on="mpi"', False)
+    """
+    return next(machine for machine in MACHINES if machine.owns(on))
+
+
+def checked_request(program: Any, ranks: int, **how: Any) -> RunRequest:
+    """Return the checked request behind ``run(program, ranks, **how)``.
+
+    Raises
+    ------
+    LabkitError
+        As `run`, before any work starts.
+    """
+    own = {name: how.pop(name) for name in [*how] if name not in RunRequest.__dataclass_fields__}
+    request = RunRequest(program, ranks, **how, options=own)
+    return machine_of(request.on).checked(request)
+
+
+@contextlib.contextmanager
+def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Callable[..., Run]]:
+    """Yield a `run` for calls that are known beforehand: a machine with a queue gets all of its own at once.
+
+    Parameters
+    ----------
+    calls : sequence of (program, ranks, keyword arguments)
+        Each as `run` will be called, with its `on`.
+    """
+    with contextlib.ExitStack() as stack:
+        runners: dict[Machine, Callable[[RunRequest], Run]] = {}
+        for machine in MACHINES:
+            if machine.is_queued:
+                own = [call for call in calls if machine_of(call[2]["on"]) is machine]
+                requests = [checked_request(program, ranks, **how) for program, ranks, how in own]
+                runners[machine] = stack.enter_context(machine.together(requests))
+
+        def run_one(program: Any, ranks: int, **how: Any) -> Run:
+            machine = machine_of(how["on"])
+            return runners.get(machine, machine.run)(checked_request(program, ranks, **how))
+
+        yield run_one
 
 
 def run(
@@ -103,8 +148,8 @@ def run(
         never quite the same twice. Of a recorded run of real MPI (`trace_ti`) it says what computation the
         trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
     **options
-        Further options of the machine; for real MPI those of `labkit.real.mpi.machine.run_mpi`, for a
-        cluster those of `labkit.real.engines.machine.run_cluster`, for Slurm those of `labkit.slurm`.
+        Further options of the machine: those of `labkit.real.mpi.machine.RealMpi`, of
+        `labkit.real.engines.machine.Engines`, or of `labkit.slurm`.
 
     Returns
     -------
@@ -124,120 +169,9 @@ def run(
     RankError, DeadlockError, TimeLimitError
         The run failed.
     """
-    kwargs = dict(kwargs or {})
-    check_ranks(ranks)
-    check_limit(timeout_s)
-    check_repeats(repeats)
-    tolerance = check_tolerance(tolerance)
-    _check_recording(trace_ti, repeats)
-    program = check_program(program, args, kwargs)
-    simulated = {
-        "model": model, "coll": coll, "mapping": mapping, "calibration": calibration, "noise": noise,
-        "compute": compute,
-    }  # fmt: skip
-    recorded: dict[str, Any] = {"trace_ti": trace_ti, "compute": None}
-    is_mpi = isinstance(on, str) and on.strip().lower() == "mpi"
-    if trace_ti is not None and (is_mpi or is_cluster(on) or is_slurm(on)):
-        recorded["compute"], simulated["compute"] = compute, None  # it says what is recorded
-    if is_mpi:
-        _refuse_simulated_options('on="mpi"', simulated)
-        check_tolerance(tolerance, 'on="mpi"')
-        from labkit.real.mpi.machine import run_mpi
-
-        return run_mpi(
-            program, int(ranks), args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **recorded, **options,
-        )  # fmt: skip
-    if is_cluster(on):
-        _refuse_simulated_options("a cluster", simulated)
-        check_tolerance(tolerance, "a cluster")
-        from labkit.real.engines.machine import run_cluster
-
-        return run_cluster(
-            program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **recorded, **options,
-        )  # fmt: skip
-    if is_slurm(on):
-        _refuse_simulated_options("Slurm", simulated)
-        check_tolerance(tolerance, "Slurm")
-        from labkit.real.slurm.machine import run_slurm
-
-        return run_slurm(
-            program, int(ranks), on, args=args, kwargs=kwargs, trace=trace, timeout_s=timeout_s, seed=seed,
-            repeats=repeats, **recorded, **options,
-        )  # fmt: skip
-    if options:
-        raise MachineError(f"a simulated run has no option {', '.join(map(repr, sorted(options)))}")
-    if ranks > MOST_RANKS:
-        raise MachineError(f"a simulated run has at most {MOST_RANKS:,} ranks, got {ranks:,}")
-    on = check_platform(on, int(ranks), model, coll, mapping)
-    from labkit.local.costs import find_calibration
-    from labkit.platform.noise import noise_of
-    from labkit.sim.measured import measured_of
-
-    return _simulated(
-        program, int(ranks), repeats, on=on, args=args, kwargs=kwargs, model=model, trace=trace,
-        timeout_s=timeout_s, seed=seed, isolate=isolate, coll=coll or None,
-        tolerance=tolerance, calibration=find_calibration(calibration), trace_ti=trace_ti,
-        noise=noise_of(noise), compute=measured_of("charged" if compute is None else compute),
+    request = RunRequest(
+        program, ranks, on, args, kwargs or {}, model, trace, timeout_s, seed, isolate, coll, mapping,
+        repeats, tolerance, calibration, trace_ti, noise, compute, options,
     )  # fmt: skip
-
-
-def _check_recording(trace_ti: Any, repeats: int) -> None:
-    """Refuse a place for a trace that cannot be written, or one trace of several runs."""
-    if trace_ti is None:
-        return
-    if repeats > 1:
-        raise MachineError(f"trace_ti records one run, and repeats={repeats} asks for several; leave one out")
-    from labkit.trace.formats.ti_writer import check_target
-
-    check_target(trace_ti)
-
-
-def _refuse_simulated_options(machine: str, given: Mapping[str, Any]) -> None:
-    if any(value is not None and value != "charged" and value != {} for value in given.values()):
-        raise MachineError(
-            "noise, compute, model, coll, mapping and calibration belong to simulated runs, not to "
-            f"{machine}; leave them out"
-        )
-
-
-def _simulated(program: Callable[..., Any] | Path, ranks: int, repeats: int, **how: Any) -> Run:
-    """Simulate: deterministic, so that repetitions differ only in the seed."""
-    if isinstance(program, Path):
-        from labkit.sim.script import run_script
-
-        how.pop("isolate")
-        if how.pop("kwargs"):
-            raise ProgramError("a script takes args only (its command line), no kwargs")
-        return run_script(program, ranks, **how)
-    from labkit.sim.runner import run_simulated
-
-    if repeats == 1:
-        return run_simulated(program, ranks, **how)
-    seed = how.pop("seed")
-    return median_run([run_simulated(program, ranks, seed=seed + k, **how) for k in range(repeats)])
-
-
-def check_platform(on: Any, ranks: int, model: Any, coll: Any, mapping: Any = None) -> Any:
-    """Refuse a platform that is not known or too small, a model, an algorithm or a mapping that is not known.
-
-    Returns
-    -------
-    Platform
-        The platform, with its ranks mapped.
-    """
-    from labkit.platform import models, platform
-    from labkit.selector import selector_of
-
-    if isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"):
-        raise MachineError(
-            f"on={on!r}: a cluster of engines is given as an object: start one with labkit.cluster(4), or "
-            'pass a Cluster, Client or DirectView of ipyparallel; without one use on="mpi"'
-        )
-    machine = platform(on).mapped(mapping)
-    machine.rank_hosts(ranks)
-    if model is not None:
-        models.get(model)
-    selector_of(coll)
-    return machine
+    machine = machine_of(on)
+    return machine.run(machine.checked(request))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-__all__ = ["format_bytes", "format_count", "format_seconds", "format_share"]
+__all__ = ["format_bytes", "format_count", "format_seconds", "format_share", "ranks_text"]
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -80,6 +81,26 @@ def format_share(share: float) -> str:
     ('58%', '4.2%', '133%')
     """
     return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
+
+
+def ranks_text(ranks: Sequence[int], most: int = 8) -> str:
+    """Name ranks briefly; of more than `most` runs of them only their number is told.
+
+    Examples
+    --------
+    >>> ranks_text([3]), ranks_text([0, 1, 2, 5])
+    ('rank 3', 'ranks 0-2, 5')
+    """
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    parts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    if len(parts) > most:
+        parts = [*parts[:most], f"... ({len(ranks)} in all)"]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
 
 
 def _three_digits(value: float) -> str:

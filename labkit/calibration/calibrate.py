@@ -22,7 +22,7 @@ from labkit.calibration.shares import checked_links, fit_shares
 from labkit.errors import DataError
 from labkit.platform.platform import Platform, platform
 from labkit.result import Run
-from labkit.run import run
+from labkit.run import machine_of, run
 
 __all__ = ["calibrate", "from_measurements", "with_shares"]
 
@@ -118,7 +118,7 @@ def calibrate(
     if far_links is not None:
         checked_links(far_links)
     _check_statistic(statistic)
-    is_real = not _is_simulated(on)
+    is_real = machine_of(on).is_real
     load = load_average() if is_real else None
     began = time.monotonic()
     runs, tables = [], []
@@ -268,12 +268,6 @@ def from_measurements(
 def _check_statistic(statistic: str) -> None:
     if statistic not in STATISTICS:
         raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
-
-
-def _is_simulated(on: Any) -> bool:
-    from labkit.real.engines.target import is_cluster
-
-    return not (is_cluster(on) or (isinstance(on, str) and on.strip().lower() == "mpi"))
 
 
 def _measure(

@@ -138,7 +138,7 @@ def _cluster(limit_s: float) -> str:
             raise Trouble(
                 f"{name} is not installed", "python -m pip install 'labkit[mpi,lab]'", is_optional=True
             )
-    from labkit.real.engines.start import cluster
+    from labkit.real.engines.cluster import cluster
 
     begin = time.monotonic()
     try:

@@ -7,21 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError
-from labkit.real.engines.target import is_cluster
-from labkit.real.slurm.options import is_slurm
+from labkit.run import machine_of
 from labkit.units import format_seconds
 
-__all__ = ["Machines", "is_real_machine"]
+__all__ = ["Machines"]
 
 #: engines that are started at least: the next cell may well want a few ranks more
 _FEWEST_ENGINES = 4
-
-
-def is_real_machine(on: Any) -> bool:
-    """Whether the ranks are processes of their own."""
-    return (
-        is_cluster(on) or is_slurm(on) or (isinstance(on, str) and on.strip().lower() in ("mpi", "cluster"))
-    )
 
 
 def _is_platform(word: str) -> bool:
@@ -56,11 +48,11 @@ class Machines:
             It is the name of a text, and of no machine.
         """
         value = names.get(word.strip()) if word.strip().isidentifier() else None
-        if value is not None and not isinstance(value, str) and is_real_machine(value):
+        if value is not None and not isinstance(value, str) and machine_of(value).is_real:
             return value
         if type(value).__module__.startswith("labkit.platform") and hasattr(value, "hosts"):
             return value
-        if isinstance(value, str) and not is_real_machine(word) and not _is_platform(word):
+        if isinstance(value, str) and not machine_of(word).is_real and not _is_platform(word):
             raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")
         return word
 
@@ -72,7 +64,7 @@ class Machines:
 
     def _engines(self, ranks: int) -> Any:
         from labkit.checks import check_ranks
-        from labkit.real.engines.start import cluster
+        from labkit.real.engines.cluster import cluster
 
         check_ranks(ranks)
         if self._cluster is not None and self._cluster.engines >= ranks:

@@ -20,11 +20,12 @@ from labkit.errors import (
 from labkit.jupyter import options
 from labkit.jupyter.cell import Cell, read_cell
 from labkit.jupyter.failure import failure_lines, first_sentence
-from labkit.jupyter.machines import Machines, is_real_machine
+from labkit.jupyter.machines import Machines
 from labkit.jupyter.ranks import SCOPE, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
 from labkit.options import check_options, run_keywords
-from labkit.real.slurm.options import is_slurm
+from labkit.request import RunRequest
+from labkit.run import checked_request, machine_of
 
 __all__ = ["Spmd"]
 
@@ -69,19 +70,17 @@ class Spmd:
 
     def set_session(self, line: str) -> None:
         """Set the session's options, or show them."""
-        from labkit.checks import check_limit, check_ranks
-        from labkit.run import check_platform
-
         given = options.session_options(line)
         kept = {} if given.pop("reset", False) else self.session
         merged = {**kept, **given}
         if given:
             chosen = self.check({"ranks": 1, **merged}, {})
-            check_ranks(chosen.ranks)
-            check_limit(chosen.keywords["timeout_s"])
-            if not is_real_machine(chosen.on):
-                how = chosen.keywords
-                check_platform(chosen.on, chosen.ranks, how["model"], how["coll"], how["mapping"])
+            if machine_of(chosen.on).is_real:  # options of the session that it has not rest while it runs
+                RunRequest(_nothing, chosen.ranks, timeout_s=chosen.keywords["timeout_s"])
+            else:
+                checked_request(
+                    _nothing, chosen.ranks, on=chosen.on, **(chosen.keywords | {"trace_ti": None})
+                )
         self.session = merged
         print(options.describe(merged))
 
@@ -89,7 +88,7 @@ class Spmd:
         """Refuse options that make no sense together, before anything runs."""
         word = given.get("on", session.get("on", "star"))
         machine = self.machines.named(word, self.shell.user_ns)
-        is_real = is_real_machine(machine)
+        is_real = machine_of(machine).is_real
         chosen = options.effective(given, session, is_real)
         chosen.on = machine
         if chosen.explain and is_real:
@@ -134,7 +133,7 @@ class Spmd:
             self.show_output(error, chosen)
             raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}"]) from None
         except KeyboardInterrupt as error:
-            ended = "" if is_slurm(chosen.on) else f", and its {chosen.ranks} ranks were ended"
+            ended = "" if machine_of(chosen.on).is_queued else f", and its {chosen.ranks} ranks were ended"
             raise _shown(error, [f"KeyboardInterrupt: the cell was interrupted{ended}"]) from None
         made = cell_run(run, cell.names, cell.is_quiet)
         self.keep(made, chosen)
@@ -186,6 +185,10 @@ class Spmd:
     def has_colors(self) -> bool:
         """Whether the shell shows colours."""
         return str(getattr(self.shell, "colors", "")).lower() != "nocolor"
+
+
+def _nothing(comm: Any) -> None:
+    """Stand for the programs of the cells to come."""
 
 
 def _shown(error: BaseException, lines: list[str]) -> BaseException:

@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Frame", "parse_stack", "places_text", "ranks_text", "read_stack"]
+from labkit.units import ranks_text
+
+__all__ = ["Frame", "parse_stack", "places_text", "read_stack"]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
@@ -65,7 +67,7 @@ def parse_stack(text: str) -> list[Frame]:
             if found
         ]
         border = next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
-        if border is not None and frames[border].name != "_die_with_parent":
+        if border is not None:
             mine = [frame for frame in frames[:border] if frame.file != "<frozen runpy>"]
             best = list(reversed(mine))
     return best
@@ -90,21 +92,3 @@ def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:
     if len(places) > SHOWN_PLACES:
         lines.append(f"... and {len(places) - SHOWN_PLACES} more places")
     return "\n".join(lines)
-
-
-def ranks_text(ranks: list[int]) -> str:
-    """Name ranks briefly.
-
-    Examples
-    --------
-    >>> ranks_text([3]), ranks_text([0, 1, 2, 5])
-    ('rank 3', 'ranks 0-2, 5')
-    """
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    parts, start = [], ranks[0]
-    for here, after in zip(ranks, [*ranks[1:], None], strict=True):
-        if after != here + 1:
-            parts.append(str(start) if start == here else f"{start}-{here}")
-            start = after if after is not None else here
-    return "ranks " + ", ".join(parts)

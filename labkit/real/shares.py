@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from labkit.errors import MachineError
-from labkit.result import Run, phase_frame
+from labkit.request import RunRequest
+from labkit.result import Run, median_run, phase_frame
 
-__all__ = ["Share", "gather_runs", "read_result", "read_share"]
+if TYPE_CHECKING:
+    from labkit.trace.recorder.merge import Recording
+
+__all__ = [
+    "Share",
+    "gather_runs",
+    "oversubscription",
+    "read_result",
+    "read_share",
+    "recording_for",
+    "run_of",
+]
 
 #: a rank's times and result of each repetition
 Share = list[tuple[dict[str, Any], Any]]
@@ -88,6 +100,33 @@ def gather_runs(
             )
         )
     return runs
+
+
+def run_of(runs: list[Run], trace: bool, notes: Sequence[str] = ()) -> Run:
+    """Return the repetition with the median makespan; `notes` are about the first one, which was recorded."""
+    runs[0].notes.extend(notes)
+    run = median_run(runs)
+    if trace:
+        run.notes.append("real runs record phases only, no trace of messages")
+    return run
+
+
+def oversubscription(ranks: int, cores: int, where: str = "") -> str:
+    """Say that ranks shared cores, whose times therefore allow no verdict."""
+    plural = "s" if cores != 1 else ""
+    of = f" of {where}" if where else ""
+    return (
+        f"oversubscription: {ranks} ranks shared {cores} core{plural}{of}, and the times measure how they did"
+    )
+
+
+def recording_for(request: RunRequest) -> Recording | None:
+    """Read the options of a recorded run; None where none is recorded."""
+    if request.trace_ti is None:
+        return None
+    from labkit.trace.recorder.merge import recording_of
+
+    return recording_of(request.trace_ti, request.compute)
 
 
 def _starts(times: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[int]]) -> list[float]:

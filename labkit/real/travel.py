@@ -19,8 +19,9 @@ from typing import Any
 import cloudpickle
 
 from labkit.errors import ProgramError
+from labkit.request import RunRequest
 
-__all__ = ["is_installed", "pack", "pack_program", "unwritten_sources"]
+__all__ = ["is_installed", "pack", "pack_job", "pack_program", "unwritten_sources"]
 
 #: the text of interactive cells that travels along, so that tracebacks show their lines
 SOURCE_LIMIT_BYTES = 4_000_000
@@ -60,6 +61,26 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
                 f"the program cannot travel to other processes: {where or 'something it uses'} cannot be "
                 f"pickled ({_first_line(error)}); create it inside the program instead"
             ) from error
+
+
+def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
+    """Pack a run for ranks of their own.
+
+    Returns
+    -------
+    header : dict
+        What they must know before they unpack the program; `more` is added.
+    payload : bytes
+        The pickle of the program and its arguments; empty for a script, which is named by its path.
+    """
+    header = {
+        "sources": unwritten_sources(), "ranks": request.ranks, "seed": request.seed,
+        "repeats": request.repeats, **more,
+    }  # fmt: skip
+    if not isinstance(request.program, Path):
+        return header | {"kind": "function"}, pack_program(request.program, request.args, request.kwargs)
+    argv = [str(argument) for argument in request.args]
+    return header | {"kind": "script", "script": str(request.program), "argv": argv}, b""
 
 
 def pack(*things: Any) -> list[bytes]:

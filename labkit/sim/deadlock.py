@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from labkit.sim.where import lines_of, place_of, ranks_text
+from labkit.sim.where import lines_of, place_of
+from labkit.units import ranks_text
 
 __all__ = ["Waiting", "describe", "find_cycle", "report", "waiting_of"]
 

@@ -14,9 +14,9 @@ from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
 from labkit.registry import program
 from labkit.result import Run, phase_frame
-from labkit.run import check_platform
 from labkit.selector import Choices, selector_of
 from labkit.sim.deadlock import Waiting, report
+from labkit.sim.machine import platform_for
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
 from labkit.trace.formats.goal import is_goal, read_goal
@@ -102,7 +102,7 @@ def replay(
         actions, name = _read(Path(source), limit_bytes), Path(source).name
     read_s = time.perf_counter() - began
     ranks = int(actions.ranks)
-    machine = check_platform(on, ranks, model, coll, mapping)
+    machine = platform_for(on, ranks, model, mapping)
     network = _network(machine, model)
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))

@@ -1,8 +1,7 @@
-"""The process in which a script's ranks run: `python -m labkit.sim.script_child FOLDER PIPE`.
+"""The process in which a script's ranks run: ``python -m labkit.sim.script_child FOLDER``.
 
-FOLDER holds the request; the answer, a Run or an exception, is left there. PIPE is the descriptor of a pipe
-whose other end the parent holds. `mpi4py.MPI` is the simulated module here, and the clocks of `time` tell
-simulated time to a rank.
+FOLDER holds the request; the answer, a Run or an exception, is left there. `mpi4py.MPI` is the simulated
+module here, and the clocks of `time` tell simulated time to a rank.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ import faulthandler
 import os
 import pickle
 import shutil
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +20,8 @@ from labkit import _kernels
 from labkit.context import current, mpi_module
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.process.watchdog import watch_parent
+from labkit.request import RunRequest
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 from labkit.sim.simulation import running
@@ -70,12 +69,10 @@ def _record_crashes(folder: Path) -> None:
         return  # a full disk: the run goes on without
 
 
-def _end_with_parent(folder: Path, lifeline: int) -> None:
-    """Wait until the parent is gone without having ended this process (it was killed), and leave nothing."""
-    os.read(lifeline, 1)
+def _clean(folder: Path) -> None:
+    """Leave nothing behind when the parent was killed."""
     end_processes(os.environ.get(JOB_VARIABLE, ""), patience_s=1.0)
     shutil.rmtree(folder, ignore_errors=True)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
@@ -95,13 +92,12 @@ def _name_the_rank_that_leaves(folder: Path) -> None:
     os._exit = leave
 
 
-def _simulate(request: dict[str, Any]) -> Any:
-    from labkit.sim.runner import run_simulated
+def _simulate(request: RunRequest) -> Any:
+    from labkit.sim.runner import simulate
 
-    path: str = request["path"]
-    ranks: int = request["ranks"]
+    path = str(request.program)
     directory = str(Path(path).resolve().parent)
-    sys.argv = [path, *request["args"]]
+    sys.argv = [path, *map(str, request.args)]
     sys.path.insert(0, directory)
     SimulatedName(mpi_module()).__enter__()  # for the rest of this process
     _simulate_clocks()
@@ -109,13 +105,13 @@ def _simulate(request: dict[str, Any]) -> Any:
     own = OwnModules(directory, lambda: _running(worlds))
     own.install()
     code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
-    worlds.extend(RankWorld(own, path) for _ in range(ranks))
+    worlds.extend(RankWorld(own, path) for _ in range(request.ranks))
 
     def program(comm: Any) -> None:
         exec(code, vars(worlds[comm.rank].main))
 
     program.__name__ = program.__qualname__ = Path(path).name
-    return run_simulated(program, ranks, isolate=None, **request["how"])
+    return simulate(request.changed(program=program, args=(), isolate=None))
 
 
 def _running(worlds: list[RankWorld]) -> RankWorld | None:
@@ -156,7 +152,7 @@ if __name__ == "__main__":
     # What goes past sys.stdout (compiled code, os.write) must not mix with the caller's own output.
     os.dup2(2, 1)
     own_folder = Path(sys.argv[1])
-    threading.Thread(target=_end_with_parent, args=(own_folder, int(sys.argv[2])), daemon=True).start()
+    watch_parent(lambda: _clean(own_folder))
     main(own_folder)
     sys.stdout.flush()
     sys.stderr.flush()

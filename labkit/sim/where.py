@@ -11,20 +11,21 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
+from labkit.units import ranks_text
+
 __all__ = [
     "Place",
     "innermost_frame",
     "is_framework",
     "lines_of",
     "place_of",
-    "ranks_text",
     "trimmed_traceback",
 ]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FRAMEWORK = (
     *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "real", "process")),
-    *(os.path.join(_PACKAGE, name) for name in ("context.py", "run.py", "result.py")),
+    *(os.path.join(_PACKAGE, name) for name in ("context.py", "request.py", "run.py", "result.py")),
 )
 
 
@@ -125,20 +126,6 @@ def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
         hidden = sum(len(ranks) for ranks in islice(groups.values(), most, None))
         lines.append(f"  ... and {hidden} more ranks")
     return lines
-
-
-def ranks_text(ranks: list[int]) -> str:
-    """Write a list of ranks: ``rank 3``, ``ranks 0-2, 5``."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    parts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    if len(parts) > 8:
-        parts = [*parts[:8], f"... ({len(ranks)} in all)"]
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
 
 
 def trimmed_traceback(error: BaseException) -> str:

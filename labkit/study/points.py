@@ -12,7 +12,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.real.engines.target import is_cluster
-from labkit.real.slurm.options import is_slurm
+from labkit.run import machine_of
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
 __all__ = ["Point", "is_real", "plan_points"]
@@ -82,7 +82,7 @@ def plan_points(ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any]) 
 
 def is_real(on: Any) -> bool:
     """Whether a machine is a real one, where runs beside each other would disturb each other's times."""
-    return is_cluster(on) or is_slurm(on) or (isinstance(on, str) and on.strip().lower() == "mpi")
+    return machine_of(on).is_real
 
 
 def _varied(value: Any) -> list[Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import inspect
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError, MachineError
 from labkit.local.costs import find_calibration
-from labkit.real.slurm.sweep import batched
+from labkit.run import machine_of, together
 from labkit.study.measure import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import progress_bar
@@ -120,7 +122,7 @@ def sweep(
         random.Random(seed).shuffle(plan)
     workers = check_jobs(jobs, plan, how)
     harvest = Harvest(seed)
-    with batched(job, plan) as ready, progress_bar(len(plan), progress) as bar:
+    with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar:
         if workers == 1:
             one_by_one(ready, plan, harvest, bar)
         else:
@@ -128,6 +130,16 @@ def sweep(
     study = harvest.study()
     keep_recipe(study, plan, job, [number for number, _ in harvest.rows], runner is not None)
     return study
+
+
+@contextlib.contextmanager
+def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
+    """Hand in what waits in a queue, all at once; yield the job with a runner that waits for it."""
+    if job.runner is not None or not any(machine_of(point.on).is_queued for point in plan):
+        yield job
+        return
+    with together([(job.program, point.ranks, job.launch(point)) for point in plan]) as runner:
+        yield dataclasses.replace(job, runner=runner)
 
 
 def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:

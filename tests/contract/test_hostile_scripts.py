@@ -59,7 +59,7 @@ def test_a_crash_says_where(labkit):
 def test_a_killed_simulator_is_one_sentence(labkit):
     done = labkit("os.kill(os.getpid(), signal.SIGKILL)\n")
     assert done.returncode == 3
-    assert done.stderr.startswith(b"labkit run: the simulator's process was ended by SIGKILL")
+    assert done.stderr.startswith(b"labkit run: the simulator's process was ended by signal 9 (SIGKILL)")
     assert done.stderr.count(b"\n") == 1
 
 
@@ -115,9 +115,10 @@ def test_output_has_a_limit(monkeypatch):
 
 def test_no_room_for_the_answer(tmp_path, monkeypatch):
     from labkit.errors import MachineError
+    from labkit.run import run
     from labkit.sim import script
 
     monkeypatch.setattr(script, "_run_child", lambda folder, limit_s: script.NO_SPACE)
     (tmp_path / "prog.py").write_text("")
     with pytest.raises(MachineError, match=r"no room .* set TMPDIR"):
-        script.run_script(tmp_path / "prog.py", 2, on="star")
+        run(tmp_path / "prog.py", 2, on="star")

@@ -14,7 +14,7 @@ PROGRAM = textwrap.dedent(
     """
     import asyncio, signal, sys
     try:
-        from labkit.run import cluster_stage as stage
+        from labkit.real.engines import stage
     except (ImportError, RuntimeError) as error:
         sys.exit(f"no MPI: {error}")
     heard = []

@@ -50,7 +50,7 @@ def test_oversubscribed_times_may_not_be_used():
     run = lk.run(lambda comm: comm.size, ranks, "mpi")
     assert run.results == [ranks] * ranks
     assert not run.is_valid
-    assert "the times measure their taking turns" in run.notes[0]
+    assert "oversubscription: " in run.notes[0]
 
 
 def test_nested_and_unfinished_phases():

@@ -17,8 +17,8 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 ROOMS = (
     "errors", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "sampling",
     "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "comm", "printed",
-    "result_html", "result", "trace", "process", "sim", "real", "run", "calibration", "study", "tune",
-    "plot", "options", "jupyter", "grading", "cli",
+    "trace", "result_html", "result", "request", "process", "sim", "real", "run", "calibration", "study",
+    "tune", "plot", "options", "jupyter", "grading", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms; every other one meets them by name, through the registry
 KNOW_ALGORITHMS = ("cli", "grading")

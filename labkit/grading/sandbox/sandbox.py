@@ -270,7 +270,7 @@ def _raw_messages() -> Iterator[None]:
 
 def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
     """Run the proxies as a simulated program: whatever it raises is an outcome."""
-    from labkit.sim.runner import run_simulated
+    from labkit.run import run
 
     ranks = len(proxies)
     failures: list[SubmissionFailure] = []
@@ -284,7 +284,7 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
 
     try:
         with _raw_messages():
-            run = run_simulated(program, ranks, isolate=False, timeout_s=None, **how)
+            done = run(program, ranks, isolate=False, timeout_s=None, **how)
     except (DeadlockError, MismatchError, RankError, LabkitError) as error:
         failures += [proxy.failure for proxy in proxies if proxy.failure is not None]
         outcome = _failed(error, failures, ranks)
@@ -293,8 +293,8 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
         if late is not None:  # in a collective that nobody has waited for
             return Outcome(late.kind, ranks, str(late), late.rank, output=[p.output for p in proxies])
         outcome = Outcome(
-            "finished", ranks, results=run.results, makespan_s=run.makespan_s, messages=run.messages,
-            bytes=run.bytes, trace=run.trace,
+            "finished", ranks, results=done.results, makespan_s=done.makespan_s, messages=done.messages,
+            bytes=done.bytes, trace=done.trace,
         )  # fmt: skip
     outcome.output = [proxy.output for proxy in proxies]
     return outcome

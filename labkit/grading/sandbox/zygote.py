@@ -19,13 +19,14 @@ from typing import Any
 
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment
+from labkit.process.watchdog import die_with_parent
 
 __all__ = ["main"]
 
 
 def main(descriptor: int) -> None:
     """Prepare, say what walls stand, and serve until the grader hangs up."""
-    containment.die_with_parent(int(sys.argv[2]))
+    die_with_parent(int(sys.argv[2]))
     null = os.open(os.devnull, os.O_RDWR)  # before files are given up: what a submission writes past print
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -36,7 +37,7 @@ def main(descriptor: int) -> None:
     rank_process.preload()
     is_strict = containment.probe()
     found = containment.give_up_rights(is_strict)
-    containment.die_with_parent(int(sys.argv[2]))  # a change of user takes it back
+    die_with_parent(int(sys.argv[2]))  # a change of user takes it back
     found.system_calls, found.namespaces, found.limits = is_strict, namespaces, containment.LIMITS
     base_bytes = containment.address_space()
     _answer(control, found.to_dict())
@@ -102,7 +103,7 @@ def _become_rank(
     from labkit.grading.sandbox import rank_process
 
     try:
-        containment.die_with_parent(parent)
+        die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.close(int(sys.argv[1]))
         containment.limit_rank(command["limits"], base_bytes)

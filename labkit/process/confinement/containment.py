@@ -10,27 +10,26 @@ import contextlib
 import ctypes
 import os
 import resource
-import signal
 import sys
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
 from labkit.process.confinement import landlock, seccomp
+from labkit.process.watchdog import die_with_parent
 
 __all__ = [
     "LIMITS",
     "Containment",
     "address_space",
     "confine_rerun",
-    "die_with_parent",
     "give_up_rights",
     "leave_namespaces",
     "limit_rank",
     "probe",
 ]
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_DUMPABLE = 4
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWNET = 0x20000, 0x04000000, 0x08000000, 0x10000000, 0x40000000
 _NOBODY = 65534
 
@@ -91,14 +90,6 @@ class Containment:
 @cache
 def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
-
-
-def die_with_parent(parent: int) -> None:
-    """End this process when its parent ends, however that ends."""
-    if sys.platform == "linux":
-        _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def leave_namespaces() -> list[str]:

@@ -22,38 +22,16 @@ from typing import Any
 
 from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
-from labkit.real.engines.start import START_S, LocalCluster, Parts
+from labkit.real.engines.start import LocalCluster, Parts
 from labkit.real.slurm.commands import SilentError, find_by_name, job_details, job_states
-from labkit.real.slurm.options import Slurm, is_slurm, slurm_of
+from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.script import batch_script
 from labkit.real.slurm.watch import Line
 
-__all__ = ["RemoteCluster", "remote_cluster"]
+__all__ = ["RemoteCluster"]
 
 #: environment variable with further options of ssh and scp, such as ``-F config``
 SSH_OPTIONS_VARIABLE = "LABKIT_SSH_OPTIONS"
-
-
-def remote_cluster(
-    engines: int, launcher: Any, host: str | None, options: dict[str, Any], *, restart: bool,
-    timeout_s: float | None,
-) -> RemoteCluster:  # fmt: skip
-    """Start engines elsewhere; see `labkit.cluster`.
-
-    Raises
-    ------
-    MachineError
-        The launcher is not known, or the engines do not come up.
-    """
-    if is_slurm(launcher):
-        if host is not None:
-            raise MachineError('host= belongs to launcher="ssh"; Slurm chooses the hosts')
-        return RemoteCluster(engines, slurm_of(launcher).changed(**options), None, restart, timeout_s)
-    if isinstance(launcher, str) and launcher.strip().lower() == "ssh":
-        if not host:
-            raise MachineError('launcher="ssh" needs host=, as in host="me@node1"')
-        return RemoteCluster(engines, Slurm(**options), host, restart, timeout_s or START_S)
-    raise MachineError(f'launcher= takes "mpi", "slurm" (or a labkit.slurm) or "ssh", got {launcher!r}')
 
 
 class RemoteCluster(LocalCluster):

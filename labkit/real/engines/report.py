@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.process.stacks import Frame, parse_stack, places_text, ranks_text
+from labkit.process.stacks import Frame, parse_stack, places_text
 from labkit.real.engines.target import Place, Target
-from labkit.real.engines.watch import Outcome
+from labkit.real.engines.watch import Reports
 from labkit.real.mpi.endings import Ending, read_ending
+from labkit.units import ranks_text
 
 __all__ = ["failure"]
 
@@ -23,7 +24,7 @@ _WORDS_S = 6.0
 
 
 def failure(
-    target: Target, places: list[Place], outcome: Outcome, timeout_s: float | None, output_limit_bytes: int
+    target: Target, places: list[Place], reports: Reports, timeout_s: float | None, output_limit_bytes: int
 ) -> LabkitError | None:
     """Find out why a run failed.
 
@@ -33,7 +34,7 @@ def failure(
         The cluster.
     places : list of Place
         The ranks.
-    outcome : Outcome
+    reports : Reports
         How the run ended.
     timeout_s : float or None
         Its time limit.
@@ -45,34 +46,34 @@ def failure(
     LabkitError or None
         The error to raise, with what the ranks had printed as its `output`; None when every rank is done.
     """
-    records = outcome.records
+    records = reports.records
     if len(records) == len(places) and all(one["status"] == "done" for one in records.values()):
         return None
     failed = [one for one in records.values() if one["status"] not in ("done", "interrupted")]
     error: LabkitError
     if failed:
         error = _from_record(min(failed, key=lambda one: (one["status"] != "machine", one["time"])))
-    elif outcome.lost:
-        error = _from_lost(target, places, outcome)
+    elif reports.lost:
+        error = _from_lost(target, places, reports)
     elif any(one["reason"] == "output" for one in records.values()):
         error = MachineError(
             f"a rank printed more than {output_limit_bytes} bytes and was ended; print less, or raise "
             "output_limit_bytes"
         )
-    elif outcome.is_late:
+    elif reports.is_late:
         error = TimeLimitError(
             f"the run did not end within {timeout_s:g} s and was ended; where each rank was:\n"
-            f"{_where_everybody_was(places, outcome)}"
+            f"{_where_everybody_was(places, reports)}"
         )
     else:
         interrupted = [rank for rank, one in sorted(records.items()) if one["status"] == "interrupted"]
         error = MachineError(
             f"{ranks_text(interrupted)} got an interrupt from outside this run, and it was ended:\n"
-            f"{_where_everybody_was(places, outcome)}"
+            f"{_where_everybody_was(places, reports)}"
         )
-    if outcome.stuck:
+    if reports.stuck:
         error.add_note(
-            f"{ranks_text(outcome.stuck)} could not be interrupted (blocked in a call of C code?); until the "
+            f"{ranks_text(reports.stuck)} could not be interrupted (blocked in a call of C code?); until the "
             f"engines are restarted no run can use them: {target.restart_hint}"
         )
     outputs = [records[place.rank]["output"] if place.rank in records else b"" for place in places]
@@ -89,14 +90,14 @@ def _from_record(record: Mapping[str, Any]) -> LabkitError:
     return RankError(rank, text, text if record["status"] == "result" else None)
 
 
-def _where_everybody_was(places: list[Place], outcome: Outcome) -> str:
+def _where_everybody_was(places: list[Place], reports: Reports) -> str:
     """Describe each rank at the moment of its interrupt; ranks at the same place share an entry."""
     found: dict[tuple[Frame, ...] | str, list[int]] = {}
     for place in places:
-        record = outcome.records.get(place.rank)
+        record = reports.records.get(place.rank)
         where: tuple[Frame, ...] | str
         if record is None:
-            where = tuple(parse_stack(outcome.stacks.get(place.rank, "")))
+            where = tuple(parse_stack(reports.stacks.get(place.rank, "")))
             where = where or "could not be interrupted, and did not say where it is"
         elif record["has_finished"]:
             where = "had finished"
@@ -106,12 +107,12 @@ def _where_everybody_was(places: list[Place], outcome: Outcome) -> str:
     return places_text(found)
 
 
-def _from_lost(target: Target, places: list[Place], outcome: Outcome) -> LabkitError:
+def _from_lost(target: Target, places: list[Place], reports: Reports) -> LabkitError:
     """Name the rank whose engine died, from what its launcher saw."""
     gone = [place for place in places if place.engine not in target.client.ids]
-    lost = sorted(outcome.lost)
+    lost = sorted(reports.lost)
     if not gone:
-        error = outcome.lost[lost[0]]
+        error = reports.lost[lost[0]]
         text = " ".join(str(error).split())[:500]
         return MachineError(f"the engine of rank {lost[0]} failed: {type(error).__name__}: {text}")
     ending = _ending(target, {int(place.about["pid"]): place.rank for place in places})

@@ -28,7 +28,7 @@ from labkit.real.mpi.endings import telling_line
 from labkit.real.mpi.environment import launch_command, rank_environment
 from labkit.real.mpi.find import find_launcher
 
-__all__ = ["INSTALL_HINT", "LocalCluster", "Parts", "cluster"]
+__all__ = ["INSTALL_HINT", "START_S", "LocalCluster", "Parts"]
 
 INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
 
@@ -36,64 +36,8 @@ INSTALL_HINT = "install it with: python -m pip install 'labkit[mpi,lab]'"
 START_S = 120.0
 
 
-def cluster(
-    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float | None = None,
-    launcher: Any = "mpi", host: str | None = None, **options: Any,
-) -> LocalCluster:  # fmt: skip
-    """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
-
-    Parameters
-    ----------
-    engines : int
-        Number of engines: as many ranks as a run may have at the most.
-    mpi : str, optional
-        ``"bundled"``, ``"system"`` or the path of an mpiexec, as for ``on="mpi"``.
-    restart : bool
-        Whether a run that finds engines dead, or hanging in an earlier run, starts all of them anew first.
-    timeout_s : float
-        How long the engines may take to come up, in seconds; some 7 s are usual on this host. Default: 120;
-        no limit for a batch job, which may wait in the queue.
-    launcher : str or Slurm
-        ``"mpi"`` for this host; ``"slurm"``, ``"slurm:PROFILE"`` or a `labkit.slurm` for a batch job of
-        engines; ``"ssh"`` for those of another host. Engines elsewhere connect to a controller on this host,
-        which then listens on all its interfaces; messages are signed with a key, not encrypted.
-    host : str, optional
-        With ssh: the other host, as ``user@host`` or ``user@host:port``, reached without a password, with
-        labkit in its Python (the option ``python``; default: this one's path).
-    **options
-        With Slurm or ssh: options of `labkit.slurm`.
-
-    Returns
-    -------
-    LocalCluster
-        To be given as ``on=``, and to be stopped: by ``with``, by its `stop`, or at the end of this process.
-
-    Raises
-    ------
-    MachineError
-        ipyparallel or MPI is missing, or the engines do not come up.
-
-    Examples
-    --------
-    >>> import labkit as lk
-    >>> with lk.cluster(4) as machine:  # doctest: +SKIP
-    ...     lk.run(lambda comm: comm.rank, ranks=4, on=machine).results
-    [0, 1, 2, 3]
-    """
-    if isinstance(launcher, str) and launcher.strip().lower() == "mpi":
-        if options or host:
-            raise MachineError(
-                f"engines on this host have no option {', '.join(map(repr, sorted(options))) or repr('host')}"
-            )
-        return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s or START_S)
-    from labkit.real.engines.remote import remote_cluster
-
-    chosen = options | ({} if mpi is None else {"mpi": mpi})
-    return remote_cluster(engines, launcher, host, chosen, restart=restart, timeout_s=timeout_s)
-
-
 class LocalCluster:
-    """MPI engines on this host; see `cluster`.
+    """MPI engines on this host; see `labkit.cluster`.
 
     Attributes
     ----------

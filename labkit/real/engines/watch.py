@@ -20,7 +20,7 @@ from typing import Any
 
 from labkit.real.engines.target import Place, Target
 
-__all__ = ["Outcome", "watch"]
+__all__ = ["Reports", "watch"]
 
 #: how long ranks may take to end once they are interrupted
 STOP_S = 6.0
@@ -33,7 +33,7 @@ LOOK_S = 0.1
 
 
 @dataclass
-class Outcome:
+class Reports:
     """How a run ended.
 
     Attributes
@@ -62,7 +62,7 @@ class Outcome:
 
 def watch(
     target: Target, places: list[Place], header: Mapping[str, Any], payload: bytes, timeout_s: float | None
-) -> Outcome:
+) -> Reports:
     """Run a program on the engines, and return when no rank runs any more, or none can be reached.
 
     Raises
@@ -83,10 +83,10 @@ def watch(
         finally:
             run.forget()
             target.memory.stuck = {
-                rank: run.replies[rank] for rank in run.outcome.stuck or run.pending() if rank in run.replies
+                rank: run.replies[rank] for rank in run.reports.stuck or run.pending() if rank in run.replies
             }
-        run.outcome.host_seconds = time.monotonic() - begin
-        return run.outcome
+        run.reports.host_seconds = time.monotonic() - begin
+        return run.reports
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ class _Watch:
     def __init__(self, target: Target, places: list[Place], folder: str | None) -> None:
         self.target, self.places, self.folder = target, places, folder
         self.replies: dict[int, Any] = {}
-        self.outcome = Outcome()
+        self.reports = Reports()
         self.is_stopping = False
 
     def submit(self, header: Mapping[str, Any], payload: bytes) -> None:
@@ -158,28 +158,28 @@ class _Watch:
         while pending := self.pending():
             wait_futures([self.replies[rank] for rank in pending], LOOK_S, FIRST_COMPLETED)
             self.collect()
-            if self.outcome.lost:
+            if self.reports.lost:
                 self.vanish()
                 break
-            if any(record["status"] != "done" for record in self.outcome.records.values()):
+            if any(record["status"] != "done" for record in self.reports.records.values()):
                 break
             if deadline is not None and time.monotonic() >= deadline and self.pending():
-                self.outcome.is_late = True
+                self.reports.is_late = True
                 break
         self.stop()
 
     def collect(self) -> None:
         """Take in the replies that are there."""
         for rank, reply in self.replies.items():
-            if rank in self.outcome.records or rank in self.outcome.lost or not reply.ready():
+            if rank in self.reports.records or rank in self.reports.lost or not reply.ready():
                 continue
             try:
-                self.outcome.records[rank] = reply.get()
+                self.reports.records[rank] = reply.get()
             except Exception as error:  # whatever the engine or the way back has raised
                 if self.is_stopping and getattr(error, "ename", "") == "KeyboardInterrupt":
-                    self.outcome.records[rank] = _interrupted(rank)
+                    self.reports.records[rank] = _interrupted(rank)
                 else:
-                    self.outcome.lost[rank] = error
+                    self.reports.lost[rank] = error
 
     def vanish(self) -> None:
         """Wait a little: the launcher ends all engines of a world when one of them has died."""
@@ -195,8 +195,8 @@ class _Watch:
             self.signal(signal.SIGINT, pending)
             wait_futures([self.replies[rank] for rank in pending], AGAIN_S)
         self.collect()
-        self.outcome.stuck = self.pending()
-        if self.outcome.stuck:
+        self.reports.stuck = self.pending()
+        if self.reports.stuck:
             self.ask_for_stacks()
 
     def signal(self, number: int, ranks: list[int]) -> None:
@@ -216,8 +216,8 @@ class _Watch:
         number = getattr(signal, "SIGUSR2", None)
         if self.folder is None or number is None:
             return
-        self.signal(number, self.outcome.stuck)
+        self.signal(number, self.reports.stuck)
         time.sleep(0.3)
-        for rank in self.outcome.stuck:
+        for rank in self.reports.stuck:
             with contextlib.suppress(OSError):
-                self.outcome.stacks[rank] = Path(self.folder, f"rank-{rank}").read_text("utf-8", "replace")
+                self.reports.stacks[rank] = Path(self.folder, f"rank-{rank}").read_text("utf-8", "replace")

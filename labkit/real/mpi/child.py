@@ -32,7 +32,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
-from labkit.process.lifeline import STACK_SIGNAL, leave_abandoned, tie_rank
+from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores

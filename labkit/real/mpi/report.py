@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.process.stacks import Frame, places_text, ranks_text, read_stack
+from labkit.process.stacks import Frame, places_text, read_stack
 from labkit.real.mpi.endings import Ending, read_ending, telling_line
-from labkit.real.mpi.job import Job, Outcome
+from labkit.real.mpi.launch import Launch, LaunchEnding
+from labkit.units import ranks_text
 
 __all__ = ["failure", "read_output"]
 
@@ -19,14 +20,14 @@ _ROOM = 256 * 1024
 _BROKEN = "Socket closed"
 
 
-def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError | None:
+def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitError | None:
     """Find out why a job failed.
 
     Parameters
     ----------
-    job : Job
+    job : Launch
         The job, ended, its directory still there.
-    outcome : Outcome
+    end : LaunchEnding
         How it ended.
     timeout_s : float or None
         Its time limit.
@@ -42,20 +43,20 @@ def failure(job: Job, outcome: Outcome, timeout_s: float | None) -> LabkitError 
         error = _from_record(records[0], job)
     elif all(done):
         return None
-    elif outcome.reason == "time":
+    elif end.reason == "time":
         error = TimeLimitError(_where_everybody_was(job, done, timeout_s))
-    elif outcome.reason == "output":
+    elif end.reason == "output":
         error = MachineError(
             f"the ranks printed more than {job.output_limit_bytes} bytes and were ended; print less, or "
             "raise output_limit_bytes"
         )
     else:
-        error = _full_disk(job) or _from_launcher(job, outcome, done)
+        error = _full_disk(job) or _from_launcher(job, end, done)
     error.attach_output([text.decode("utf-8", "replace") for text in read_output(job)])
     return error
 
 
-def read_output(job: Job) -> list[bytes]:
+def read_output(job: Launch) -> list[bytes]:
     """Read what each rank printed, in rank order: bytes, for a program may print anything."""
     printed = []
     for rank in range(job.ranks):
@@ -66,7 +67,7 @@ def read_output(job: Job) -> list[bytes]:
     return printed
 
 
-def _error_records(job: Job) -> list[dict[str, Any]]:
+def _error_records(job: Launch) -> list[dict[str, Any]]:
     """Read how ranks failed: a fault of the machine first, then in the order of time."""
     records = []
     for rank in range(-1, job.ranks):  # -1: a rank that could not find out which it is
@@ -77,14 +78,14 @@ def _error_records(job: Job) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: (record["kind"] != "machine", record["time"]))
 
 
-def _from_record(record: dict[str, Any], job: Job) -> LabkitError:
+def _from_record(record: dict[str, Any], job: Launch) -> LabkitError:
     if record["kind"] == "machine":
         return MachineError(f"{record['text']} (launched by {job.launcher.path}); see labkit doctor")
     rank, text = int(record["rank"]), str(record["text"])
     return RankError(rank, text, text if record["kind"] == "result" else None)
 
 
-def _where_everybody_was(job: Job, done: list[bool], timeout_s: float | None) -> str:
+def _where_everybody_was(job: Launch, done: list[bool], timeout_s: float | None) -> str:
     """Describe each rank at the time limit; ranks at the same place share an entry."""
     places: dict[tuple[Frame, ...] | str, list[int]] = {}
     for rank in range(job.ranks):
@@ -102,7 +103,7 @@ def _where_everybody_was(job: Job, done: list[bool], timeout_s: float | None) ->
     return f"{head}\n{places_text(places)}"
 
 
-def _full_disk(job: Job) -> MachineError | None:
+def _full_disk(job: Launch) -> MachineError | None:
     """Blame the disk for ranks that vanished where it has no room for a page of their files."""
     try:
         disk = os.statvfs(job.directory)
@@ -117,7 +118,7 @@ def _full_disk(job: Job) -> MachineError | None:
     )
 
 
-def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
+def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitError:
     """Name the rank that vanished without a word, from what the launcher saw."""
     text = job.launcher_text()
     started = {}
@@ -128,14 +129,14 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
             continue
     if not started:
         return MachineError(
-            f"{job.launcher.path} failed before any rank started (exit code {outcome.returncode}): "
+            f"{job.launcher.path} failed before any rank started (exit code {end.returncode}): "
             f"{telling_line(text)}; see labkit doctor"
         )
     printed = b"\n".join(read_output(job)).decode("utf-8", "replace")
     ending = read_ending(f"{text}\n{printed}", started)
     missing = [rank for rank, is_done in enumerate(done) if not is_done]
     if ending is None and len(missing) == 1:
-        ending = Ending(missing[0], status=outcome.returncode)
+        ending = Ending(missing[0], status=end.returncode)
     if ending is None and _BROKEN in text + printed:  # the others saw it before the launcher did
         return MachineError(
             f"the connection to a rank broke, and {ranks_text(missing)} ended without a result: a rank was "
@@ -143,7 +144,7 @@ def _from_launcher(job: Job, outcome: Outcome, done: list[bool]) -> LabkitError:
         )
     if ending is None:
         return MachineError(
-            f"{ranks_text(missing)} ended without a result (exit code of mpiexec: {outcome.returncode}): "
+            f"{ranks_text(missing)} ended without a result (exit code of mpiexec: {end.returncode}): "
             f"{telling_line(text)}"
         )
     where = "\n".join(frame.text() for frame in read_stack(job.rank_file(ending.rank, "stack")))

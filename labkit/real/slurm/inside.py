@@ -22,9 +22,9 @@ from typing import Any
 
 from labkit import __version__
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.real.mpi.client import ending_notes
 from labkit.real.mpi.find import Launcher
-from labkit.real.mpi.job import Outcome
-from labkit.real.mpi.machine import ending_notes
+from labkit.real.mpi.launch import LaunchEnding
 from labkit.real.mpi.report import failure
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.steps import REPORT_S, Step, step_launcher
@@ -110,9 +110,9 @@ def _run_point(
         return {"state": "skipped", "error": _record(TimeLimitError(_no_time(job)))}
     is_cut = left_s is not None and (limit_s is None or left_s < limit_s)
     seconds = left_s if is_cut else limit_s
-    began, outcome, error = now_text(), None, None
+    began, ending, error = now_text(), None, None
     try:
-        outcome, error = _launch(job, number, launcher, seconds)
+        ending, error = _launch(job, number, launcher, seconds)
     except LabkitError as refused:
         error = refused
     except OSError as trouble:
@@ -121,8 +121,8 @@ def _run_point(
         error = TimeLimitError(f"{_no_time(job)} {error}")
     restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
     facts: dict[str, Any] = {"began": began, "ended": now_text(), "restart": restart}
-    if outcome is not None:
-        facts |= {"host_seconds": outcome.host_seconds, "notes": ending_notes(outcome)}
+    if ending is not None:
+        facts |= {"host_seconds": ending.host_seconds, "notes": ending_notes(ending)}
     if error is not None:
         return {"state": "failed", "error": _record(error), **facts}
     return {"state": "done", **facts}
@@ -130,7 +130,7 @@ def _run_point(
 
 def _launch(
     job: JobFolder, number: int, launcher: tuple[Launcher, list[str]], seconds: float | None
-) -> tuple[Outcome, LabkitError | None]:
+) -> tuple[LaunchEnding, LabkitError | None]:
     """Start the ranks of a point, wait for their end, and pack what they left."""
     point, folder, printed_bytes = job.points[number], job.point(number), len(job.printed_bytes())
     _forget_leftovers(folder)
@@ -141,13 +141,13 @@ def _launch(
         step.promise_reports(seconds)
         if is_recorded:
             step.before_end = lambda: ask_ranks(step.directory, step.ranks, REPORT_S)
-        outcome = step.run(seconds)
-        error = failure(step, outcome, seconds)
+        ending = step.run(seconds)
+        error = failure(step, ending, seconds)
         told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
     if error is not None and _MEMORY.search(told):
         error = _no_memory(job, error)
     _pack(folder)
-    return outcome, error
+    return ending, error
 
 
 def _no_memory(job: JobFolder, error: LabkitError) -> MachineError:

@@ -16,7 +16,7 @@ from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.environment import BOOTSTRAP, THREADS, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
-from labkit.real.mpi.job import Job
+from labkit.real.mpi.launch import Launch
 from labkit.real.slurm.options import Slurm
 
 __all__ = ["Step", "launch_words", "step_environment", "step_launcher"]
@@ -56,7 +56,7 @@ def launch_words(launcher: Launcher, words: list[str], options: Slurm, ranks: in
     return [*command, *words, "-n", str(ranks)]
 
 
-class Step(Job):
+class Step(Launch):
     """A launch whose files lie in a point's folder, and whose ranks may be on other nodes.
 
     Parameters

@@ -22,23 +22,22 @@ def test_the_session_has_options_of_its_own_and_a_cell_goes_over_them(notebook):
 
 
 def test_what_a_real_machine_does_not_have_rests_while_a_cell_runs_there(notebook, monkeypatch):
-    import labkit.real.mpi.machine
+    from labkit.real.mpi.machine import RealMpi
     from labkit.result import Run
 
     seen = []
 
-    def run_mpi(program, ranks, **how):
-        seen.append((ranks, how))
-        return Run("cell", ranks, "mpi", results=[(None, {})] * ranks)
+    def run(machine, request):
+        seen.append(request)
+        return Run("cell", request.ranks, "mpi", results=[(None, {})] * request.ranks)
 
-    monkeypatch.setattr(labkit.real.mpi.machine, "run_mpi", run_mpi)
+    monkeypatch.setattr(RealMpi, "run", run)
     notebook.run(
         "%spmd -n 4 --model smpi --coll allreduce=ring --noise jitter=1us --timeout 7 --trace --explain"
     )
     notebook.run("%%spmd --on mpi\nrank")
     assert notebook.error is None
-    assert [ranks for ranks, _ in seen] == [4]
-    assert seen[0][1]["timeout_s"] == 7.0
+    assert [(request.ranks, request.timeout_s) for request in seen] == [(4, 7.0)]
     assert "belong to simulated runs" in notebook.run("%%spmd --on mpi --model lab\nrank")
     assert isinstance(notebook.error, MachineError)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from labkit.process.stacks import Frame, places_text, ranks_text, read_stack
+from labkit.process.stacks import Frame, places_text, read_stack
+from labkit.units import ranks_text
 
 TWO_THREADS = """\
 Thread 0x00007f10 (most recent call first):

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.sim.runner import run_simulated
+from labkit.platform import models
+from labkit.run import run as run_program
 from labkit.trace.bottlenecks import WINDOW, find_bottlenecks
 
 
@@ -35,7 +36,7 @@ def scattered(comm, seed):
 
 
 def test_incast_is_held_by_the_receivers_link():
-    run = run_simulated(incast, 5, on="star:5", args=(100_000,), trace=True, model="raw")
+    run = run_program(incast, 5, on="star:5", args=(100_000,), trace=True, model="raw")
     found, built = analysed(run)
     assert {built.link(int(link))[0] for link in found.link} == {"down 0"}
     assert found.link_held_s.sum() == pytest.approx(4 * 4 * 800_016 / 1.25e9, rel=1e-9)
@@ -45,13 +46,13 @@ def test_incast_is_held_by_the_receivers_link():
 
 
 def test_transfer_alone_on_a_long_way_is_held_by_its_window():
-    run = run_simulated(incast, 2, on="star:2,lat=10ms", args=(1_000_000,), trace=True, model="cm02")
+    run = run_program(incast, 2, on="star:2,lat=10ms", args=(1_000_000,), trace=True, model="cm02")
     found, _ = analysed(run)
     assert set(found.link.tolist()) == {WINDOW}
 
 
 def test_transfer_alone_is_held_by_its_narrowest_link():
-    run = run_simulated(incast, 2, on="star:2", args=(1_000_000,), trace=True, model="raw")
+    run = run_program(incast, 2, on="star:2", args=(1_000_000,), trace=True, model="raw")
     found, built = analysed(run)
     assert {built.link(int(link))[0] for link in found.link} <= {"up 1", "down 0"}
 
@@ -68,8 +69,13 @@ def test_solved_rates_move_what_was_sent_and_no_link_carries_more_than_it_can(
     seed, ranks, machine, model, cross
 ):
     cross = cross and model != "raw"
-    run = run_simulated(
-        scattered, ranks, on=machine, args=(seed,), trace=True, model=model, cross_traffic=cross
+    run = run_program(
+        scattered,
+        ranks,
+        on=machine,
+        args=(seed,),
+        trace=True,
+        model=models.get(model, cross_traffic=cross),
     )
     found, built = analysed(run, bins=50)
     assert found.solved == found.instants
@@ -85,7 +91,7 @@ def test_solved_rates_move_what_was_sent_and_no_link_carries_more_than_it_can(
 
 
 def test_limited_work_leaves_instants_out_and_says_so():
-    run = run_simulated(scattered, 16, on="star:16", args=(1,), trace=True, coll={"alltoallv": "linear"})
+    run = run_program(scattered, 16, on="star:16", args=(1,), trace=True, coll={"alltoallv": "linear"})
     whole, _ = analysed(run)
     part, _ = analysed(run, work=500)
     assert 0 < part.solved < part.instants == whole.instants
@@ -101,7 +107,7 @@ def test_eager_message_ends_when_it_arrives_not_when_it_is_received():
             lk.compute(seconds=1e-2)
             comm.Recv(np.empty(1000), 0)
 
-    run = run_simulated(program, 2, on="star:2", trace=True, model="smpi", eager_below_bytes=65536)
+    run = run_program(program, 2, on="star:2", trace=True, model=models.get("smpi", eager_below_bytes=65536))
     row = run.trace.messages.iloc[0]
     assert row["arrived_s"] < 1e-3 < row["end_s"]
     assert analysed(run)[0].moved_error < 1e-9

@@ -11,7 +11,7 @@ from labkit.errors import MachineError, RankError, TimeLimitError
 from labkit.real.engines import report as cluster_report
 from labkit.real.engines.report import failure
 from labkit.real.engines.target import Target, choose, is_cluster
-from labkit.real.engines.watch import Outcome
+from labkit.real.engines.watch import Reports
 
 
 def _about(rank, size=4, **more):
@@ -104,7 +104,7 @@ def _record(rank, status, **more):
 
 
 def _fail(records, ids=(7, 8, 9, 11), **more):
-    outcome = Outcome(records={one["rank"]: one for one in records}, **more)
+    outcome = Reports(records={one["rank"]: one for one in records}, **more)
     places = choose(ENGINES, 4, "1.0")
     return failure(Target(_Client(list(ids)), [7, 8, 9, 11], "do this"), places, outcome, 5.0, 1000)
 

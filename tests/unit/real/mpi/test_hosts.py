@@ -16,7 +16,7 @@ from labkit.real.mpi.hosts import (
     hosts_note,
     shared_cores,
 )
-from labkit.real.mpi.job import Job, Outcome
+from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.mpi.report import failure
 
 OPEN_MPI = Launcher("/opt/mpi/bin/mpiexec", "openmpi", (5, 0, 11), True, "/opt/mpi/lib/libmpi.so.40")
@@ -151,11 +151,11 @@ def test_a_process_says_where_it_is():
 
 def test_a_connection_that_broke_is_reported_where_the_launcher_names_no_rank(tmp_path):
     """A rank on another host is killed, and the others find out before the launcher does."""
-    job = Job(OPEN_MPI, 2, {}, b"", 1000)
+    job = Launch(OPEN_MPI, 2, {}, b"", 1000)
     job.directory = str(tmp_path)
     for rank in range(2):
         job.rank_file(rank, "pid").write_text(f"{100 + rank} elsewhere")
         job.rank_file(rank, "out").write_text("[head:1] *** An error occurred in Socket closed\n")
-    error = failure(job, Outcome("ended", 14, 1.0), 10.0)
+    error = failure(job, LaunchEnding("ended", 14, 1.0), 10.0)
     assert isinstance(error, MachineError)
     assert "the connection to a rank broke, and ranks 0-1" in str(error)

@@ -14,9 +14,10 @@ from labkit.real.slurm import commands
 from labkit.real.slurm.batch import Batch, divide
 from labkit.real.slurm.collect import lost_error
 from labkit.real.slurm.commands import State
-from labkit.real.slurm.machine import make_point
 from labkit.real.slurm.script import batch_script, job_name
 from labkit.real.slurm.store import JobFolder, find_jobs
+from labkit.real.slurm.submit import make_point
+from labkit.run import checked_request
 
 
 def program(comm, n=1):
@@ -24,7 +25,7 @@ def program(comm, n=1):
 
 
 def points(cluster, *sizes):
-    return [make_point(program, ranks, cluster, kwargs={"n": n}) for ranks, n in sizes]
+    return [make_point(checked_request(program, ranks, on=cluster, kwargs={"n": n})) for ranks, n in sizes]
 
 
 @pytest.fixture

@@ -1,17 +1,33 @@
-"""A rank's ties to the process that started it: it dies with that one, and writes its stacks when asked."""
+"""Parent-death watchdogs: what a process does to end with the one that started it, and to say where it is."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 from labkit.process.whereabouts import whereabouts
 
-__all__ = ["STACK_SIGNAL", "leave_abandoned", "tie_rank"]
+__all__ = [
+    "PARENT_VARIABLE",
+    "PIPE",
+    "STACK_SIGNAL",
+    "die_with_parent",
+    "leave_abandoned",
+    "tie_rank",
+    "watch_parent",
+]
+
+#: environment variable with the descriptor of a pipe whose other end only the parent holds
+PARENT_VARIABLE = "LABKIT_PARENT_PIPE"
+#: name of the pipe in a job's directory whose other end only the job's owner holds
+PIPE = "owner.pipe"
 
 #: the signal on which a rank writes its stacks
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
@@ -20,6 +36,37 @@ CLEANING_S = 5.0
 #: how often a rank on another host looks whether its stacks are asked for
 LISTEN_S = 0.25
 
+_PR_SET_PDEATHSIG = 1
+
+
+def watch_parent(clean: Callable[[], None]) -> None:
+    """End this process when its parent is gone; see `labkit.process.child.ChildProcess`.
+
+    Parameters
+    ----------
+    clean : callable
+        Called first: what the parent would have ended and removed.
+    """
+    pipe = int(os.environ.pop(PARENT_VARIABLE))
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        clean()
+        _kill_oneself()
+
+    threading.Thread(target=wait, daemon=True, name="labkit-watchdog").start()
+
+
+def die_with_parent(parent: int) -> None:
+    """Let the kernel end this process when its parent ends (Linux): it needs no thread and no descriptor.
+
+    A change of user takes it back.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
 
 def tie_rank(directory: str, shared_files: str) -> None:
     """Start what ties this process to the owner of its job, in threads that wait.
@@ -27,7 +74,7 @@ def tie_rank(directory: str, shared_files: str) -> None:
     Parameters
     ----------
     directory : str
-        The job's directory, with the named pipe ``lifeline`` whose other end its owner alone holds (without
+        The job's directory, with the named pipe `PIPE` whose other end its owner alone holds (without
         one, as in a batch job, there is nobody to die with), the list ``folders`` of what is to be removed
         and, where ranks may be out of the reach of the owner's signals, the file ``owner``: the machine that
         it is on.
@@ -38,7 +85,7 @@ def tie_rank(directory: str, shared_files: str) -> None:
         threading.Thread(target=_listen, args=(directory,), daemon=True).start()
         if file.read() != whereabouts()["boot"]:
             return  # a pipe does not reach another machine: there, the launcher's daemon ends the rank
-    if os.path.exists(os.path.join(directory, "lifeline")):
+    if os.path.exists(os.path.join(directory, PIPE)):
         threading.Thread(target=_die_with_owner, args=(directory, shared_files), daemon=True).start()
 
 
@@ -53,7 +100,7 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
     """End this rank when the process that started it is gone, however it went."""
     folders = None
     with contextlib.suppress(OSError):
-        _wait_for_end(os.path.join(directory, "lifeline"))
+        _wait_for_end(os.path.join(directory, PIPE))
         with open(os.path.join(directory, "folders"), encoding="utf-8") as file:
             folders = file.read().split("\0")
     if folders is None:
@@ -68,20 +115,24 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
         # More than once: a rank that starts late still writes there.
         while os.path.exists(folder) and time.monotonic() < until:
             shutil.rmtree(folder, ignore_errors=True)
+    _kill_oneself()
+
+
+def _kill_oneself() -> None:
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _wait_for_end(pipe: str) -> None:
     """Wait until nobody holds the other end of a named pipe; that costs nothing meanwhile."""
     # Without O_NONBLOCK, a rank that starts when the other end is gone already would wait here for ever.
-    lifeline = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        os.read(lifeline, 1)
+        os.read(end, 1)
     except BlockingIOError:  # nothing to read, but somebody holds the other end
-        os.set_blocking(lifeline, True)
-        os.read(lifeline, 1)
+        os.set_blocking(end, True)
+        os.read(end, 1)
     finally:
-        os.close(lifeline)
+        os.close(end)
 
 
 def _listen(directory: str) -> None:

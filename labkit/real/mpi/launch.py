@@ -19,14 +19,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from labkit.errors import MachineError
-from labkit.process.lifeline import STACK_SIGNAL
 from labkit.process.tree import end_processes
+from labkit.process.watchdog import PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
 
-__all__ = ["Job", "Outcome"]
+__all__ = ["Launch", "LaunchEnding"]
 
 #: how long ranks may take to leave once all have finished, or once one has failed
 LEAVE_S = 5.0
@@ -35,7 +35,7 @@ STACK_S = 1.0
 
 
 @dataclasses.dataclass
-class Outcome:
+class LaunchEnding:
     """How a job ended; `reason` is ended, time, output, failed (a rank) or lingered (done, but stayed)."""
 
     reason: str
@@ -43,7 +43,7 @@ class Outcome:
     host_seconds: float
 
 
-class Job:
+class Launch:
     """A context manager around one launch.
 
     Parameters
@@ -111,7 +111,7 @@ class Job:
 
     # -- life ---------------------------------------------------------------------------------------------
 
-    def run(self, timeout_s: float | None) -> Outcome:
+    def run(self, timeout_s: float | None) -> LaunchEnding:
         """Start the ranks, and return when they have ended or been ended."""
         begin = time.monotonic()
         self._start()
@@ -122,7 +122,7 @@ class Job:
             self.before_end()
         self.kill()
         assert self.process is not None
-        return Outcome(reason, self.process.returncode, time.monotonic() - begin)
+        return LaunchEnding(reason, self.process.returncode, time.monotonic() - begin)
 
     def kill(self) -> None:
         """End every process of the job."""
@@ -150,8 +150,8 @@ class Job:
             self._write("folders", "\0".join(self._folders))
             if self.hosts is not None:
                 self._write("owner", whereabouts()["boot"])
-            os.mkfifo(os.path.join(self.directory, "lifeline"), 0o600)
-            self._lifeline = os.open(os.path.join(self.directory, "lifeline"), os.O_RDWR | os.O_NONBLOCK)
+            os.mkfifo(os.path.join(self.directory, PIPE), 0o600)
+            self._lifeline = os.open(os.path.join(self.directory, PIPE), os.O_RDWR | os.O_NONBLOCK)
             self._environment = rank_environment(
                 self.launcher, os.environ, self.token, scratch, shared, self.hosts
             )

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from labkit.process.lifeline import CLEANING_S, LISTEN_S, STACK_SIGNAL
+from labkit.process.watchdog import CLEANING_S, LISTEN_S, PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
 
 RANK = """
 import faulthandler, sys, time
-from labkit.process.lifeline import STACK_SIGNAL, tie_rank
+from labkit.process.watchdog import STACK_SIGNAL, tie_rank
 directory = sys.argv[1]
 faulthandler.register(STACK_SIGNAL, file=open(directory + "/rank-0.stack", "w"))
 print("here", flush=True)  # before it may be ended
@@ -29,7 +29,7 @@ def job(tmp_path):
     directory, shared = tmp_path / "job", tmp_path / "shared"
     directory.mkdir()
     shared.mkdir()
-    os.mkfifo(directory / "lifeline")
+    os.mkfifo(directory / PIPE)
     (directory / "folders").write_text(f"{directory}\0{shared}")
     (directory / "rank-0.shm").write_text(f"{tmp_path / 'segment'}\n")
     (tmp_path / "segment").write_text("of MPI")
@@ -65,7 +65,7 @@ def wait_for_stack(job):
 
 @pytest.mark.parametrize("owner", [None, whereabouts()["boot"]])
 def test_a_rank_lives_as_long_as_its_owner_and_removes_the_files(job, start, owner):
-    held = os.open(job / "lifeline", os.O_RDWR | os.O_NONBLOCK)
+    held = os.open(job / PIPE, os.O_RDWR | os.O_NONBLOCK)
     rank = start(owner)
     with pytest.raises(subprocess.TimeoutExpired):
         rank.wait(timeout=0.5)
@@ -82,7 +82,7 @@ def test_a_rank_that_starts_when_its_owner_is_gone_does_not_wait_for_it(job, sta
 
 def test_a_rank_that_finds_its_job_half_removed_lets_the_other_finish(job):
     """The first rank to leave takes the others along, through their launcher."""
-    for name in ("folders", "lifeline"):
+    for name in ("folders", PIPE):
         (job / name).unlink()
     code = "import sys; from labkit.real.mpi.child import main; main(sys.argv[1])"
     environment = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
@@ -92,8 +92,8 @@ def test_a_rank_that_finds_its_job_half_removed_lets_the_other_finish(job):
     assert time.monotonic() - begin >= CLEANING_S
 
 
-def test_where_there_is_no_lifeline_a_rank_lives_on(job, start):
-    (job / "lifeline").unlink()
+def test_where_there_is_no_pipe_a_rank_lives_on(job, start):
+    (job / PIPE).unlink()
     rank = start()
     with pytest.raises(subprocess.TimeoutExpired):
         rank.wait(timeout=2.0)
@@ -107,7 +107,7 @@ def test_on_another_machine_the_pipe_says_nothing(job, start):
 
 
 def test_a_rank_that_cannot_be_signalled_is_asked_by_a_file(job, start):
-    held = os.open(job / "lifeline", os.O_RDWR | os.O_NONBLOCK)
+    held = os.open(job / PIPE, os.O_RDWR | os.O_NONBLOCK)
     try:
         start(whereabouts()["boot"])
         (job / "stacks").write_text("another table of processes")
@@ -117,7 +117,7 @@ def test_a_rank_that_cannot_be_signalled_is_asked_by_a_file(job, start):
 
 
 def test_one_that_can_be_signalled_is_not_asked_twice(job, start):
-    held = os.open(job / "lifeline", os.O_RDWR | os.O_NONBLOCK)
+    held = os.open(job / PIPE, os.O_RDWR | os.O_NONBLOCK)
     try:
         rank = start(whereabouts()["boot"])
         (job / "stacks").write_text(whereabouts()["table"])

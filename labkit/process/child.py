@@ -1,0 +1,199 @@
+"""The one child process: a session of its own, all output somewhere, and an end for all its descendants."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from labkit.errors import MachineError
+from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.process.watchdog import PARENT_VARIABLE
+
+__all__ = ["ChildProcess", "ending_text", "module_words", "no_room", "private_folder", "telling_words"]
+
+#: how much of a process's last words is read
+_TAIL_BYTES = 4000
+
+
+class ChildProcess:
+    """A process that this one has started; a context manager that ends it with all its descendants.
+
+    It leads a session of its own: Ctrl-C in a terminal reaches this process only, which then ends the child.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Its command line.
+    environment : mapping, optional
+        Default: this process's. The token by which its descendants are found is added.
+    token : str, optional
+        That token; default: a new one.
+    is_watched : bool
+        Whether the child gets a pipe whose other end only this process holds, for
+        `labkit.process.watchdog.watch_parent`.
+    pass_fds : sequence of int
+        Descriptors that it inherits.
+    **streams
+        ``stdin`` (default: nothing), ``stdout``, ``stderr`` and ``cwd``, as for `subprocess.Popen`.
+
+    Raises
+    ------
+    OSError
+        It cannot be started.
+    """
+
+    def __init__(
+        self, words: Sequence[str], *, environment: Mapping[str, str] | None = None, token: str = "",
+        is_watched: bool = False, pass_fds: Sequence[int] = (), **streams: Any,
+    ) -> None:  # fmt: skip
+        self.token = token or secrets.token_hex(16)
+        own = {**(os.environ if environment is None else environment), JOB_VARIABLE: self.token}
+        self._held = inherited = None
+        if is_watched:
+            inherited, self._held = os.pipe()
+            own[PARENT_VARIABLE] = str(inherited)
+            pass_fds = (*pass_fds, inherited)
+        try:
+            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
+                words, env=own, start_new_session=True, pass_fds=pass_fds,
+                **{"stdin": subprocess.DEVNULL, **streams},
+            )  # fmt: skip
+        except BaseException:
+            self._let_go()
+            raise
+        finally:
+            if inherited is not None:
+                os.close(inherited)
+        self._descriptor: int | None = None
+        with contextlib.suppress(AttributeError, OSError):
+            self._descriptor = os.pidfd_open(self.popen.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also its session's."""
+        return self.popen.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, or minus the signal that ended it; None while it runs."""
+        return self.popen.returncode
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until it has ended, or the time is over; whether it has ended.
+
+        A process descriptor wakes at once; `subprocess.Popen.wait` with a limit looks every 50 ms at worst,
+        which would be added to every launch.
+        """
+        if self._descriptor is not None and seconds is not None and self.popen.returncode is None:
+            poller = select.poll()
+            poller.register(self._descriptor, select.POLLIN)
+            if not poller.poll(max(0, int(seconds * 1000))):
+                return False
+            seconds = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(seconds)
+        return self.popen.returncode is not None
+
+    def end(self) -> set[int]:
+        """End it and all its descendants, and return those that would not go."""
+        left = end_processes(self.token, self.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(timeout=2)
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._let_go()
+        return left
+
+    def _let_go(self) -> None:
+        """Close what it is held by."""
+        for name in ("_held", "_descriptor"):
+            descriptor = self.__dict__.pop(name, None)
+            setattr(self, name, None)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+
+def module_words(module: str, *words: object) -> list[str]:
+    """Return the command line of one of labkit's modules.
+
+    ``-P``: the folder that this process happens to be in must not decide which labkit is imported.
+    """
+    return [sys.executable, "-P", "-m", module, *map(str, words)]
+
+
+def ending_text(code: int | None) -> str:
+    """Say how a process ended, from its exit code.
+
+    Examples
+    --------
+    >>> ending_text(3), ending_text(-11)
+    ('left with exit status 3', 'was ended by signal 11 (SIGSEGV)')
+    """
+    if code is None or code >= 0:
+        return f"left with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    text = f"was ended by signal {-code} ({name})"
+    return text + ("; where nobody sent it, the machine ran out of memory" if name == "SIGKILL" else "")
+
+
+def telling_words(file: Any) -> str:
+    """Return the line of what a process has printed that says most: a crash, else the last one."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    fatal = [line for line in lines if line.startswith("Fatal Python error")]
+    return str((fatal or lines[-1:] or [""])[0])[:300]
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """Make a folder that nobody else can read, and remove it in the end.
+
+    Raises
+    ------
+    MachineError
+        There is no room for it.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise no_room(_temporary_folder(), error) from error
+    with made as name:
+        yield Path(name)
+
+
+def no_room(folder: object, reason: object) -> MachineError:
+    """Say that a run's private folder cannot be written, and what to do."""
+    return MachineError(
+        f"the private folder of this run cannot be written in {folder or _temporary_folder()}: {reason}; "
+        "free some space, or set TMPDIR to a folder that can be written"
+    )
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return "any temporary folder"

@@ -1,0 +1,162 @@
+"""What a run is asked for, checked once, and what a machine is: the contract behind `labkit.run`."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from labkit.checks import check_limit, check_program, check_ranks, check_repeats, program_name
+from labkit.errors import MachineError, ProgramError
+from labkit.tolerance import check_tolerance
+
+if TYPE_CHECKING:
+    from labkit.result import Run
+
+__all__ = ["Machine", "RunRequest"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One call of `labkit.run`, whose parameters see for the fields; made, it is checked.
+
+    Attributes
+    ----------
+    options : mapping
+        Options that belong to one machine only.
+
+    Raises
+    ------
+    LabkitError
+        As `labkit.run`, for what makes no sense on any machine.
+    """
+
+    program: Any
+    ranks: int
+    on: Any = "star"
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    model: Any = None
+    trace: bool = False
+    timeout_s: float | None = 60.0
+    seed: int = 0
+    isolate: bool | None = True
+    coll: Any = None
+    mapping: Any = None
+    repeats: int = 1
+    tolerance: float = 0.0
+    calibration: Any = None
+    trace_ti: Any = None
+    noise: Any = None
+    compute: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_ranks(self.ranks)
+        check_limit(self.timeout_s)
+        check_repeats(self.repeats)
+        tolerance = check_tolerance(self.tolerance)
+        if self.trace_ti is not None:
+            self._check_trace_file()
+        args, kwargs = tuple(self.args), dict(self.kwargs or {})
+        program = check_program(self.program, args, kwargs)
+        if isinstance(program, Path) and kwargs:
+            raise ProgramError("a script takes args only (its command line), no kwargs")
+        self._set(
+            program=program, ranks=int(self.ranks), args=args, kwargs=kwargs, seed=int(self.seed),
+            repeats=int(self.repeats), tolerance=tolerance, coll=self.coll or None,
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """The program's name in runs and studies."""
+        return program_name(self.program)
+
+    def changed(self, **fields: Any) -> Self:
+        """Return the same with other values, which are not checked again."""
+        other = copy.copy(self)
+        other._set(**fields)
+        return other
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _check_trace_file(self) -> None:
+        """Refuse a place for a trace that cannot be written, or one trace of several runs."""
+        if self.repeats > 1:
+            raise MachineError(
+                f"trace_ti records one run, and repeats={self.repeats} asks for several; leave one out"
+            )
+        from labkit.trace.formats.ti_writer import check_target
+
+        check_target(self.trace_ti)
+
+
+class Machine:
+    """What runs programs: one object for each value that `on` can have the kind of.
+
+    A machine of one's own names itself, says which values of `on` are its own, and runs a request.
+    `labkit.run.MACHINES` lists all of them.
+    """
+
+    #: what errors call it
+    name: ClassVar[str]
+    #: whether its ranks are processes, whose times disturb each other
+    is_real: ClassVar[bool] = True
+    #: whether runs wait in a queue, so that all of a sweep are handed in before the first is waited for
+    is_queued: ClassVar[bool] = False
+    #: the options that not every machine has
+    options: ClassVar[Collection[str]] = ()
+
+    def owns(self, on: Any) -> bool:
+        """Whether a value of `on` means this machine."""
+        raise NotImplementedError
+
+    def checked(self, request: RunRequest) -> RunRequest:
+        """Refuse what this machine does not have, and return the request as `run` takes it.
+
+        Raises
+        ------
+        LabkitError
+            Before any work starts.
+        """
+        if self.is_real:
+            self._refuse_simulated(request)
+        for option in request.options:
+            if option not in self.options:
+                close = difflib.get_close_matches(option, self.options, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise MachineError(f"{self.name} has no option {option!r}{hint}")
+        return request
+
+    def run(self, request: RunRequest) -> Run:
+        """Run what was checked.
+
+        Raises
+        ------
+        LabkitError
+            The run failed, or the machine did.
+        """
+        raise NotImplementedError
+
+    def together(self, requests: Sequence[RunRequest]) -> AbstractContextManager[Callable[[RunRequest], Run]]:
+        """Yield what runs these requests, one after the other; a machine with a queue hands all in first."""
+        return contextlib.nullcontext(self.run)
+
+    def _refuse_simulated(self, request: RunRequest) -> None:
+        """Refuse what belongs to simulated runs; `compute` also says what a recorded run's trace has."""
+        given = [request.model, request.coll, request.mapping, request.calibration, request.noise]
+        if request.trace_ti is None and request.compute != "charged":
+            given.append(request.compute)
+        if any(value is not None for value in given):
+            raise MachineError(
+                "noise, compute, model, coll, mapping and calibration belong to simulated runs, not to "
+                f"{self.name}; leave them out"
+            )
+        check_tolerance(request.tolerance, self.name)
