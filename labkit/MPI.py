@@ -6,6 +6,9 @@ name ``labkit.MPI``, and is therefore the right machine's own object wherever it
 
 import sys
 
-from labkit.context import mpi_module
+from labkit.context import installed_mpi
 
-sys.modules[__name__] = mpi_module()
+if installed_mpi() is None:
+    from labkit.comm.module import simulated_module
+
+sys.modules[__name__] = installed_mpi() or simulated_module()

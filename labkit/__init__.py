@@ -69,7 +69,8 @@ def __getattr__(name: str) -> Any:
     elif name in _HOOKS:
         value = getattr(importlib.import_module(_HOOKS[name]), name)
     elif name == "MPI":
-        value = importlib.import_module("labkit.context").mpi_module()
+        importlib.import_module("labkit.MPI")
+        value = sys.modules["labkit.MPI"]
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     else:

@@ -8,7 +8,6 @@ simulator registers a function that knows which rank is running (`register_simul
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,9 +19,10 @@ __all__ = [
     "compute",
     "current",
     "install",
-    "mpi_module",
+    "installed_mpi",
     "phase",
     "register_simulator",
+    "simulated",
     "watching",
 ]
 
@@ -55,11 +55,11 @@ _installed: MachineContext | None = None
 _installed_mpi: ModuleType | None = None
 
 
-def _nothing() -> MachineContext | None:
+def _nothing() -> Any:
     return None
 
 
-_simulator: Callable[[], MachineContext | None] = _nothing
+_simulator: Callable[[], Any] = _nothing
 
 
 def install(context: MachineContext | None, mpi: ModuleType | None = None) -> MachineContext | None:
@@ -82,14 +82,19 @@ def install(context: MachineContext | None, mpi: ModuleType | None = None) -> Ma
     previous, _installed = _installed, context
     if mpi is not None or context is None:
         _installed_mpi = mpi
-        _publish(mpi_module())
+        _publish(mpi)
     return previous
 
 
-def register_simulator(find: Callable[[], MachineContext | None]) -> None:
+def register_simulator(find: Callable[[], Any]) -> None:
     """Register the simulator's function that returns the running rank's context, or None."""
     global _simulator
     _simulator = find
+
+
+def simulated() -> Any:
+    """The simulated machine of the running rank, with its `calls`; None outside any simulated run."""
+    return _simulator()
 
 
 def current() -> MachineContext | None:
@@ -97,18 +102,19 @@ def current() -> MachineContext | None:
     return _simulator() or _installed
 
 
-def mpi_module() -> ModuleType:
-    """The module behind `labkit.MPI`: the simulated one, or mpi4py's own inside a real rank."""
-    if _installed_mpi is not None:
-        return _installed_mpi
-    return importlib.import_module("labkit.comm").simulated_module()  # type: ignore[no-any-return]
+def installed_mpi() -> ModuleType | None:
+    """The module behind `labkit.MPI` where one is installed; else it is the simulated one."""
+    return _installed_mpi
 
 
-def _publish(module: ModuleType) -> None:
-    sys.modules["labkit.MPI"] = module
-    package = sys.modules.get("labkit")
-    if package is not None:
-        package.__dict__["MPI"] = module
+def _publish(module: ModuleType | None) -> None:
+    """Put a module behind `labkit.MPI`; without one, it is looked for again when it is next needed."""
+    package = sys.modules["labkit"]
+    if module is None:
+        sys.modules.pop("labkit.MPI", None)
+        package.__dict__.pop("MPI", None)
+    else:
+        sys.modules["labkit.MPI"] = package.__dict__["MPI"] = module
 
 
 #: is told of the end of every phase: rank, phase, the variables of the function it stands in

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
 from labkit.calibration.experiments import TAG, Row
 
 __all__ = ["measure_opposed", "measure_shares"]
@@ -39,7 +38,9 @@ def measure_opposed(
         At rank 0 ``rows``, as of `measure`: seconds are those of a message.
     """
     rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1
-    clock: Callable[[], float] = context.mpi_module().Wtime
+    from labkit import MPI  # this rank's: mpi4py's or the simulated one
+
+    clock: Callable[[], float] = MPI.Wtime
     buffer, token = np.ones(max(sizes), np.uint8), np.zeros(0, np.uint8)
     items = [(name, size) for name in ("alone", "opposed") for size in sizes]
     rows: list[Row] = []
@@ -118,7 +119,9 @@ class _Shares:
         self.comm, self.rank, self.count = comm, comm.Get_rank(), count
         self.out, self.token = np.ones(most, np.uint8), np.zeros(0, np.uint8)
         self.into = np.ones((2 * count, most), np.uint8)
-        self.clock: Callable[[], float] = context.mpi_module().Wtime
+        from labkit import MPI  # this rank's: mpi4py's or the simulated one
+
+        self.clock: Callable[[], float] = MPI.Wtime
 
     def trip(self, name: str, size: int) -> tuple[float, float]:
         """Half a round trip between rank 0 and the near or the far rank."""

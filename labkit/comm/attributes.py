@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit import context
 from labkit.comm.handles.constants import UNDEFINED, attribute_values
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
+from labkit.comm.known import constant_of
 
 __all__ = ["Attributes"]
 
@@ -24,19 +26,15 @@ class Attributes:
 
     def _own(self) -> dict[Any, Any]:
         """Return what this rank has noted on the communicator."""
-        from labkit.sim.simulation import running
-
-        simulation = running()
-        if simulation is None:
+        running = context.simulated()
+        if running is None:
             return {}
-        calls = simulation.calls
+        calls = running.calls
         own: dict[Any, Any] = calls.attributes.setdefault((self._context, calls.hub.rank), {})
         return own
 
     def Get_name(self) -> str:
         """Name of the communicator: MPI's own have one, others until given have an empty one."""
-        from labkit.comm.communicator import constant_of
-
         constant = constant_of(self)
         name: str = self._own().get("name", f"MPI_{constant}" if constant else "")
         return name
@@ -59,10 +57,8 @@ class Attributes:
 
     def Get_topology(self) -> int:
         """Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED for none."""
-        from labkit.sim.simulation import running
-
-        simulation = running()
-        topology = None if simulation is None else simulation.calls.topologies.get(self._context)
+        running = context.simulated()
+        topology = None if running is None else running.calls.topologies.get(self._context)
         return UNDEFINED if topology is None else int(topology.kind)
 
     topology = property(Get_topology, doc="Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED.")
@@ -76,10 +72,8 @@ class Attributes:
         MPI.Exception
             ERR_KEYVAL for any other key.
         """
-        from labkit.sim.simulation import running
-
-        simulation = running()
-        values = attribute_values(1 if simulation is None else simulation.ranks)
+        running = context.simulated()
+        values = attribute_values(1 if running is None else running.size)
         if keyval not in values:
             raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is not a predefined attribute's key")
         return values[keyval]

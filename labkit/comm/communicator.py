@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.attributes import Attributes
+from labkit.comm.collective.collectives import BufferCollectives
+from labkit.comm.collective.native import arrive
+from labkit.comm.collective.nonblocking import NonblockingCollectives
+from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.collective.persistent import PersistentCollectives, PersistentMessages
+from labkit.comm.collective.reductions import BufferReductions
+from labkit.comm.create import CommunicatorMaking
+from labkit.comm.environment import abort
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.errhandlers import ErrorHandling
+from labkit.comm.known import KNOWN, constant_of
 from labkit.comm.pairs import BundledMessages
 
-__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm", "constant_of"]
+__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]
 
 
 class Comm(Attributes, ErrorHandling, PersistentMessages, BundledMessages, Handle, _kernels.CommBase):
@@ -40,7 +47,7 @@ class Comm(Attributes, ErrorHandling, PersistentMessages, BundledMessages, Handl
         constant = constant_of(self)
         if constant is None:
             raise ValueError("cannot pickle a communicator that the program made itself")
-        original = getattr(sys.modules[__name__], constant)
+        original = KNOWN[constant]
         return constant if self is original else (type(self), (original,))
 
     def Is_inter(self) -> bool:
@@ -56,26 +63,7 @@ class Comm(Attributes, ErrorHandling, PersistentMessages, BundledMessages, Handl
 
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """End the whole run."""
-        from labkit.comm.environment import abort
-
         abort(errorcode)
-
-
-def constant_of(comm: Any) -> str | None:
-    """Name of a communicator that the module has, None of any other."""
-    module = sys.modules[__name__]
-    for name in ("COMM_WORLD", "COMM_SELF", "COMM_NULL"):
-        if getattr(module, name, None) == comm:
-            return name
-    return None
-
-
-from labkit.comm.collective.collectives import BufferCollectives  # noqa: E402
-from labkit.comm.collective.native import arrive  # noqa: E402
-from labkit.comm.collective.nonblocking import NonblockingCollectives  # noqa: E402
-from labkit.comm.collective.objects import ObjectCollectives  # noqa: E402
-from labkit.comm.collective.reductions import BufferReductions  # noqa: E402
-from labkit.comm.create import CommunicatorMaking  # noqa: E402
 
 
 class Intracomm(
@@ -108,3 +96,4 @@ def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
 COMM_NULL = _make("null", 0, Comm)
 COMM_WORLD: Intracomm = _make("world", 0)
 COMM_SELF: Intracomm = _make("self", 2)
+KNOWN.update(Intracomm=Intracomm, COMM_NULL=COMM_NULL, COMM_WORLD=COMM_WORLD, COMM_SELF=COMM_SELF)

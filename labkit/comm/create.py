@@ -19,6 +19,7 @@ from labkit.comm.collective.native import (
 from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
+from labkit.comm.known import KNOWN, constant_of
 from labkit.comm.topology.graphs import (
     DistGraph,
     Graph,
@@ -127,8 +128,8 @@ class CommunicatorMaking:
         number = numbers[members, tag] = numbers.get((members, tag), 0) + 1
         key = (self._context, members, tag, number)
         if key not in calls.private:
-            calls.private[key] = _new(calls, list(members), _class("Intracomm"))
-        made = _class("Intracomm")(calls.private[key])
+            calls.private[key] = _new(calls, list(members), KNOWN["Intracomm"])
+        made = KNOWN["Intracomm"](calls.private[key])
         made.Barrier()
         return made
 
@@ -173,7 +174,7 @@ class CommunicatorMaking:
         color = 0 if self.rank < grid.size else UNDEFINED
         facts = {"dims": grid.dims, "periods": grid.periods}
         members = lambda: self._world_ranks()[: grid.size]  # noqa: E731
-        return self._derive("Create_cart", color, members, _class("Cartcomm"), grid, facts)
+        return self._derive("Create_cart", color, members, KNOWN["Cartcomm"], grid, facts)
 
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
         """Return the rank that this one would have on a grid; UNDEFINED if it would be left over."""
@@ -201,7 +202,7 @@ class CommunicatorMaking:
         color = 0 if self.rank < graph.size else UNDEFINED
         facts = {"index": graph.index, "edges": graph.edges}
         members = lambda: self._world_ranks()[: graph.size]  # noqa: E731
-        return self._derive("Create_graph", color, members, _class("Graphcomm"), graph, facts)
+        return self._derive("Create_graph", color, members, KNOWN["Graphcomm"], graph, facts)
 
     def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
         """Return the rank that this one would have in a graph; UNDEFINED if it would be left over."""
@@ -254,7 +255,7 @@ class CommunicatorMaking:
         return self._derive_node("Create_dist_graph", node)
 
     def _derive_node(self, name: str, node: Node) -> Any:
-        return self._derive(name, 0, self._world_ranks, _class("Distgraphcomm"), DistGraph(), {}, True, node)
+        return self._derive(name, 0, self._world_ranks, KNOWN["Distgraphcomm"], DistGraph(), {}, True, node)
 
     # --- how all of them are made -----------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class CommunicatorMaking:
         node: Node | None = None,
     ) -> Any:
         """Agree on a communicator: all ranks of one color share one, made by the first that comes."""
-        cls = cls or _class("Intracomm")
+        cls = cls or KNOWN["Intracomm"]
         calls, shared = arrive_shared(self, name, facts or {})
         if color != UNDEFINED and color not in shared.made:
             shared.made[color] = _new(calls, members(), cls, topology)
@@ -279,12 +280,10 @@ class CommunicatorMaking:
         leave(name)
         if waits:  # the ranks agree on a context
             self.Barrier()
-        return cls(_class("COMM_NULL") if color == UNDEFINED else shared.made[color])
+        return cls(KNOWN["COMM_NULL"] if color == UNDEFINED else shared.made[color])
 
     def Free(self) -> None:
         """Give a communicator back; the handle becomes COMM_NULL."""
-        from labkit.comm.communicator import constant_of
-
         name = constant_of(self)
         if name is not None:
             raise MPIException(_ERR_COMM, f"{name} cannot be freed")
@@ -295,17 +294,8 @@ class CommunicatorMaking:
 
     def free(self) -> None:
         """Give it back, unless it is one of MPI's own."""
-        from labkit.comm.communicator import constant_of
-
         if constant_of(self) is None:
             self.Free()
-
-
-def _class(name: str) -> Any:
-    from labkit.comm import communicator
-    from labkit.comm.topology import topologies
-
-    return getattr(topologies if name in topologies.__all__ else communicator, name)
 
 
 def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
@@ -313,7 +303,7 @@ def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
     context = calls.hub.new_context()
     if topology is not None:
         calls.topologies[context] = topology
-    comm = _class("Intracomm")()
+    comm = KNOWN["Intracomm"]()
     comm._become("group", context, members)
     return comm
 

@@ -19,6 +19,8 @@ class RankContext:
 
     def __init__(self, simulation: Simulation, measured: Measured) -> None:
         self._hub = simulation.hub
+        #: collective calls under way, and what communicators carry (`labkit.comm`)
+        self.calls = simulation.calls
         self._measured = measured
         self._is_sampling = False
         #: whether the run is written down as a time-independent trace

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
 from labkit.platform.platform import Platform
@@ -81,10 +80,12 @@ def simulate(request: RunRequest) -> Run:
 
 def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) -> None:
     """Run, with or without isolation; results go into the simulation."""
+    from labkit import MPI
+
     program, args, kwargs = request.program, tuple(request.args), dict(request.kwargs)
-    comm = context.mpi_module().COMM_WORLD
+    comm = MPI.COMM_WORLD
     random = RankRandom(request.seed)
-    name = SimulatedName(context.mpi_module())
+    name = SimulatedName(MPI)
     shared = {**random.stand_ins, **name.stand_ins()}
     isolation = Isolation(program, args, kwargs, shared) if request.isolate else None
     if request.isolate is False:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from labkit import _kernels
-from labkit.context import current, mpi_module
+from labkit.comm.module import simulated_module
+from labkit.context import current
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
@@ -99,7 +100,7 @@ def _simulate(request: RunRequest) -> Any:
     directory = str(Path(path).resolve().parent)
     sys.argv = [path, *map(str, request.args)]
     sys.path.insert(0, directory)
-    SimulatedName(mpi_module()).__enter__()  # for the rest of this process
+    SimulatedName(simulated_module()).__enter__()  # for the rest of this process
     _simulate_clocks()
     worlds: list[RankWorld] = []
     own = OwnModules(directory, lambda: _running(worlds))

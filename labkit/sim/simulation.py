@@ -231,7 +231,7 @@ class Simulation:
                 yield rank, deadlock.waiting_of(self.hub, self.calls, rank).text
 
 
-def _find() -> context.MachineContext | None:
+def _find() -> RankContext | None:
     simulation = running()
     return simulation.context if simulation is not None else None
 

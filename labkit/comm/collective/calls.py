@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labkit import _kernels
+from labkit.comm.collective.actions import action_of, group_line
 from labkit.errors import MismatchError
 from labkit.selector import Choices, Selector
 
@@ -71,8 +72,6 @@ class CollectiveCalls:
 
     def note(self, comm: Any, call: Any) -> None:
         """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
-        from labkit.comm.collective.actions import action_of, group_line
-
         size, context, rank = comm.size, comm._context, self.hub.rank
         if size == 1 and self.hub.ranks > 1:
             self.hub.begin_collective("")  # nothing moves

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import context
 from labkit.comm.handles.exceptions import make_outside
 from labkit.errors import UnsupportedError
 from labkit.phantom import Sized
@@ -38,9 +39,6 @@ class Bound(NamedTuple):
     counts: NDArray[np.int64] | list[int] | None = None
     displs: NDArray[np.int64] | list[int] | None = None
 
-
-#: `labkit.sim.simulation.running`, once it is needed: importing it in every call costs as much as the call
-_running: Callable[[], Any] | None = None
 
 #: a buffer that this rank does not have
 ANYTHING = Bound(None, 1, 0)
@@ -114,15 +112,10 @@ def shared_calls(name: str) -> Any:
     UnsupportedError
         Outside any run; `name` is the call to blame.
     """
-    global _running
-    if _running is None:  # the simulation imports the communicators, so not above
-        from labkit.sim.simulation import running
-
-        _running = running
-    simulation = _running()
-    if simulation is None:
+    running = context.simulated()
+    if running is None:
         raise make_outside(name)
-    return simulation.calls
+    return running.calls
 
 
 def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:

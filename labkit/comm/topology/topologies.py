@@ -12,6 +12,7 @@ from labkit.comm.collective.neighbors import NeighborCollectives
 from labkit.comm.communicator import Comm, Intracomm
 from labkit.comm.handles.base import MODULE_NAME
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.known import KNOWN
 from labkit.comm.topology.graphs import DistGraph, Graph, Node
 from labkit.comm.topology.grid import Grid
 
@@ -212,3 +213,6 @@ class Distgraphcomm(Topocomm):
         node = self._node()
         weights = node.weights and (list(node.weights[0]), list(node.weights[1]))
         return list(node.sources), list(node.destinations), weights
+
+
+KNOWN.update(Cartcomm=Cartcomm, Graphcomm=Graphcomm, Distgraphcomm=Distgraphcomm)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from labkit import context
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.module import simulated_module
 
 __all__ = ["argument", "described", "made_from", "mpi", "new_status", "status_row", "text", "whole"]
 
@@ -84,7 +84,7 @@ def made_from(name: str, values: Any) -> list[Any]:
 
 def mpi() -> Any:
     """Return the simulated module."""
-    return context.mpi_module()
+    return simulated_module()
 
 
 def new_status() -> Any:
