@@ -53,6 +53,7 @@ class MachineContext(Protocol):
 
 _installed: MachineContext | None = None
 _installed_mpi: ModuleType | None = None
+_simulated_mpi: ModuleType | None = None
 
 
 def _nothing() -> Any:
@@ -81,8 +82,8 @@ def install(context: MachineContext | None, mpi: ModuleType | None = None) -> Ma
     global _installed, _installed_mpi
     previous, _installed = _installed, context
     if mpi is not None or context is None:
-        _installed_mpi = mpi
         _publish(mpi)
+        _installed_mpi = mpi
     return previous
 
 
@@ -108,8 +109,12 @@ def installed_mpi() -> ModuleType | None:
 
 
 def _publish(module: ModuleType | None) -> None:
-    """Put a module behind `labkit.MPI`; without one, it is looked for again when it is next needed."""
+    """Put a module behind `labkit.MPI`, or what was there before; else it is looked for when it is needed."""
+    global _simulated_mpi
     package = sys.modules["labkit"]
+    if _installed_mpi is None:
+        _simulated_mpi = sys.modules.get("labkit.MPI")
+    module = module or _simulated_mpi
     if module is None:
         sys.modules.pop("labkit.MPI", None)
         package.__dict__.pop("MPI", None)
