@@ -6,10 +6,11 @@ import functools
 import importlib.resources
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.platform.machine_files import folder, names
 from labkit.platform.spec import MachineSpec, parse_spec
+from labkit.platform.xml.reader import read_platform
 
 __all__ = ["Machine", "load", "names"]
 
@@ -34,23 +35,6 @@ class Machine:
         self.facts = facts
 
 
-def _folder() -> Any:
-    return importlib.resources.files("labkit.datasets") / "machines"
-
-
-@functools.cache
-def names() -> tuple[str, ...]:
-    """List the named machines.
-
-    Examples
-    --------
-    >>> names()
-    ('graphene', 'jugene', 'juqueen', 'juropa', 'lichtenberg', 'piz-daint', 'tibidabo')
-    """
-    files = (file.name for file in _folder().iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
-
-
 @functools.lru_cache(maxsize=4)
 def load(name: str) -> Machine:
     """Read a named machine.
@@ -62,15 +46,13 @@ def load(name: str) -> Machine:
     """
     if name not in names():
         raise PlatformError(f"machine {name!r} is not known; allowed: {', '.join(names())}")
-    table = tomllib.loads((_folder() / f"{name}.toml").read_text("utf-8"))
+    table = tomllib.loads((folder() / f"{name}.toml").read_text("utf-8"))
     facts = []
     for fact in table["facts"]:
         kind = "source" if "source" in fact else "assumed"
         facts.append((fact["what"], f"{fact['value']} ({kind}: {fact[kind]})"))
     if "spec" in table:
         return Machine(name, table["title"], parse_spec(table["spec"]), facts)
-    from labkit.platform.xml.reader import read_platform
-
-    with importlib.resources.as_file(_folder() / table["zones"]) as path:
+    with importlib.resources.as_file(folder() / table["zones"]) as path:
         spec, _, _ = read_platform(Path(path), source=name)
     return Machine(name, table["title"], spec, facts)

@@ -37,11 +37,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.platform import models
+from labkit.platform.network_model import OPTIONS, ModelValueError, NetworkModel, frozen
 
 __all__ = ["SECTIONS", "read_model", "read_options"]
 
@@ -59,7 +60,9 @@ SECTIONS = {
 _TEXTS = ("title", "source", "base")
 
 
-def read_model(text: str, name: str, path: str) -> models.NetworkModel:
+def read_model(
+    text: str, name: str, path: str, bases: Sequence[str], find: Callable[[str], NetworkModel]
+) -> NetworkModel:
     """Read a model file.
 
     Parameters
@@ -70,6 +73,8 @@ def read_model(text: str, name: str, path: str) -> models.NetworkModel:
         What to call the model.
     path : str
         What to call the file in messages.
+    bases, find
+        The names that `base` may have, and what gives the model of such a name.
 
     Returns
     -------
@@ -84,8 +89,8 @@ def read_model(text: str, name: str, path: str) -> models.NetworkModel:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _refusal(path, _line_in(str(error), text), f"not TOML: {error}") from None
-    values = {"name": name} | _texts(table, text, path)
-    base = models.get(values.pop("base")) if "base" in values else models.NetworkModel("")
+    values = {"name": name} | _texts(table, text, path, bases)
+    base = find(values.pop("base")) if "base" in values else NetworkModel("")
     for section, content in table.items():
         if section in _TEXTS:
             continue
@@ -98,17 +103,17 @@ def read_model(text: str, name: str, path: str) -> models.NetworkModel:
             if key not in SECTIONS[section]:
                 why = f"[{section}] has no {key!r}; allowed: {', '.join(SECTIONS[section])}"
                 raise _refusal(path, _line_of(text, section, key), why)
-            values[key] = models.frozen(value)
+            values[key] = frozen(value)
     try:
         return replace(base, **values)
-    except models.ModelValueError as error:
+    except ModelValueError as error:
         section = next(s for s, keys in SECTIONS.items() if error.key in keys)
         line = _line_of(text, section, error.key, error.row)
         where = "" if error.row is None else f", row {error.row + 1}"
         raise _refusal(path, line, f"{error.key}{where}: {error.why}") from None
 
 
-def _texts(table: dict[str, Any], text: str, path: str) -> dict[str, Any]:
+def _texts(table: dict[str, Any], text: str, path: str, bases: Sequence[str]) -> dict[str, Any]:
     for key in _TEXTS:
         if key in table and not isinstance(table[key], str):
             raise _refusal(path, _line_of(text, None, key), f"{key} must be a text, got {table[key]!r}")
@@ -117,8 +122,8 @@ def _texts(table: dict[str, Any], text: str, path: str) -> dict[str, Any]:
             raise _refusal(
                 path, 1, f"{key} is missing: say what the model is, and where its numbers come from"
             )
-    if "base" in table and table["base"] not in models.names():
-        why = f"base {table['base']!r} is not a known model; allowed: {', '.join(models.names())}"
+    if "base" in table and table["base"] not in bases:
+        why = f"base {table['base']!r} is not a known model; allowed: {', '.join(bases)}"
         raise _refusal(path, _line_of(text, None, "base"), why)
     return {key: table[key].strip() for key in _TEXTS if key in table}
 
@@ -187,10 +192,9 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
     for word in words:
         key, sign, value = word.partition("=")
         key = key.strip()
-        if not sign or key not in models.OPTIONS:
+        if not sign or key not in OPTIONS:
             raise PlatformError(
-                f"model {text!r}: {word!r} is no option; write NAME=VALUE with one of "
-                f"{', '.join(models.OPTIONS)}"
+                f"model {text!r}: {word!r} is no option; write NAME=VALUE with one of {', '.join(OPTIONS)}"
             )
         if key in options:
             raise PlatformError(f"model {text!r}: option {key!r} is given twice")

@@ -15,7 +15,8 @@ from labkit.errors import PlatformError
 from labkit.platform import machines, models
 from labkit.platform.mapping import BlockMapping, RankMapping, mapping_of
 from labkit.platform.show import Shown
-from labkit.platform.spec import KINDS, ClusterSpec, MachineSpec, parse_spec
+from labkit.platform.spec import ClusterSpec, MachineSpec, kinds, parse_spec
+from labkit.platform.xml.reader import read_platform
 from labkit.platform.zones import Zone, ZonesSpec
 from labkit.platform.zones.graph import graph_zone
 
@@ -235,7 +236,7 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Pl
     machine = text.partition(",")[0].strip().lower()
     if machine in machines.names():
         return _named(machine, text)
-    is_spec = text.partition(",")[0].partition(":")[0] in KINDS  # it may end in a model's file
+    is_spec = text.partition(",")[0].partition(":")[0] in kinds()  # it may end in a model's file
     if isinstance(spec_or_file, os.PathLike) or (text.endswith((".toml", ".xml")) and not is_spec):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
@@ -302,8 +303,6 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
 
 def _from_file(path: Path) -> Platform:
     if path.suffix == ".xml":
-        from labkit.platform.xml.reader import read_platform
-
         described, name, read_over = read_platform(path)
         facts = [("read over", ", ".join(read_over))] if read_over else []
         return Platform(described, name, source=str(path), facts=facts)

@@ -1,4 +1,7 @@
-"""Quantities as platforms write them: ``1.25GBps``, ``24us``, ``1Gf``; SimGrid's units and prefixes."""
+"""Quantities as platforms write them: ``1.25GBps``, ``24us``, ``1Gf``; SimGrid's units and prefixes.
+
+SimGrid's files know further units than labkit's specifications, and numbers without any: ``is_simgrid``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import re
 
 from labkit.errors import PlatformError
 
-__all__ = ["format_bandwidth", "format_speed", "format_time", "parse_bandwidth", "parse_speed", "parse_time"]
+__all__ = [
+    "format_bandwidth", "format_speed", "format_time", "parse_bandwidth", "parse_speed", "parse_time",
+    "parse_whole",
+]  # fmt: skip
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]*)")
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -18,13 +24,33 @@ _BANDWIDTHS = {p + "Bps": f for p, f in {**_PREFIXES, **_BINARY}.items()} | {
 # Times are divided, not multiplied: 24us is then the double nearest to 24e-6.
 _TIMES = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6, "μs": 1e6, "ns": 1e9, "ps": 1e12}
 _SPEEDS = {p + unit: f for p, f in _PREFIXES.items() for unit in ("f", "flops")}
+#: what SimGrid's files have besides; a bare number has the unit ""
+_MORE_BANDWIDTHS = {
+    "": 1.0, "EBps": 1e18, "Ebps": 0.125e18, "PiBps": 2.0**50, "Pibps": 2.0**47, "EiBps": 2.0**60,
+    "Eibps": 2.0**57,
+}  # fmt: skip
+_LONG_TIMES = {"": 1.0, "w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0}
+_MORE_SPEEDS = {"": 1.0, "Ef": 1e18, "Zf": 1e21, "Yf": 1e24} | {
+    word + "flops": f
+    for word, f in {
+        "kilo": 1e3, "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15, "exa": 1e18, "zetta": 1e21,
+        "yotta": 1e24,
+    }.items()
+}  # fmt: skip
 
 
-def _parse(text: str, units: dict[str, float], what: str, example: str) -> tuple[float, float]:
+def _parse(
+    text: str, units: dict[str, float], more: dict[str, float] | None, what: str, example: str
+) -> tuple[float, float]:
+    """Number and factor of a quantity; `more` are units that messages leave out."""
+    if len(text) > 100:
+        raise PlatformError(f"{what} {text[:40]!r}... is not a number with a unit; write it like {example}")
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         raise PlatformError(f"{what} {text!r} is not a number with a unit; write it like {example}")
     number, unit = float(match[1]), match[2]
+    if more is not None and unit in more:
+        units = more
     if unit not in units:
         arrived = f"has the unknown unit {unit!r}" if unit else "has no unit"
         raise PlatformError(f"{what} {text!r} {arrived}; allowed: {', '.join(units)} (for example {example})")
@@ -33,13 +59,15 @@ def _parse(text: str, units: dict[str, float], what: str, example: str) -> tuple
     return number, units[unit]
 
 
-def parse_bandwidth(text: str) -> float:
+def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
     """Read a bandwidth, ``1.25GBps`` (bytes) or ``10Gbps`` (bits), as bytes per second.
 
     Parameters
     ----------
     text : str
         A positive number followed by Bps or bps with a prefix (k, M, G, T; Ki, Mi, Gi, Ti).
+    is_simgrid : bool
+        Allow SimGrid's further prefixes, and bare numbers.
 
     Returns
     -------
@@ -56,14 +84,16 @@ def parse_bandwidth(text: str) -> float:
     >>> parse_bandwidth("10Gbps") == parse_bandwidth("1.25GBps") == 1.25e9
     True
     """
-    number, factor = _parse(text, _BANDWIDTHS, "bandwidth", "1.25GBps or 10Gbps")
+    number, factor = _parse(
+        text, _BANDWIDTHS, _MORE_BANDWIDTHS if is_simgrid else None, "bandwidth", "1.25GBps or 10Gbps"
+    )
     if number <= 0:
         raise PlatformError(f"bandwidth {text!r} must be positive, for example 1.25GBps")
     return number * factor
 
 
-def parse_time(text: str) -> float:
-    """Read a time such as ``24us`` as seconds; a bare 0 is allowed.
+def parse_time(text: str, is_simgrid: bool = False) -> float:
+    """Read a time such as ``24us`` as seconds; a bare 0 is allowed, in SimGrid's files any number.
 
     Raises
     ------
@@ -77,14 +107,14 @@ def parse_time(text: str) -> float:
     """
     if text.strip() == "0":
         return 0.0
-    number, factor = _parse(text, _TIMES, "latency", "1us")
+    number, factor = _parse(text, _TIMES, _LONG_TIMES if is_simgrid else None, "latency", "1us")
     if number < 0:
         raise PlatformError(f"latency {text!r} must not be negative, for example 1us")
-    return number / factor
+    return number * factor if text.strip()[-1] in "wdhm" else number / factor
 
 
-def parse_speed(text: str) -> float:
-    """Read a computing speed such as ``1Gf`` as flop per second.
+def parse_speed(text: str, is_simgrid: bool = False) -> float:
+    """Read a computing speed such as ``1Gf`` as flop per second; SimGrid also writes ``1gigaflops``.
 
     Raises
     ------
@@ -96,10 +126,23 @@ def parse_speed(text: str) -> float:
     >>> parse_speed("1Gf"), parse_speed("16.7Gflops")
     (1000000000.0, 16700000000.0)
     """
-    number, factor = _parse(text, _SPEEDS, "speed", "1Gf")
+    number, factor = _parse(text, _SPEEDS, _MORE_SPEEDS if is_simgrid else None, "speed", "1Gf")
     if number <= 0:
         raise PlatformError(f"speed {text!r} must be positive, for example 1Gf")
     return number * factor
+
+
+def parse_whole(text: str, what: str, most: int = 2**31 - 1) -> int:
+    """Read a whole number from 1 on.
+
+    Raises
+    ------
+    PlatformError
+        It is something else, or too large.
+    """
+    if not (text.isascii() and text.strip().isdigit()) or len(text) > 12 or not 1 <= int(text) <= most:
+        raise PlatformError(f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}")
+    return int(text)
 
 
 def _format(value: float, units: tuple[tuple[str, float], ...]) -> str:

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from labkit.errors import PlatformError
 from labkit.platform import quantities as units
-from labkit.platform.layout import lay_out, picture, smaller
-from labkit.platform.measures import (
-    Bisection,
-    Diameter,
-    LinkKind,
-    bisection,
-    diameter,
-    link_kinds,
-    link_table,
-)
+from labkit.platform.drawing import picture
+from labkit.platform.measure import Bisection, Diameter, LinkKind, link_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,16 +31,16 @@ class Shown:
     @cached_property
     def diameter(self) -> Diameter | None:
         """Links and latency between the hosts farthest apart; None for one host, and while it grows."""
-        return diameter(self._platform.description) if self._platform.hosts else None
+        return self._platform.description.diameter() if self._platform.hosts else None
 
     @cached_property
     def bisection(self) -> Bisection | None:
         """The least bandwidth between two halves of the hosts; None if nothing fills, and while it grows."""
-        return bisection(self._platform.description) if self._platform.hosts else None
+        return self._platform.description.bisection() if self._platform.hosts else None
 
     def link_kinds(self) -> list[LinkKind]:
         """Count the links by kind; of a machine that grows, those for 16 ranks."""
-        return link_kinds(self._sized.description)
+        return self._sized.description.link_kinds()
 
     def links(self, ranks: int | None = None) -> pd.DataFrame:
         """Tabulate the links.
@@ -111,8 +103,8 @@ def _drawn(one: Platform) -> str:
     """The picture, and what of it is smaller than the machine; nothing for machines without one."""
     sized = one.sized(_SHOWN_RANKS if one.hosts is None else 1).description
     try:
-        small = smaller(sized)
-        drawing = picture(lay_out(small))
+        small = sized.smaller()
+        drawing = picture(small.lay_out())
     except PlatformError:
         return ""
     note = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from labkit.platform.layout import Layout
+from labkit.platform.drawing import Layout
 
 __all__ = ["Cable", "Cables"]
 

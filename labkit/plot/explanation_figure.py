@@ -18,7 +18,6 @@ from bokeh.plotting import figure
 
 from labkit.errors import DataError
 from labkit.html import quantity
-from labkit.platform.layout import lay_out, smaller
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, PERCENT, style_axes, time_axis
@@ -59,12 +58,12 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
         The machine is too large to be drawn: see `utilisation`.
     """
     machine = explanation.trace.setting[0].sized(len(explanation.trace.ends_s))
-    if smaller(machine.description) != machine.description:
+    if machine.description.smaller() != machine.description:
         raise DataError(
             f"{machine.name} is too large to be drawn with its heat; "
             "labkit.plot.utilisation shows its busiest links"
         )
-    layout = lay_out(machine.description)
+    layout = machine.description.lay_out()
     links = explanation.links
     used = list(zip(links["link"].tolist(), links["utilisation"].tolist(), strict=True))
     cables = Cables(layout)

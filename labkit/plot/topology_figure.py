@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
 from labkit.html import quantity
-from labkit.platform.layout import Layout, lay_out, smaller
+from labkit.platform.drawing import Layout
 from labkit.platform.platform import Platform, platform
 from labkit.plot.cables import Cable, Cables
 from labkit.plot.figure import Figure
@@ -62,9 +62,9 @@ def topology(
     """
     whole = platform(machine)
     whole = whole.sized(ranks or (16 if whole.hosts is None else 1))
-    drawn = Platform(smaller(whole.description))
+    drawn = Platform(whole.description.smaller())
     built = whole.build(1)
-    layout = lay_out(drawn.description)
+    layout = drawn.description.lay_out()
     reading = f"{built!r}. {layout.said}"
     is_whole = drawn.description == whole.description
     if not is_whole:

@@ -15,7 +15,6 @@ receives.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -136,10 +135,7 @@ def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folde
     Folded or None
         A schedule of two ranks; `is_broken` after its last step if the symmetry does not hold.
     """
-    from labkit.platform.spec import StarSpec
-
-    spec = machine.description
-    if schedule.size < LEAST_RANKS or type(spec) is not StarSpec or spec.bb_bw is not None:
+    if schedule.size < LEAST_RANKS or machine.description.alike_pair() is None:
         return None
     if network.penalties:  # they count how many different hosts a host talks to: here it would be one
         return None
@@ -154,7 +150,7 @@ def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folde
 
 def machine_of_two(machine: Any) -> Any:
     """Return the machine with two hosts, a rank on each, for the engine."""
-    return dataclasses.replace(machine.description, hosts=2).build([0, 1])
+    return machine.description.alike_pair().build([0, 1])
 
 
 def _is_even(schedule: Schedule, elements: int) -> bool:

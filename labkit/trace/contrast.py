@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
-from labkit.platform.measures.link_names import HOST_KINDS
+from labkit.platform.link_names import HOST_KINDS
 from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, SHARED_CORES, Explanation, spoken
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
-from labkit.platform.measures.link_names import kind_of
+from labkit.platform.link_names import kind_of
 from labkit.platform.noise import disturbed
 from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path

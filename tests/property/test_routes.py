@@ -10,7 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labkit.platform.platform import Platform
-from labkit.platform.spec import DragonflySpec, FatTreeSpec, TorusSpec, parse_spec
+from labkit.platform.spec import parse_spec
+from labkit.platform.topologies.dragonfly import DragonflySpec
+from labkit.platform.topologies.fat_tree import FatTreeSpec
+from labkit.platform.topologies.torus import TorusSpec
 
 EXTRAS = st.fixed_dictionaries({
     "lat": st.sampled_from([0.0, 1e-6, 3e-5]),

@@ -8,9 +8,10 @@ import ipywidgets as w
 
 from labkit.jupyter.explorers.base import Explorer, choice, number, text
 from labkit.jupyter.explorers.patterns import PATTERNS
-from labkit.jupyter.explorers.topology_view import KINDS, TopologyView, look, spec_of
+from labkit.jupyter.explorers.topology_view import TopologyView, look, spec_of
 from labkit.platform import machines
 from labkit.platform.platform import Platform, platform
+from labkit.platform.spec import kinds
 
 __all__ = ["TopologyExplorer", "topology"]
 
@@ -32,12 +33,12 @@ class TopologyExplorer(Explorer):
 
     def __init__(self, machine: str | Platform = "torus:4x4") -> None:
         super().__init__("Topology")
-        kinds = [*KINDS, *machines.names()]
+        known = [*kinds(), *machines.names()]
         kind, shape, options = _taken_apart(machine)
-        self._given = None if kind in kinds else platform(machine)
+        self._given = None if kind in known else platform(machine)
         if self._given is not None:
-            kinds, kind = [_GIVEN, *kinds], _GIVEN
-        self.kind = choice("machine", kinds, kind, "a topology, or a machine that exists")
+            known, kind = [_GIVEN, *known], _GIVEN
+        self.kind = choice("machine", known, kind, "a topology, or a machine that exists")
         self.shape = text("shape", shape, tip="its size; how to write it stands below")
         self.options = text(
             "options", options, "bw=1.25GBps,lat=1us", "behind commas, as in star:64,bw=1GBps"
@@ -93,18 +94,23 @@ class TopologyExplorer(Explorer):
     def _chosen(self, change: Any) -> None:
         """Another kind: begin with an example of its shape."""
         with self.quiet():
-            self.shape.value = KINDS.get(change["new"], ("", ""))[0]
+            self.shape.value = _example(change["new"])[0]
             self.options.value = ""
             self.source.value, self.target.value = 0, 1
 
     def _show_needed(self) -> None:
         kind, pattern = self.kind.value, self.pattern.value
-        self.shape.layout.display = "" if kind in KINDS else "none"
+        self.shape.layout.display = "" if kind in kinds() else "none"
         self.options.layout.display = "none" if kind == _GIVEN else ""
-        hint = KINDS[kind][1] if kind in KINDS else ""
-        self._hint.value = f'<div style="opacity:.75;margin-left:8em;line-height:1.2">{hint}</div>'
+        hint = f'<div style="opacity:.75;margin-left:8em;line-height:1.2">{_example(kind)[1]}</div>'
+        self._hint.value = hint
         self.shift.layout.display = "" if pattern == "shift" else "none"
         self.seed.layout.display = "" if pattern == "random pairs" else "none"
+
+
+def _example(kind: str) -> tuple[str, str]:
+    """An example of a topology's shape, and how to read it; nothing for a machine."""
+    return kinds()[kind].EXAMPLE if kind in kinds() else ("", "")
 
 
 def _hosts(machine: str | Platform) -> int:
@@ -117,7 +123,7 @@ def _taken_apart(machine: str | Platform) -> tuple[str, str, str]:
     spec = machine.spec if isinstance(machine, Platform) else str(machine)
     head, _, options = spec.partition(",")
     kind, _, shape = head.partition(":")
-    return (kind, shape or KINDS[kind][0], options) if kind in KINDS else (head, "", options)
+    return (kind, shape or _example(kind)[0], options) if kind in kinds() else (head, "", options)
 
 
 def topology(machine: str | Platform = "torus:4x4") -> TopologyExplorer:

@@ -11,22 +11,16 @@ from bokeh.palettes import Cividis256
 
 from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.patterns import Load, link_facts, loads, pairs
-from labkit.platform.layout import Layout, lay_out, smaller
+from labkit.platform.drawing import Layout
 from labkit.platform.platform import Platform, platform
+from labkit.platform.spec import kinds
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT
 from labkit.plot.topology_figure import draw_layout, way
 
-__all__ = ["KINDS", "TopologyView", "look", "spec_of"]
+__all__ = ["TopologyView", "look", "spec_of"]
 
-#: kind -> (an example of its shape, how to read the shape)
-KINDS = {
-    "star": ("16", "hosts"),
-    "torus": ("4x4", "hosts per dimension"),
-    "fattree": ("4x4:1x2:1x2", "down : up : cables, from the hosts upwards"),
-    "dragonfly": ("4x2:3x1:4x1:2", "groups x blue : chassis x black : routers x green : nodes"),
-}
 #: hosts of a machine that grows
 _GROWN = 16
 _SIZE = 1e6
@@ -73,7 +67,7 @@ class TopologyView:
 
 def spec_of(kind: str, shape: str, options: str = "") -> str:
     """Put a specification together; a kind that is no topology is a machine's name."""
-    spec = f"{kind}:{shape.strip()}" if kind in KINDS and shape.strip() else kind
+    spec = f"{kind}:{shape.strip()}" if kind in kinds() and shape.strip() else kind
     extra = options.strip().strip(",")
     return f"{spec},{extra}" if extra else spec
 
@@ -102,8 +96,8 @@ def look(
     """
     whole = platform(machine)
     whole = whole.sized(_GROWN if whole.hosts is None else 1)
-    drawn = smaller(whole.description)
-    layout, built = lay_out(drawn), whole.build(1)
+    drawn = whole.description.smaller()
+    layout, built = drawn.lay_out(), whole.build(1)
     is_whole = drawn == whole.description
     cables = Cables(layout)
     reading = whole.name if is_whole else f"{whole.name}; drawn is a smaller sibling, {drawn.size}"

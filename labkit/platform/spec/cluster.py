@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 from labkit.errors import PlatformError
 from labkit.platform import models
 from labkit.platform import quantities as units
+from labkit.platform.link_names import BOTH, INTO, OUT
+from labkit.platform.measure import Bisection, Diameter, LinkKind
 from labkit.platform.spec.machine import MachineSpec
 from labkit.platform.spec.options import OPTIONS, SHARINGS, one_of, parse_mapping
+from labkit.platform.xml.cluster import cluster_element
+from labkit.platform.xml.elements import whole_file
 
-__all__ = ["MAX_HOSTS", "MAX_LINKS", "ClusterSpec"]
+__all__ = ["KINDS", "MAX_DRAWN_HOSTS", "MAX_HOSTS", "MAX_LINKS", "ClusterSpec", "LinksOfCables"]
 
 #: Most hosts of any machine, and most links of a torus or fat tree (a link takes about 100 bytes).
 MAX_HOSTS = 2**20
 MAX_LINKS = 2**24
+#: Beyond these a smaller sibling is drawn.
+MAX_DRAWN_HOSTS, MAX_DRAWN_CABLES = 600, 3000
+
+#: Topologies that a specification may name: every class of one is put here when it is defined.
+KINDS: dict[str, type[ClusterSpec]] = {}
+
+
+class LinksOfCables(NamedTuple):
+    """Links that cables of one kind consist of: what for, how many, and how many times `bw` they have."""
+
+    kind: str
+    count: int
+    width: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSpec(MachineSpec):
-    """Equal hosts and the cables between them, whatever the topology.
+    """Equal hosts and the cables between them: what a topology is derived from.
+
+    A topology says its size (`size`, `parse_size`, `hosts`, `grown`), how the engine builds it (`build`) and
+    what it is made of (`shape_rows`, `cable_links`); it is drawn by `lay_out` and `halved`, and measured by
+    `longest_route` and `narrowest_cut`. SimGrid's name for it is `SIMGRID`, its size there `simgrid_size`. A
+    class with a KIND is known to `labkit.platform` from its definition on.
 
     Attributes
     ----------
+    FORM : str
+        How its size is written, for messages.
+    EXAMPLE : (str, str)
+        A size, and how to read it.
+    SIMGRID : str or None
+        The topology's name in SimGrid's ``<cluster>``; None where SimGrid has none.
     bw, lat : float
         Bandwidth (bytes/s) and latency (s) of a cable, per direction unless sharing is "shared".
     speed : float
@@ -45,8 +73,10 @@ class ClusterSpec(MachineSpec):
         Name of the network model of a run that names none itself.
     """
 
-    #: how its size is written, for messages
     FORM: ClassVar[str]
+    EXAMPLE: ClassVar[tuple[str, str]]
+    SIMGRID: ClassVar[str | None] = None
+    LIMITED: ClassVar[str] = "limiter per host"
 
     bw: float = 1.25e9
     lat: float = 1e-6
@@ -58,6 +88,23 @@ class ClusterSpec(MachineSpec):
     loopback_lat: float | None = None
     mapping: str | None = None
     model: str = models.DEFAULT
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make a new topology known.
+
+        Raises
+        ------
+        PlatformError
+            Its name is taken by one of labkit's own.
+        """
+        super().__init_subclass__(**options)
+        kind = cls.__dict__.get("KIND")
+        if kind is None:
+            return
+        taken = KINDS.get(kind)
+        if taken and taken.__module__.startswith("labkit.platform.") and taken.__module__ != cls.__module__:
+            raise PlatformError(f"a topology {kind!r} is there already, in {taken.__module__}")
+        KINDS[kind] = cls
 
     def __post_init__(self) -> None:
         """Refuse what no cluster can be, whoever built it."""
@@ -89,15 +136,21 @@ class ClusterSpec(MachineSpec):
             if delay is not None and not 0 <= delay < float("inf"):
                 raise PlatformError(f"{self.KIND} needs {name} >= 0 and finite, got {delay}")
 
-    def _check_size(self, hosts: int, links: int) -> None:
+    def _check_size(self) -> None:
         """Refuse a machine that no memory holds, before anything is built."""
-        if hosts > MAX_HOSTS:
-            raise PlatformError(f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed")
+        hosts = self.hosts or 0
+        self._check_hosts(hosts)
+        links = sum(count for _, count, _ in self.cable_links()) + hosts * (self.loopback_bw is not None)
+        links += self.limited_nodes() * (self.limiter is not None)
         if links > MAX_LINKS:
             raise PlatformError(
                 f"{self.KIND} has {links:,} links (limiters and loopbacks included); at most 2^24 = "
                 f"{MAX_LINKS:,} are allowed"
             )
+
+    def _check_hosts(self, hosts: int) -> None:
+        if hosts > MAX_HOSTS:
+            raise PlatformError(f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed")
 
     @classmethod
     def options(cls) -> list[str]:
@@ -121,13 +174,135 @@ class ClusterSpec(MachineSpec):
             It cannot be read; the offset is that of the place in `text`.
         """
 
+    @classmethod
+    @abstractmethod
+    def grown(cls, hosts: int) -> dict[str, Any]:
+        """Find the size of an unsized machine for at least so many hosts, as arguments of the class."""
+
+    def sized(self, hosts: int) -> Self:
+        """Return the machine itself or, when it grows, the one that has at least so many hosts."""
+        if self.hosts is not None:
+            return self
+        self._check_hosts(hosts)
+        return replace(self, **self.grown(hosts))
+
     @abstractmethod
     def shape_rows(self) -> list[tuple[str, str]]:
         """Describe the shape for people: pairs of a heading and a text."""
 
+    # --- links and measures -------------------------------------------------------------------------
+
     @abstractmethod
-    def xml_attributes(self) -> dict[str, str]:
-        """Give the attributes of SimGrid's ``<cluster>`` that say the topology."""
+    def cable_links(self) -> list[LinksOfCables]:
+        """List the links that the cables of a sized machine consist of, by their kinds (`link_names`)."""
+
+    def limited_nodes(self) -> int:
+        """Count the nodes that have a limiter, where there are any: the hosts, and what else there is."""
+        return self.hosts or 0
+
+    def extra_links(self) -> list[LinkKind]:
+        """List further links of a sized machine: neither cables nor limiters nor loopbacks."""
+        return []
+
+    def link_kinds(self, built: Any = None) -> list[LinkKind]:
+        """Count the links by kind: by formulas, whatever the size."""
+        del built
+        how = "fatpipe" if self.sharing == "fatpipe" else "shared"
+        kinds = [
+            LinkKind(kind, count, self.bw * width, self.lat, how)
+            for kind, count, width in self.cable_links()
+            if count
+        ]
+        if self.limiter is not None:
+            kinds.append(LinkKind("limiters", self.limited_nodes(), self.limiter, 0.0, "shared"))
+        if self.loopback_bw is not None:
+            delay = self.loopback_lat or 0.0
+            kinds.append(LinkKind("loopbacks", self.hosts or 0, self.loopback_bw, delay, "fatpipe"))
+        return kinds + self.extra_links()
+
+    def host_cables(self, per_host: int = 1) -> list[LinksOfCables]:
+        """List the links of the hosts' own cables."""
+        kinds = (OUT, INTO) if self.links_per_cable == 2 else (BOTH,)
+        return [LinksOfCables(kind, (self.hosts or 0) * per_host) for kind in kinds]
+
+    def own_links(self, host: int) -> tuple[str, ...]:
+        """Name the links that belong to one host alone, where it has its own."""
+        del host
+        return ()
+
+    def longest_route(self) -> int | None:
+        """Count the cables between the hosts farthest apart; None has the routes looked at."""
+        return None
+
+    def narrowest_cut(self) -> Bisection | None:
+        """Find the least cut between two halves of 2 hosts or more; None without a rule."""
+        return None
+
+    def cut(self, cables: float, where: str = "", is_exact: bool = True) -> Bisection:
+        """Describe a cut through so many cables."""
+        what = f"{cables:,.6g} cable{'s' if cables != 1 else ''}{where}"
+        return Bisection(cables * self.bw, is_exact, what, self.links_per_cable == 2)
+
+    def diameter(self) -> Diameter | None:
+        """Find the diameter by the topology's rule."""
+        links = self.longest_route() if (self.hosts or 0) > 1 else None
+        return super().diameter() if links is None else Diameter(links, links * self.lat)
+
+    def bisection(self) -> Bisection | None:
+        """Find the bisection bandwidth by the topology's rule."""
+        return None if (self.hosts or 0) < 2 or self.sharing == "fatpipe" else self.narrowest_cut()
+
+    # --- drawings -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def halved(self) -> Self:
+        """Return a smaller sibling of a sized machine that is too large to be drawn."""
+
+    def smaller(self) -> Self:
+        """Halve the machine until it can be drawn."""
+        small = self
+        while (small.hosts or 0) > MAX_DRAWN_HOSTS or small.cable_count() > MAX_DRAWN_CABLES:
+            small = small.halved()
+        return small
+
+    def cable_count(self) -> int:
+        """Count the cables of a sized machine, as they are drawn."""
+        return sum(count for _, count, _ in self.cable_links()) // self.links_per_cable
+
+    # --- SimGrid's XML ------------------------------------------------------------------------------
+
+    def simgrid_size(self) -> dict[str, str]:
+        """Give the attributes of SimGrid's ``<cluster>`` that only this topology has.
+
+        Raises
+        ------
+        PlatformError
+            SimGrid has no such machine.
+        """
+        raise PlatformError(f"SimGrid has no {self.KIND}")
+
+    @classmethod
+    def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
+        """Read those attributes (all of ``<cluster>`` are given) as arguments of the class.
+
+        Raises
+        ------
+        PlatformError
+            They cannot be read.
+        """
+        raise NotImplementedError(cls)
+
+    def xml(self) -> str:
+        """Write a file of this cluster alone, its hosts named host-0, host-1, ...
+
+        A torus, fat tree or dragonfly is wrapped in a zone, because some versions of SimGrid want that.
+        """
+        is_flat = self.SIMGRID == "FLAT"
+        radical = [(0, (self.hosts or 1) - 1)]
+        cluster = cluster_element(self, self.KIND, "host-", "", radical, indent="  " if is_flat else "    ")
+        return whole_file(cluster if is_flat else f'  <zone id="all" routing="Full">\n{cluster}  </zone>\n')
+
+    # --- names and texts ----------------------------------------------------------------------------
 
     def host_number(self, name: str) -> int | None:
         """Give the number of a host from its name in host files, ``host-7``; None for any other name."""
@@ -147,8 +322,7 @@ class ClusterSpec(MachineSpec):
             ("links", f"{units.format_bandwidth(self.bw)}, {units.format_time(self.lat)}, {self.sharing}"),
         ]
         if self.limiter is not None:
-            what = "limiter per node" if self.KIND == "fattree" else "limiter per host"
-            rows.append((what, units.format_bandwidth(self.limiter)))
+            rows.append((self.LIMITED, units.format_bandwidth(self.limiter)))
         if self.loopback_bw is not None:
             delay = units.format_time(self.loopback_lat or 0.0)
             rows.append(("loopback", f"{units.format_bandwidth(self.loopback_bw)}, {delay}"))

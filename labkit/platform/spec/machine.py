@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+from labkit.platform.drawing import Layout
+from labkit.platform.measure import Bisection, Diameter, LinkKind, diameter_by_routes, kinds_by_links
+
 __all__ = ["MachineSpec"]
 
 
 class MachineSpec(ABC):
     """A description that a `Platform` builds: a cluster (`ClusterSpec`) or zones in zones (`ZonesSpec`).
 
-    Equal descriptions build equal machines; `str` gives what `labkit.platform` reads, where there is a text.
+    It answers for itself whatever is asked about the machine. Equal descriptions build equal machines; `str`
+    gives what `labkit.platform` reads, where there is a text.
 
     Attributes
     ----------
@@ -70,3 +74,57 @@ class MachineSpec(ABC):
     @abstractmethod
     def host_name(self, number: int) -> str:
         """Give the name of a host in host files."""
+
+    @abstractmethod
+    def lay_out(self) -> Layout:
+        """Place hosts, switches and cables of a sized machine.
+
+        Raises
+        ------
+        PlatformError
+            There is no picture of it.
+        """
+
+    @abstractmethod
+    def xml(self) -> str:
+        """Write a sized machine as SimGrid's platform XML (version 4.1).
+
+        Raises
+        ------
+        PlatformError
+            SimGrid has no such machine.
+        """
+
+    def smaller(self) -> MachineSpec:
+        """Find the machine itself, or a sibling small enough to be drawn."""
+        return self
+
+    def link_kinds(self, built: Any = None) -> list[LinkKind]:
+        """Count the links of a sized machine by kind.
+
+        Parameters
+        ----------
+        built : labkit._kernels.Platform, optional
+            The machine, where it is built already.
+        """
+        return kinds_by_links(built or self.build([0]))
+
+    def diameter(self) -> Diameter | None:
+        """Find the diameter of a sized machine, here by asking for its routes; None for a single host."""
+        return None if (self.hosts or 0) < 2 else diameter_by_routes(self.build([0]))
+
+    def bisection(self) -> Bisection | None:
+        """Find the bisection bandwidth of a sized machine.
+
+        Hosts are halved (one more in the second half, if they are odd); limiters are left out.
+
+        Returns
+        -------
+        Bisection or None
+            None for a single host, for links that never fill, and for machines without a rule.
+        """
+        return None
+
+    def alike_pair(self) -> MachineSpec | None:
+        """Return the machine with two hosts, where hosts that all do alike load their links as two would."""
+        return None

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.platform import models
+from labkit.platform import models, topologies
+from labkit.platform.machine_files import names
 from labkit.platform.nearest import nearest
-from labkit.platform.spec.cluster import ClusterSpec
-from labkit.platform.spec.dragonfly import DragonflySpec
-from labkit.platform.spec.fat_tree import FatTreeSpec
+from labkit.platform.spec.cluster import KINDS, ClusterSpec
 from labkit.platform.spec.options import OPTIONS, Misplaced
-from labkit.platform.spec.star import StarSpec
-from labkit.platform.spec.torus import TorusSpec
 
-__all__ = ["KINDS", "parse_spec"]
+__all__ = ["kinds", "parse_spec"]
 
-#: Topologies a specification may name.
-KINDS: dict[str, type[ClusterSpec]] = {
-    kind.KIND: kind for kind in (StarSpec, TorusSpec, FatTreeSpec, DragonflySpec)
-}
+
+@functools.cache
+def _load_topologies() -> None:
+    for module in pkgutil.iter_modules(topologies.__path__):
+        importlib.import_module(f"{topologies.__name__}.{module.name}")
+
+
+def kinds() -> dict[str, type[ClusterSpec]]:
+    """List the topologies that a specification may name, by name: the files of the folder, and one's own."""
+    _load_topologies()
+    return dict(sorted(KINDS.items()))
 
 
 def _refuse(spec: str, position: int, why: str) -> PlatformError:
@@ -31,19 +38,18 @@ def _refuse(spec: str, position: int, why: str) -> PlatformError:
 
 def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, Any]]:
     name, colon, size = head.partition(":")
-    forms = "; ".join(kind.FORM for kind in KINDS.values())
-    if name not in KINDS:
-        from labkit.platform import machines  # they are made of specifications
-
-        near = nearest(name, [*KINDS, *machines.names()])
+    known = kinds()
+    if name not in known:
+        forms = "; ".join(kind.FORM for kind in known.values())
+        near = nearest(name, [*known, *names()])
         raise _refuse(
             spec,
             0,
             f"{name!r} is neither a topology nor a file nor a machine{near}; allowed: {forms}; with options "
             "behind commas, for example star:64,bw=1.25GBps,lat=1us; or one of the machines "
-            + ", ".join(machines.names()),
+            + ", ".join(names()),
         )
-    kind = KINDS[name]
+    kind = known[name]
     if not colon:
         return kind, {}
     try:
@@ -87,7 +93,7 @@ def parse_spec(spec: str) -> ClusterSpec:
     Returns
     -------
     ClusterSpec
-        A `StarSpec`, `TorusSpec`, `FatTreeSpec` or `DragonflySpec`.
+        Of a class of `labkit.platform.topologies`, or of one's own.
 
     Raises
     ------

@@ -7,10 +7,10 @@ from typing import Any
 
 from labkit.errors import PlatformError
 from labkit.platform import models
+from labkit.platform import quantities as units
 from labkit.platform.nearest import nearest
-from labkit.platform.xml import units as xml_units
-from labkit.platform.xml.cluster import MODEL_PROPERTY
 from labkit.platform.xml.cluster_reader import cluster_spec, first_speed, radical
+from labkit.platform.xml.elements import MODEL_PROPERTY, sharing_of
 from labkit.platform.zones.parts import Cluster, refuse
 from labkit.platform.zones.zone import Zone
 
@@ -20,12 +20,6 @@ _ROUTINGS = {
     "full": "full", "floyd": "floyd", "dijkstra": "dijkstra", "dijkstracache": "dijkstra", "star": "star",
     "cluster": "star", "none": "none",
 }  # fmt: skip
-_SHARINGS = {
-    "SHARED": "shared",
-    "SPLITDUPLEX": "splitduplex",
-    "FULLDUPLEX": "splitduplex",
-    "FATPIPE": "fatpipe",
-}
 _FILES = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
 
 
@@ -226,21 +220,16 @@ class Builder:
         if not (pstate.isascii() and pstate.isdigit()) or len(pstate) > 4:
             raise PlatformError(f"pstate={pstate[:40]!r} is not a whole number from 0 on")
         speed = first_speed(one.given["speed"], int(pstate))
-        cores = xml_units.whole(one.given["core"], "core")
+        cores = units.parse_whole(one.given["core"], "core")
         self._zone.host(one.given["id"], speed, cores, place=one.place, props=tuple(one.props))
 
     def _router(self, one: _Pending) -> None:
         self._zone.router(one.given["id"], place=one.place)
 
     def _link(self, one: _Pending) -> None:
-        policy = one.given["sharing_policy"].upper()
-        if policy not in _SHARINGS:
-            raise PlatformError(
-                f"sharing_policy={policy[:40]!r} is not supported; allowed: SHARED, SPLITDUPLEX, FATPIPE"
-            )
         self._zone.link(
-            one.given["id"], xml_units.bandwidth(one.given["bandwidth"]),
-            xml_units.latency(one.given["latency"]), _SHARINGS[policy],
+            one.given["id"], units.parse_bandwidth(one.given["bandwidth"], True),
+            units.parse_time(one.given["latency"], True), sharing_of(one.given["sharing_policy"]),
             place=one.place, props=tuple(one.props),
         )  # fmt: skip
 
@@ -287,8 +276,8 @@ class Builder:
         """Hosts with two links each, as SimGrid names them."""
         old, given = self._star("cabinet"), one.given
         bw, lat, speed = (
-            xml_units.bandwidth(given["bw"]),
-            xml_units.latency(given["lat"]),
+            units.parse_bandwidth(given["bw"], True),
+            units.parse_time(given["lat"], True),
             first_speed(given["speed"]),
         )
         for first, last in self._numbers(one):

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.sax.saxutils import quoteattr
+from typing import TYPE_CHECKING
 
 from labkit.platform import models
-from labkit.platform.spec import ClusterSpec, StarSpec
+from labkit.platform.xml.elements import MODEL_PROPERTY, element, number
 
-__all__ = ["MODEL_PROPERTY", "attributes_text", "cluster_element", "number", "props_text"]
+if TYPE_CHECKING:
+    from labkit.platform.spec.cluster import ClusterSpec
 
-#: The property that carries what SimGrid's platforms have no attribute for: the network model.
-MODEL_PROPERTY = "labkit/model"
-
-
-def number(value: float) -> str:
-    """Write the shortest text that reads back as the same double, without an exponent's plus sign."""
-    return repr(float(value)).replace("e+", "e")
-
-
-def attributes_text(attributes: dict[str, str], between: str = " ") -> str:
-    """Write attributes, quoted."""
-    return between.join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
-
-
-def props_text(props: Sequence[tuple[str, str]], indent: str) -> str:
-    """Write properties, a line each."""
-    return "".join(f"{indent}<prop {attributes_text({'id': a, 'value': b})}/>\n" for a, b in props)
+__all__ = ["cluster_element"]
 
 
 def cluster_element(
@@ -68,22 +53,14 @@ def cluster_element(
         "lat": f"{number(spec.lat)}s",
         "sharing_policy": spec.sharing.upper(),
     }
-    if isinstance(spec, StarSpec) and spec.bb_bw is not None:
-        attributes |= {"bb_bw": f"{number(spec.bb_bw)}Bps", "bb_lat": f"{number(spec.bb_lat or 0.0)}s"}
-        attributes["bb_sharing_policy"] = (spec.bb_sharing or "shared").upper()
     if spec.limiter is not None:
         attributes["limiter_link"] = f"{number(spec.limiter)}Bps"
     if spec.loopback_bw is not None:
-        attributes |= {
-            "loopback_bw": f"{number(spec.loopback_bw)}Bps",
-            "loopback_lat": f"{number(spec.loopback_lat or 0.0)}s",
-        }
+        attributes["loopback_bw"] = f"{number(spec.loopback_bw)}Bps"
+        attributes["loopback_lat"] = f"{number(spec.loopback_lat or 0.0)}s"
     if router:
         attributes["router_id"] = router
-    attributes |= spec.xml_attributes()
+    attributes |= spec.simgrid_size()
     if spec.model != models.DEFAULT:
         props = [*props, (MODEL_PROPERTY, spec.model)]
-    body = attributes_text(attributes, "\n" + indent + "         ")
-    if not props:
-        return f"{indent}<cluster {body}/>\n"
-    return f"{indent}<cluster {body}>\n{props_text(props, indent + '  ')}{indent}</cluster>\n"
+    return element("cluster", attributes, indent, props, "\n" + indent + "         ")

@@ -7,10 +7,7 @@ import functools
 from labkit.errors import PlatformError
 from labkit.platform.models import NetworkModel, get
 from labkit.platform.platform import Platform
-from labkit.platform.spec import ClusterSpec
-from labkit.platform.xml.cluster import cluster_element, number
-from labkit.platform.xml.zones import HEAD, zones_xml
-from labkit.platform.zones import ZonesSpec
+from labkit.platform.xml.elements import number
 
 __all__ = ["host_file", "platform_xml", "smpirun_options"]
 
@@ -48,16 +45,7 @@ def platform_xml(platform: Platform, ranks: int) -> str:
     PlatformError
         The ranks do not fit.
     """
-    hosts = platform.hosts_for(ranks)
-    described = platform.description.sized(hosts)
-    if isinstance(described, ZonesSpec):
-        return zones_xml(described.root, described.model)
-    assert isinstance(described, ClusterSpec)
-    indent = "    " if described.xml_attributes() else "  "
-    cluster = cluster_element(described, described.KIND, "host-", "", [(0, hosts - 1)], indent=indent)
-    if described.xml_attributes():
-        cluster = f'  <zone id="all" routing="Full">\n{cluster}  </zone>\n'
-    return f"{HEAD}{cluster}</platform>\n"
+    return platform.description.sized(platform.hosts_for(ranks)).xml()
 
 
 def host_file(platform: Platform, ranks: int) -> str:

@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 
 from labkit.platform import models
 from labkit.platform import quantities as units
+from labkit.platform.drawing import Layout
 from labkit.platform.spec import MachineSpec
 from labkit.platform.zones.assembly import Assembly
+from labkit.platform.zones.drawing import lay_out_zones
 from labkit.platform.zones.parts import Cluster, Host
+from labkit.platform.zones.to_xml import zones_xml
 from labkit.platform.zones.zone import Zone
 
 __all__ = ["ZonesSpec"]
@@ -43,8 +46,6 @@ class ZonesSpec(MachineSpec):
         self.mapping = None
         self._assembly: Assembly | None = Assembly(root)
         # Equal machines are written alike: this is what they are compared by.
-        from labkit.platform.xml.zones import zones_xml
-
         self._text = zones_xml(root)
         hosts = list(self._kinds_of_hosts())
         self.cores = min(cores for cores, _, _ in hosts)
@@ -139,6 +140,14 @@ class ZonesSpec(MachineSpec):
         said = "; ".join(f"{cores}, {units.format_speed(speed)} each" for cores, speed in kinds[:4])
         rows.append(("cores per host", said + ("; ..." if len(kinds) > 4 else "")))
         return rows
+
+    def lay_out(self) -> Layout:
+        """Place the hosts and routers of a zone, or its zones with their hosts around them."""
+        return lay_out_zones(self.root, str(self))
+
+    def xml(self) -> str:
+        """Write the zones as they are; hosts keep their names."""
+        return zones_xml(self.root, self.model)
 
     def __str__(self) -> str:
         return self.source or self.root.name

@@ -178,6 +178,8 @@ class Zone:
         made = parse_spec(spec) if isinstance(spec, str) else spec
         if made.hosts is None:
             raise refuse(place, f"cluster {name!r} needs a size, such as {made.KIND}:64; got {made}")
+        if made.SIMGRID is None:
+            raise refuse(place, f"a {made.KIND} joins its hosts alone: it has no gateway, so it is no zone")
         prefix = f"{name}-" if prefix is None else prefix
         ranges = ((0, made.hosts - 1),) if radical is None else tuple((int(a), int(b)) for a, b in radical)
         count = sum(b - a + 1 for a, b in ranges)

@@ -10,7 +10,8 @@ import pytest
 import labkit as lk
 from labkit.errors import PlatformError
 from labkit.platform import models
-from labkit.platform.spec import DragonflySpec, parse_spec
+from labkit.platform.spec import parse_spec
+from labkit.platform.topologies.dragonfly import DragonflySpec
 from labkit.platform.xml.writer import platform_xml
 from tests.support.message_program import run_program
 

@@ -13,9 +13,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.layout import lay_out
-from labkit.platform.measures import bisection, diameter, link_kinds
-from labkit.platform.measures.links import MOST_ROWS
+from labkit.platform.measure import MOST_ROWS
 
 SPECS = [
     "star:6",
@@ -166,11 +164,11 @@ def test_the_kinds_are_those_of_the_links_themselves(spec: str) -> None:
 
 def test_machines_too_large_for_a_table_still_tell_their_kinds() -> None:
     machine = lk.platform("torus:128x128x64")
-    assert sum(kind.count for kind in link_kinds(machine.description)) > MOST_ROWS
+    assert sum(kind.count for kind in machine.description.link_kinds()) > MOST_ROWS
     with pytest.raises(PlatformError, match="see link_kinds"):
         machine.links()
-    assert diameter(machine.description).links == 160
-    assert bisection(machine.description).bytes_per_s == 2 * 128 * 64 * 1.25e9
+    assert machine.description.diameter().links == 160
+    assert machine.description.bisection().bytes_per_s == 2 * 128 * 64 * 1.25e9
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,7 @@ def test_graphs_and_zones_show_themselves() -> None:
     page = ring._repr_html_()
     assert page.count("<circle") == 8
     assert "diameter" in repr(ring)
-    places = list(lay_out(ring.description).hosts.values())
+    places = list(ring.description.lay_out().hosts.values())
     assert len({(round(x, 6), round(y, 6)) for x, y in places}) == 8
     # A ring of equal steps is drawn as one.
     assert np.ptp([np.hypot(*place) for place in places]) < 1e-9
@@ -213,7 +211,7 @@ def test_zones_of_zones_are_squares_with_their_hosts_around_them() -> None:
     site.link("between", bw="10Gbps", lat="5us")
     site.route("left", "right", ["between"], gw_src="left-gate", gw_dst="right-gate")
     machine = lk.platform(site)
-    drawing = lay_out(machine.description)
+    drawing = machine.description.lay_out()
     assert set(drawing.switches) == {"left", "right"}
     assert len(drawing.hosts) == 8
     assert "Zones are squares" in drawing.said

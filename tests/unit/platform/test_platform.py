@@ -9,7 +9,8 @@ import pytest
 import labkit as lk
 from labkit.errors import PlatformError
 from labkit.platform import quantities as units
-from labkit.platform.spec import StarSpec, parse_spec
+from labkit.platform.spec import parse_spec
+from labkit.platform.topologies.star import StarSpec
 
 
 def test_a_plain_star_has_the_documented_defaults() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.spec import FatTreeSpec, TorusSpec, parse_spec
-from labkit.platform.spec.fat_tree import grown_tree
-from labkit.platform.spec.torus import near_cube
+from labkit.platform.spec import parse_spec
+from labkit.platform.topologies.fat_tree import FatTreeSpec, grown_tree
+from labkit.platform.topologies.torus import TorusSpec, near_cube
 from labkit.platform.xml.writer import host_file, platform_xml
 
 

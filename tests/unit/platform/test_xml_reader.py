@@ -10,9 +10,9 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.spec import StarSpec
+from labkit.platform.quantities import parse_bandwidth, parse_speed, parse_time
+from labkit.platform.topologies.star import StarSpec
 from labkit.platform.xml.cluster_reader import radical
-from labkit.platform.xml.units import bandwidth, latency, speed
 from labkit.platform.xml.writer import host_file, platform_xml
 from labkit.platform.zones import ZonesSpec
 
@@ -122,7 +122,7 @@ def test_old_cluster_zones_have_cabinets_a_backbone_and_host_links(read: Read) -
     ],
 )
 def test_bandwidths_have_simgrids_units(text: str, value: float) -> None:
-    assert bandwidth(text) == value
+    assert parse_bandwidth(text, is_simgrid=True) == value
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_bandwidths_have_simgrids_units(text: str, value: float) -> None:
     [("50us", 5e-5), ("2m", 120.0), ("1h", 3600.0), ("1w", 604800.0), ("0", 0.0), ("0.5", 0.5)],
 )
 def test_latencies_have_simgrids_units(text: str, value: float) -> None:
-    assert latency(text) == value
+    assert parse_time(text, is_simgrid=True) == value
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("1Gf", 1e9), ("2gigaflops", 2e9), ("3", 3.0), ("1Ef", 1e18), ("1yottaflops", 1e24)]
 )
 def test_speeds_have_simgrids_units(text: str, value: float) -> None:
-    assert speed(text) == value
+    assert parse_speed(text, is_simgrid=True) == value
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_speeds_have_simgrids_units(text: str, value: float) -> None:
 )
 def test_what_is_no_bandwidth_is_refused(text: str) -> None:
     with pytest.raises(PlatformError):
-        bandwidth(text)
+        parse_bandwidth(text, is_simgrid=True)
 
 
 def test_a_radical_is_never_listed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.layout import MAX_DRAWN_HOSTS, lay_out, smaller
+from labkit.platform.spec.cluster import MAX_DRAWN_HOSTS
 from labkit.plot import topology
 from labkit.plot.cables import Cables
 from labkit.plot.topology_figure import way
@@ -39,7 +39,7 @@ SPECS = [
 @pytest.mark.parametrize("spec", SPECS)
 def test_everything_stands_at_a_place_of_its_own(spec: str) -> None:
     machine = lk.platform(spec)
-    layout = lay_out(machine.description)
+    layout = machine.description.lay_out()
     assert list(layout.hosts) == [f"host {i}" for i in range(machine.hosts or 0)]
     places = [(round(x, 6), round(y, 6)) for x, y in [*layout.hosts.values(), *layout.switches.values()]]
     assert len(set(places)) == len(places)
@@ -50,7 +50,7 @@ def test_everything_stands_at_a_place_of_its_own(spec: str) -> None:
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_route_goes_over_drawn_cables_from_its_source_to_its_destination(spec: str) -> None:
     machine = lk.platform(spec)
-    layout = lay_out(machine.description)
+    layout = machine.description.lay_out()
     built = machine.build(1)
     is_sliced = "layers" in layout.said or "slices" in layout.said
     for src in range(built.host_count):
@@ -69,10 +69,10 @@ def test_a_route_goes_over_drawn_cables_from_its_source_to_its_destination(spec:
 
 
 def test_a_torus_draws_the_cables_that_are_used() -> None:
-    assert len(lay_out(lk.platform("torus:4x4").description).cables) == 32
-    assert len(lay_out(lk.platform("torus:2x2").description).cables) == 4
-    assert len(lay_out(lk.platform("torus:3x3x3").description).cables) == 81
-    wrapped = lay_out(lk.platform("torus:4x4").description).lines("host 3", "host 0")
+    assert len(lk.platform("torus:4x4").description.lay_out().cables) == 32
+    assert len(lk.platform("torus:2x2").description.lay_out().cables) == 4
+    assert len(lk.platform("torus:3x3x3").description.lay_out().cables) == 81
+    wrapped = lk.platform("torus:4x4").description.lay_out().lines("host 3", "host 0")
     assert len(wrapped) == 2  # a stub at either end
 
 
@@ -88,7 +88,7 @@ def test_a_torus_draws_the_cables_that_are_used() -> None:
     ],
 )
 def test_a_large_machine_is_drawn_as_a_smaller_sibling_and_says_so(spec: str) -> None:
-    sibling = smaller(lk.platform(spec).description)
+    sibling = lk.platform(spec).description.smaller()
     assert (sibling.hosts or 0) <= MAX_DRAWN_HOSTS
     figure = topology(spec)
     assert "smaller sibling" in figure.reading

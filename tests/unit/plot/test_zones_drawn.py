@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 import labkit as lk
-from labkit.platform.layout import lay_out
 from labkit.plot import heat, topology
 from labkit.plot.cables import Cables
 
@@ -57,7 +56,7 @@ MACHINES = {
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_route_goes_over_drawn_cables_from_host_to_host(name: str) -> None:
     machine = MACHINES[name]()
-    layout, built = lay_out(machine.description), machine.build(1)
+    layout, built = machine.description.lay_out(), machine.build(1)
     cables = Cables(layout)
     hosts = built.host_count
     assert [cables.host(i) for i in range(hosts)] == list(layout.host_points or [])
@@ -74,7 +73,7 @@ def test_a_route_goes_over_drawn_cables_from_host_to_host(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_link_of_a_cable_exists_and_stands_on_one_cable_only(name: str) -> None:
     machine = MACHINES[name]()
-    layout, built = lay_out(machine.description), machine.build(1)
+    layout, built = machine.description.lay_out(), machine.build(1)
     known = {built.link_name(i) for i in range(built.link_count)}
     listed = [link for links in layout.links.values() for link in links]
     assert len(listed) == len(set(listed))
@@ -83,7 +82,7 @@ def test_every_link_of_a_cable_exists_and_stands_on_one_cable_only(name: str) ->
 
 
 def test_racks_meet_in_a_core_where_their_routes_share_uplinks() -> None:
-    layout = lay_out(lk.platform("tibidabo").description)
+    layout = lk.platform("tibidabo").description.lay_out()
     assert layout.links["rack2", "core"] == ("uplink2 down", "uplink2 up")
     assert ("rack1", "rack2") not in layout.cables
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from labkit.errors import PlatformError
-from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec
-from labkit.platform.spec.options import ROUTINGS, Misplaced, one_of, parse_counts
+from labkit.platform.drawing import Layout, Point
+from labkit.platform.measure import Bisection
+from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
+from labkit.platform.spec.options import ROUTINGS, Misplaced, one_of, parse_counts, parse_simgrid_counts
 
 __all__ = ["DragonflySpec", "grown_dragonfly"]
 
 #: counts in the order of a specification: groups x blue : chassis x black : routers x green : nodes
 COUNTS = ("groups", "blue", "chassis", "black", "routers", "green", "nodes")
+#: between the rows of a group, and from a router outwards to its hosts
+_ROW, _STEM = 2.0, 0.8
+_TINTS = {"green": "#009E73", "black": "#222222", "blue": "#0072B2"}
+_WAYS = {
+    "minimal": "Messages take SimGrid's minimal ways.",
+    "shortest": "Messages take the shortest ways.",
+    "valiant": "Messages go by a third group, drawn for each; the route of one that does not is told here.",
+    "adaptive": "Messages may make a detour by a third group, by the loads; the route of one that does not "
+    "is told here.",
+}
 _FORM = "groups x blue : chassis x black : routers x green : nodes, for example 4x4:3x4:5x1:2"
 
 
@@ -67,6 +80,11 @@ class DragonflySpec(ClusterSpec):
     FORM: ClassVar[str] = (
         "dragonfly or dragonfly:4x4:3x4:5x1:2 (groups x blue, chassis x black, routers x green, nodes)"
     )
+    EXAMPLE: ClassVar[tuple[str, str]] = (
+        "4x2:3x1:4x1:2", "groups x blue : chassis x black : routers x green : nodes"
+    )  # fmt: skip
+    SIMGRID: ClassVar[str | None] = "DRAGONFLY"
+    LIMITED: ClassVar[str] = "limiter per node"
 
     groups: int | None = None
     blue: int | None = None
@@ -96,10 +114,7 @@ class DragonflySpec(ClusterSpec):
             raise PlatformError(f"dragonfly needs all of {', '.join(COUNTS)} or none; missing: {missing}")
         if min(given) < 1:
             raise PlatformError(f"dragonfly needs numbers from 1 on, got {self.size}")
-        hosts, switches = self.hosts or 0, self.all_routers
-        links = sum(self.cables().values()) * self.links_per_cable
-        links += (hosts + switches) * (self.limiter is not None) + hosts * (self.loopback_bw is not None)
-        self._check_size(hosts, links)
+        self._check_size()
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -148,22 +163,10 @@ class DragonflySpec(ClusterSpec):
         """Nodes of all routers."""
         return None if self.groups is None else self.all_routers * self.counts[-1]
 
-    def sized(self, hosts: int) -> DragonflySpec:
-        """Return the dragonfly itself, or the grown one of at least so many hosts."""
-        if self.groups is not None:
-            return self
-        self._check_size(hosts, 0)
-        groups, blue, chassis, black, routers, green, nodes = grown_dragonfly(hosts)
-        return replace(
-            self,
-            groups=groups,
-            blue=blue,
-            chassis=chassis,
-            black=black,
-            routers=routers,
-            green=green,
-            nodes=nodes,
-        )
+    @classmethod
+    def grown(cls, hosts: int) -> dict[str, Any]:
+        """Groups of one chassis."""
+        return dict(zip(COUNTS, grown_dragonfly(hosts), strict=True))
 
     def cables(self) -> dict[str, int]:
         """Count the cables of a sized machine by kind: host, green, black, blue."""
@@ -216,7 +219,83 @@ class DragonflySpec(ClusterSpec):
             "adaptive": f"adaptive, seed {self.seed} (an extension of labkit)",
         }[self.routing]
 
-    def xml_attributes(self) -> dict[str, str]:
+    def cable_links(self) -> list[LinksOfCables]:
+        """The hosts' links and the coloured ones."""
+        _, blue, _, black, _, green, _ = self.counts
+        cables, ways = self.cables(), self.links_per_cable
+        return [
+            *self.host_cables(),
+            LinksOfCables("green links, within a chassis", cables["green"] * ways, green),
+            LinksOfCables("black links, between chassis", cables["black"] * ways, black),
+            LinksOfCables("blue links, between groups", cables["blue"] * ways, blue),
+        ]
+
+    def limited_nodes(self) -> int:
+        """Hosts and routers."""
+        return (self.hosts or 0) + self.all_routers
+
+    def longest_route(self) -> int:
+        """A green and a black cable in each group on the way, blue ones between them."""
+        groups, _, chassis, _, routers, _, _ = self.counts
+        inside = (routers > 1) + (chassis > 1)
+        if groups == 1:
+            return 2 + inside
+        if self.routing in ("valiant", "adaptive") and groups > 2:
+            return 2 + 3 * inside + 2
+        return 2 + 2 * inside + 1
+
+    def narrowest_cut(self) -> Bisection:
+        """The best of some cuts, an upper bound.
+
+        Groups apart; for an odd number of them, the last one halved by places, chassis or hosts.
+        """
+        groups, blue, chassis, black, routers, green, nodes = self.counts
+        cuts: list[tuple[float, str]] = [((self.hosts or 0) // 2, "the hosts' cables")]
+        inside: list[tuple[float, str]] = []
+        own = chassis * routers * nodes
+        if routers % 2 == 0:
+            inside.append((chassis * green * (routers // 2) ** 2, "green"))
+        if chassis % 2 == 0:
+            inside.append((routers * black * (chassis // 2) ** 2, "black"))
+        inside.append((own // 2, "hosts'"))
+        narrow, colour = min(inside)
+        if groups % 2 == 0:
+            cuts.append((blue * (groups // 2) ** 2, "blue cables between half of the groups"))
+        else:
+            # The blue cables of the halved group end in either half of it: at most all of them are cut.
+            cut = blue * ((groups // 2) ** 2 + groups // 2 * 2) + narrow if groups > 1 else narrow
+            cuts.append((cut, f"{'blue and ' if groups > 1 else ''}{colour} cables, a group halved"))
+        count, what = min(cuts)
+        return Bisection(count * self.bw, False, f"{count:,.6g} x bw, {what}", self.links_per_cable == 2)
+
+    def halved(self) -> DragonflySpec:
+        """Half the largest count."""
+        by_size = {name: getattr(self, name) for name in ("groups", "routers", "chassis", "nodes")}
+        largest = max(by_size, key=by_size.__getitem__)
+        return replace(self, **{largest: -(-by_size[largest] // 2)})
+
+    def lay_out(self) -> Layout:
+        """Groups on a circle, a chassis a row of routers, hosts outwards from theirs."""
+        groups, _, chassis, _, routers, _, _ = self.counts
+        layout = Layout(
+            said=f"Groups stand on a circle, the rows of a group are its chassis. {_WAYS[self.routing]}"
+        )
+        radius = groups * (routers + 1.0) / (2 * math.pi) if groups > 1 else 0.0
+        for g in range(groups):
+            frame = _Frame(max(radius, 1.5) if groups > 1 else 0.0, math.pi / 2 - 2 * math.pi * g / groups)
+            for c, r in itertools.product(range(chassis), range(routers)):
+                _place_router(layout, self, frame, (g, c, r))
+            _join_group(layout, self, frame, g)
+            if groups > 1:
+                away = chassis * _ROW - _ROW + _STEM + 0.6 + 0.08 * radius * abs(math.cos(frame.angle))
+                layout.notes.append((*frame.at(0.0, away), f"group {g}"))
+        size = chassis * routers
+        for i, j in itertools.combinations(range(groups), 2):
+            ends = [f"router {g}.{o % size // routers}.{o % size % routers}" for g, o in ((i, j), (j, i))]
+            layout.bend(ends[0], ends[1], (0.0, 0.0), _TINTS["blue"])
+        return layout
+
+    def simgrid_size(self) -> dict[str, str]:
         """SimGrid's words for it.
 
         Raises
@@ -234,3 +313,57 @@ class DragonflySpec(ClusterSpec):
             )
         text = f"{groups},{blue};{chassis},{black};{routers},{green};{nodes}"
         return {"topology": "DRAGONFLY", "topo_parameters": text}
+
+    @classmethod
+    def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
+        """Read the counts."""
+        text = given["topo_parameters"]
+        groups = [parse_simgrid_counts(part) for part in text.split(";")]
+        if [len(one) for one in groups] != [2, 2, 2, 1]:
+            raise PlatformError(
+                f"topo_parameters {text[:60]!r} of a DRAGONFLY are groups,blue;chassis,black;routers,green;"
+                "nodes, for example 4,4;3,4;5,1;2"
+            )
+        return dict(zip(COUNTS, itertools.chain(*groups), strict=True))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A group's own axes: `u` along the circle, `v` outwards from its inner row."""
+
+    radius: float
+    angle: float
+
+    def at(self, u: float, v: float) -> Point:
+        x, y = self.turned(u, self.radius + v)
+        return x, y
+
+    def turned(self, u: float, v: float) -> Point:
+        out = (math.cos(self.angle), math.sin(self.angle))
+        return out[1] * u + out[0] * v, -out[0] * u + out[1] * v
+
+
+def _place_router(layout: Layout, spec: DragonflySpec, frame: _Frame, router: tuple[int, int, int]) -> None:
+    _, _, chassis, _, routers, _, nodes = spec.counts
+    g, c, r = router
+    u, v = r - (routers - 1) / 2, c * _ROW
+    name = f"router {g}.{c}.{r}"
+    layout.switches[name] = frame.at(u, v)
+    first = ((g * chassis + c) * routers + r) * nodes
+    for n in range(nodes):
+        host = f"host {first + n}"
+        layout.hosts[host] = frame.at(u + (n - (nodes - 1) / 2) * 0.7 / nodes, v + _STEM)
+        layout.join(host, name)
+
+
+def _join_group(layout: Layout, spec: DragonflySpec, frame: _Frame, g: int) -> None:
+    """Green along a row and black across the rows; curved where they would run over a router."""
+    _, _, chassis, _, routers, _, _ = spec.counts
+    for c in range(chassis):
+        for a, b in itertools.combinations(range(routers), 2):
+            sag = frame.turned(0.0, -0.12 * (b - a - 1))
+            layout.bend(f"router {g}.{c}.{a}", f"router {g}.{c}.{b}", sag, _TINTS["green"])
+    for r in range(routers):
+        for a, b in itertools.combinations(range(chassis), 2):
+            sag = frame.turned(0.18 * (b - a - 1), 0.0)
+            layout.bend(f"router {g}.{a}.{r}", f"router {g}.{b}.{r}", sag, _TINTS["black"])

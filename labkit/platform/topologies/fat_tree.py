@@ -7,13 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labkit.errors import PlatformError
-from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec
-from labkit.platform.spec.options import Misplaced, parse_counts
+from labkit.platform.drawing import Layout
+from labkit.platform.measure import Bisection
+from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
+from labkit.platform.spec.options import Misplaced, parse_counts, parse_simgrid_counts
 
 __all__ = ["FatTreeSpec", "grown_tree"]
 
 Counts = tuple[int, ...]
+Costs = NDArray[np.float64]
+#: Above so many hosts the exact split of a tree is not searched for.
+MOST_TREE_HOSTS = 2048
 
 
 def grown_tree(hosts: int) -> tuple[Counts, Counts, Counts]:
@@ -62,6 +70,9 @@ class FatTreeSpec(ClusterSpec):
 
     KIND: ClassVar[str] = "fattree"
     FORM: ClassVar[str] = "fattree or fattree:4x4:1x2:1x2 (down : up : cables, from the hosts upwards)"
+    EXAMPLE: ClassVar[tuple[str, str]] = ("4x4:1x2:1x2", "down : up : cables, from the hosts upwards")
+    SIMGRID: ClassVar[str | None] = "FAT_TREE"
+    LIMITED: ClassVar[str] = "limiter per node"
 
     down: Counts | None = None
     up: Counts | None = None
@@ -80,11 +91,7 @@ class FatTreeSpec(ClusterSpec):
             )
         if min(map(min, lists)) < 1:
             raise PlatformError(f"fattree needs numbers from 1 on, got {self.size}")
-        hosts = math.prod(lists[0])
-        switches = sum(self.nodes(level) for level in range(1, len(lists[0]) + 1))
-        links = sum(self.level_cables(level) for level in range(len(lists[0]))) * self.links_per_cable
-        links += (hosts + switches) * (self.limiter is not None) + hosts * (self.loopback_bw is not None)
-        self._check_size(hosts, max(links, switches))
+        self._check_size()
 
     @property
     def size(self) -> str | None:
@@ -119,13 +126,10 @@ class FatTreeSpec(ClusterSpec):
         """The product of `down`."""
         return None if self.down is None else math.prod(self.down)
 
-    def sized(self, hosts: int) -> FatTreeSpec:
-        """Return the tree itself, or the grown one of at least so many hosts."""
-        if self.down is not None:
-            return self
-        self._check_size(hosts, 0)
-        down, up, cables = grown_tree(hosts)
-        return replace(self, down=down, up=up, cables=cables)
+    @classmethod
+    def grown(cls, hosts: int) -> dict[str, Any]:
+        """Full bisection, equal switches."""
+        return dict(zip(("down", "up", "cables"), grown_tree(hosts), strict=True))
 
     def nodes(self, level: int) -> int:
         """Count the hosts (level 0) or the switches of a level."""
@@ -170,8 +174,126 @@ class FatTreeSpec(ClusterSpec):
             ("cables", f"{cables} (from the hosts upwards)" if levels > 1 else cables),
         ]
 
-    def xml_attributes(self) -> dict[str, str]:
+    def cable_links(self) -> list[LinksOfCables]:
+        """The hosts' links, then those between each two levels."""
+        found = self.host_cables(self.level_cables(0) // (self.hosts or 1))
+        for level in range(1, len(self.down or ())):
+            kinds = [f"cables between levels {level} and {level + 1}"]
+            if self.links_per_cable == 2:
+                kinds = [
+                    f"links from level {level} up to level {level + 1}",
+                    f"links from level {level + 1} down to level {level}",
+                ]
+            found += [LinksOfCables(kind, self.level_cables(level)) for kind in kinds]
+        return found
+
+    def limited_nodes(self) -> int:
+        """Hosts and switches."""
+        return sum(self.nodes(level) for level in range(len(self.down or ()) + 1))
+
+    def longest_route(self) -> int:
+        """Up to the highest level with several children, and down."""
+        return 2 * (1 + max(i for i, n in enumerate(self.down or ()) if n > 1))
+
+    def narrowest_cut(self) -> Bisection:
+        """The least cut of the tree in which all switches of one subtree are one node.
+
+        Cables are alike, so that moving switches of a subtree to different sides gains nothing; up to 2048
+        hosts every number of hosts of a half in every subtree is searched.
+        """
+        assert self.down is not None
+        hosts = self.hosts or 1
+        if hosts <= MOST_TREE_HOSTS:
+            return self.cut(self._least_cut())
+        widest = max(level for level in range(len(self.down)) if self.down[level] > 1)
+        subtrees = self.down[widest]
+        if subtrees % 2:
+            rate = hosts // 2 * self.level_cables(0) / hosts * self.bw
+            return Bisection(rate, False, "the hosts' cables", self.links_per_cable == 2)
+        through = min(self.level_cables(level) for level in range(widest + 1)) / subtrees
+        return self.cut(through * (subtrees // 2), " of half the subtrees", is_exact=False)
+
+    def _least_cut(self) -> float:
+        """Count the cables of the narrowest halving.
+
+        Level by level, `cost[k]` is the least cut below a switch that stands in the second half while k of
+        its hosts stand in the first; in the first half it is that of the others.
+        """
+        cost = np.array([0.0, np.inf])
+        below = 1
+        for level, children in enumerate(self.down or ()):
+            # A child may stand in the other half than its parent, at the price of its cables.
+            price = self.level_cables(level) * below / (self.hosts or 1)
+            child = np.minimum(cost, cost[::-1] + price)
+            cost = np.array([0.0])
+            for _ in range(children):
+                cost = _least_sums(cost, child)
+            below *= children
+        return float(min(cost[below // 2], cost[below - below // 2]))
+
+    def halved(self) -> FatTreeSpec:
+        """Half the largest numbers."""
+        lists = (self.down or (), self.up or (), self.cables or ())
+        largest = max(map(max, lists))
+        down, up, cables = (tuple(-(-n // 2) if n == largest else n for n in part) for part in lists)
+        return replace(self, down=down, up=up, cables=cables)
+
+    def lay_out(self) -> Layout:
+        """Levels as rows, from the hosts upwards."""
+        assert self.down is not None
+        assert self.up is not None
+        assert self.cables is not None
+        levels, hosts = len(self.down), self.hosts or 1
+        width = max(float(hosts), 4.0)
+        layout = Layout(
+            said="Messages go up to a switch that the destination chooses, then down.", is_tree=True
+        )
+
+        def name(level: int, number: int) -> str:
+            return f"switch {level}.{number}" if level else f"host {number}"
+
+        for level in range(levels + 1):
+            count = self.nodes(level)
+            row = layout.switches if level else layout.hosts
+            for i in range(count):
+                row[name(level, i)] = ((i + 0.5) * width / count, level * 0.22 * width)
+            one, several = ("switch", "switches") if level else ("host", "hosts")
+            what = f"{count:,} {several if count > 1 else one}"
+            if level and self.cables[level - 1] > 1:
+                what += f", {self.cables[level - 1]} cables to each below"
+            layout.notes.append((0.0, level * 0.22 * width, what))
+        for level in range(levels):
+            low, down = math.prod(self.up[:level]), self.down[level]
+            for child in range(self.nodes(level)):
+                for parent in range(self.up[level]):
+                    above = child % low + low * (parent + self.up[level] * (child // low // down))
+                    layout.join(name(level, child), name(level + 1, above))
+        return layout
+
+    def simgrid_size(self) -> dict[str, str]:
         """SimGrid's words for it."""
         lists = (self.down or (), self.up or (), self.cables or ())
         text = ";".join([str(len(lists[0])), *(",".join(map(str, part)) for part in lists)])
         return {"topology": "FAT_TREE", "topo_parameters": text}
+
+    @classmethod
+    def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
+        """Read the three lists."""
+        text = given["topo_parameters"]
+        levels, *lists = [parse_simgrid_counts(part) for part in text.split(";")]
+        if len(lists) != 3 or len(levels) != 1 or any(len(one) != levels[0] for one in lists):
+            raise PlatformError(
+                f"topo_parameters {text[:60]!r} of a FAT_TREE are levels;down,..;up,..;cables,.. with one "
+                "number a level, for example 2;4,4;1,2;1,2"
+            )
+        return dict(zip(("down", "up", "cables"), lists, strict=True))
+
+
+def _least_sums(a: Costs, b: Costs) -> Costs:
+    """The least a[i] + b[k - i] for every k."""
+    out = np.full(len(a) + len(b) - 1, np.inf)
+    short, long = (a, b) if len(a) < len(b) else (b, a)
+    for i, value in enumerate(short):
+        if value < np.inf:
+            np.minimum(out[i : i + len(long)], long + value, out=out[i : i + len(long)])
+    return out

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
-from labkit.platform.layout.base import Layout, Point
-from labkit.platform.layout.joints import joints, own_links, uplinks
+from labkit.platform.drawing import Layout, Point
+from labkit.platform.zones.joints import joints, uplinks
 from labkit.platform.zones.parts import Cluster, Host
-from labkit.platform.zones.spec import ZonesSpec
 from labkit.platform.zones.zone import Zone
 
 __all__ = ["lay_out_zones"]
@@ -21,13 +20,15 @@ __all__ = ["lay_out_zones"]
 MOST_POINTS, MOST_ROUND = 400, 48
 
 
-def lay_out_zones(spec: ZonesSpec) -> Layout:
+def lay_out_zones(root: Zone, name: str) -> Layout:
     """Place the hosts and routers of a zone, or its zones with their hosts around them.
 
     Parameters
     ----------
-    spec : ZonesSpec
-        Any.
+    root : Zone
+        The whole machine.
+    name : str
+        What to call it in messages.
 
     Returns
     -------
@@ -41,11 +42,11 @@ def lay_out_zones(spec: ZonesSpec) -> Layout:
     PlatformError
         It has more than 400 points.
     """
-    points = spec.root.members
+    points = root.members
     if len(points) > MOST_POINTS:
-        raise PlatformError(f"{spec} has {len(points):,} hosts and zones side by side: too many to be drawn")
+        raise PlatformError(f"{name} has {len(points):,} hosts and zones side by side: too many to be drawn")
     names = [one.name for one in points]
-    cables = joints(spec.root)
+    cables = joints(root)
     core = next(name for name in ("core", "core of the machine", "") if name not in names)
     own = uplinks(names, cables)
     layout = Layout(said="Hosts stand as far apart as the routes say, as well as a plane can show it.")
@@ -95,7 +96,7 @@ def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float)
         layout.hosts[host] = (place[0] + radius * math.cos(angle), place[1] + radius * math.sin(angle))
         layout.join(host, zone.name)
         if isinstance(zone, Cluster):
-            layout.links[host, zone.name] = own_links(zone, i)
+            layout.links[host, zone.name] = tuple(f"{zone.name}: {link}" for link in zone.spec.own_links(i))
     side = 1.3 if place[1] > 0 else -1.3  # away from what is in the middle
     layout.notes.append((place[0], place[1] + side * radius, f"{zone.name}: {hosts:,} hosts"))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from labkit.platform import models
-from labkit.platform.xml.cluster import MODEL_PROPERTY, attributes_text, cluster_element, number, props_text
+from labkit.platform.xml.cluster import cluster_element
+from labkit.platform.xml.elements import (
+    MODEL_PROPERTY,
+    attributes_text,
+    element,
+    number,
+    props_text,
+    whole_file,
+)
 from labkit.platform.zones.parts import Cluster, Host, Link, Route
 from labkit.platform.zones.zone import Zone
 
-__all__ = ["HEAD", "zones_xml"]
-
-HEAD = (
-    "<?xml version='1.0'?>\n"
-    '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-    '<platform version="4.1">\n'
-)
+__all__ = ["zones_xml"]
 
 _ROUTINGS = {"full": "Full", "floyd": "Floyd", "dijkstra": "Dijkstra", "star": "Star", "none": "None"}
 
@@ -33,10 +35,10 @@ def zones_xml(root: Zone, model: str = models.DEFAULT) -> str:
     str
         The file's text.
     """
-    lines = [HEAD]
+    lines: list[str] = []
     pairs = {link.name for zone in root.walk() for link in zone.links if link.sharing == "splitduplex"}
     _write_zone(root, "  ", lines, pairs, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))
-    return "".join([*lines, "</platform>\n"])
+    return whole_file("".join(lines))
 
 
 def _write_zone(
@@ -63,25 +65,20 @@ def _write_zone(
     lines.append(f"{indent}</zone>\n")
 
 
-def _element(word: str, attributes: dict[str, str], props: tuple[tuple[str, str], ...], indent: str) -> str:
-    head = f"{indent}<{word} {attributes_text(attributes)}"
-    return f"{head}/>\n" if not props else f"{head}>\n{props_text(props, indent + '  ')}{indent}</{word}>\n"
-
-
 def _host(host: Host, indent: str) -> str:
     if host.speed is None:
-        return _element("router", {"id": host.name}, (), indent)
+        return element("router", {"id": host.name}, indent)
     attributes = {"id": host.name, "speed": f"{number(host.speed)}f"}
     if host.cores > 1:
         attributes["core"] = str(host.cores)
-    return _element("host", attributes, host.props, indent)
+    return element("host", attributes, indent, host.props)
 
 
 def _link(link: Link, indent: str) -> str:
     attributes = {"id": link.name, "bandwidth": f"{number(link.bw)}Bps", "latency": f"{number(link.lat)}s"}
     if link.sharing != "shared":
         attributes["sharing_policy"] = link.sharing.upper()
-    return _element("link", attributes, link.props, indent)
+    return element("link", attributes, indent, link.props)
 
 
 def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:

@@ -1,19 +1,14 @@
-"""Joints between the points of a zone: links between two of them, and links of one alone."""
+"""Joints between the points of a zone: the links of its routes, by their two ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from labkit.platform.zones.parts import Cluster
 from labkit.platform.zones.zone import Zone
 
-__all__ = ["joints", "own_links", "uplinks"]
+__all__ = ["joints", "uplinks"]
 
 Ends = tuple[str, str]
-#: links of one host of a cluster, by the kind of the cluster
-_OWN = {
-    "star": ("up {0}", "down {0}", "link {0}", "limiter {0}"),
-}
 
 
 def joints(zone: Zone) -> dict[Ends, tuple[str, ...]]:
@@ -68,8 +63,3 @@ def uplinks(names: Iterable[str], routes: Mapping[Ends, tuple[str, ...]]) -> dic
     if any(out[a] & into[b] or out[a] | into[b] != set(links) for (a, b), links in routes.items()):
         return None
     return {name: out[name] | into[name] for name in points}
-
-
-def own_links(cluster: Cluster, host: int) -> tuple[str, ...]:
-    """Name the links that belong to one host of a cluster within a machine of zones."""
-    return tuple(f"{cluster.name}: {text.format(host)}" for text in _OWN.get(cluster.spec.KIND, ()))

@@ -1,0 +1,213 @@
+"""The numbers of a network model: how a message's size and the links it crosses turn into time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+from labkit.errors import PlatformError
+
+__all__ = ["OPTIONS", "ModelValueError", "NetworkModel", "frozen"]
+
+
+class ModelValueError(PlatformError):
+    """A value that no model can have.
+
+    Attributes
+    ----------
+    key : str
+        The field.
+    row : int or None
+        The row of its table.
+    why : str
+        What is wrong, without the model's name.
+    """
+
+    def __init__(self, model: str, key: str, why: str, row: int | None = None) -> None:
+        where = key if row is None else f"{key}, row {row + 1}"
+        super().__init__(f"model {model!r}: {where}: {why}")
+        self.key, self.row, self.why = key, row, why
+
+
+_Factor = tuple[tuple[float, float], ...]
+_Cost = tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True)
+class NetworkModel:
+    """Everything that turns a message into time, apart from the platform's links.
+
+    Attributes
+    ----------
+    name, title, source : str
+        What it is called, what it is, and where its numbers come from.
+    weight_s_bytes : float
+        S of the sharing weight: a link adds S / bandwidth seconds to a flow's weight.
+    latency_factor, bandwidth_factor : tuple of (threshold_bytes, factor)
+        The factor of the largest threshold strictly below the size (payload and envelope); 1 below the first.
+    tcp_gamma_bytes : float
+        Largest window: a flow's rate is at most gamma / (2 latency); 0 for no such bound.
+    cross_traffic : bool
+        Whether 5 % of a flow loads the way back.
+    penalties : tuple of float, empty or (Be, Bs, ys)
+        Where several transfers leave or enter one host, their windows shrink: see the model ``ib``.
+    sharing : str
+        "maxmin": transfers share the links they cross. "delay": no link is shared; each message takes L + G k
+        behind the messages before it at its two hosts' interfaces (LogGPS).
+    latency_s, gap_s, gap_per_byte_s : float
+        Of "delay" only: L, g and G. L and G may be negative: that of the message's route and factors.
+    envelope_bytes : int
+        What travels with every payload.
+    detached_below_bytes : int
+        A smaller payload lets the sender go on; its transfer waits for the receive to be posted.
+    eager_below_bytes : int
+        A smaller payload is transferred at once, whether or not the receive is posted.
+    send_overhead, isend_overhead, recv_overhead : tuple of (threshold_bytes, a_s, b_s_per_byte)
+        os, ois, or: a + b * payload of the last section strictly below the payload. Empty: free.
+    wtime_s, test_s, iprobe_s : float
+        What each such call costs its caller.
+    """
+
+    name: str
+    title: str = ""
+    source: str = ""
+    weight_s_bytes: float = 0.0
+    latency_factor: _Factor = ()
+    bandwidth_factor: _Factor = ()
+    tcp_gamma_bytes: float = 0.0
+    cross_traffic: bool = False
+    penalties: tuple[float, ...] = ()
+    sharing: str = "maxmin"
+    latency_s: float = -1.0
+    gap_s: float = 0.0
+    gap_per_byte_s: float = -1.0
+    envelope_bytes: int = 16
+    detached_below_bytes: int = 65536
+    eager_below_bytes: int = 0
+    send_overhead: _Cost = ()
+    isend_overhead: _Cost = ()
+    recv_overhead: _Cost = ()
+    wtime_s: float = 1e-8
+    test_s: float = 1e-4
+    iprobe_s: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Refuse tables and numbers no model can have."""
+        for name in _FACTORS:
+            _check_table(self, name, 2)
+            for row, (_, factor) in enumerate(getattr(self, name)):
+                if not 0 < factor < float("inf"):
+                    raise ModelValueError(
+                        self.name, name, f"a factor must be positive and finite, got {factor}", row
+                    )
+        for name in _COSTS:
+            _check_table(self, name, 3)
+            for row, (_, *costs) in enumerate(getattr(self, name)):
+                if not all(0 <= cost < float("inf") for cost in costs):
+                    raise ModelValueError(
+                        self.name, name, f"a cost must be finite and 0 or more, got {costs}", row
+                    )
+        for name in _NUMBERS:
+            value = _number_of(self, name)
+            if not 0 <= value < float("inf"):
+                raise ModelValueError(self.name, name, f"a finite {name} >= 0 is needed, got {value}")
+        for name in ("latency_s", "gap_per_byte_s"):
+            if not _number_of(self, name) < float("inf"):
+                raise ModelValueError(
+                    self.name, name, f"must be finite (negative: the route's), got {getattr(self, name)}"
+                )
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        if self.sharing not in SHARINGS:
+            raise ModelValueError(
+                self.name, "sharing", f"{self.sharing!r} is not known; allowed: {', '.join(SHARINGS)}"
+            )
+        if not isinstance(self.cross_traffic, bool):
+            raise ModelValueError(
+                self.name, "cross_traffic", f"must be true or false, got {self.cross_traffic!r}"
+            )
+        if self.penalties and (
+            len(self.penalties) != 3
+            or not all(_is_number(v) and 0 < v < float("inf") for v in self.penalties)
+        ):
+            raise ModelValueError(
+                self.name,
+                "penalties",
+                f"must be three positive numbers (Be, Bs, ys) or none, got {list(self.penalties)}",
+            )
+        if self.sharing == "delay" and (self.penalties or self.cross_traffic):
+            raise ModelValueError(
+                self.name,
+                "sharing",
+                '"delay" shares no links: leave penalties out and set cross_traffic = false',
+            )
+        if self.eager_below_bytes > self.detached_below_bytes:
+            raise ModelValueError(
+                self.name,
+                "eager_below_bytes",
+                f"eager_below_bytes={self.eager_below_bytes} is above detached_below_bytes="
+                f"{self.detached_below_bytes}; an eager sender is always detached",
+            )
+
+    def __repr__(self) -> str:
+        return f"NetworkModel({self.name!r})"
+
+    def build(self) -> Any:
+        """Make the engine's model object of these numbers.
+
+        Returns
+        -------
+        labkit._kernels.Model
+        """
+        from labkit import _kernels
+
+        return _kernels.Model(**{name: getattr(self, name) for name in ("name", *OPTIONS)})
+
+
+#: How the messages of a model meet: in the links, or not at all.
+SHARINGS = ("maxmin", "delay")
+
+#: What may be changed in `get`, and what a model file may hold: every field that changes times.
+OPTIONS = tuple(f.name for f in fields(NetworkModel) if f.name not in ("name", "title", "source"))
+_FACTORS = ("latency_factor", "bandwidth_factor")
+_COSTS = ("send_overhead", "isend_overhead", "recv_overhead")
+_WHOLE = ("detached_below_bytes", "eager_below_bytes", "envelope_bytes")
+_NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "wtime_s", "test_s", "iprobe_s")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number_of(model: NetworkModel, name: str) -> float:
+    value = getattr(model, name)
+    if not _is_number(value) or (name in _WHOLE and not isinstance(value, int)):
+        kind = "a whole number" if name in _WHOLE else "a number"
+        raise ModelValueError(model.name, name, f"{name} must be {kind}, got {value!r}")
+    return float(value)
+
+
+def _check_table(model: NetworkModel, name: str, width: int) -> None:
+    table = getattr(model, name)
+    if not isinstance(table, tuple) or any(not isinstance(row, tuple) for row in table):
+        raise ModelValueError(model.name, name, f"must be a list of rows, got {table!r}")
+    for number, row in enumerate(table):
+        if len(row) != width or not all(map(_is_number, row)):
+            raise ModelValueError(model.name, name, f"each row has {width} numbers, got {list(row)}", number)
+        whole = name in _FACTORS or isinstance(row[0], int)
+        if not whole or not 0 <= row[0] < 2**63:
+            raise ModelValueError(
+                model.name, name, f"a threshold is a number of bytes >= 0, got {row[0]}", number
+            )
+    for number, (one, two) in enumerate(pairwise(table)):
+        if two[0] <= one[0]:
+            raise ModelValueError(
+                model.name, name, f"thresholds must ascend, got {two[0]} behind {one[0]}", number + 1
+            )
+
+
+def frozen(value: Any) -> Any:
+    """Turn lists into tuples, all the way down."""
+    return tuple(frozen(v) for v in value) if isinstance(value, list | tuple) else value
