@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import warnings
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from types import CodeType, ModuleType
+from typing import Any, cast
 
 __all__ = ["current_name", "find_moved", "moved_attribute"]
 
@@ -230,6 +231,12 @@ class _Alias(importlib.abc.Loader):
         """Give it back its own specification: it has been executed under its own name."""
         module.__spec__ = self.own
 
+    def get_code(self, name: str) -> CodeType | None:
+        """Return the module's code: ``python -m`` with the old name runs it."""
+        found = importlib.util.find_spec(self.name)
+        get_code = getattr(found and found.loader, "get_code", None)
+        return cast("CodeType | None", get_code(self.name)) if get_code else None
+
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Asked first for what an old name of a package holds, where its files would be found a second time."""
@@ -256,8 +263,16 @@ def _find(name: str) -> importlib.machinery.ModuleSpec | None:
     today = current_name(name)
     if today == name:
         return None
+    try:
+        found = importlib.util.find_spec(today)
+    except ModuleNotFoundError:  # below a package that is a module today
+        found = None
+    if found is None:
+        return None
     warnings.warn(f"{name} is {today} now; the old name goes in the next version", FutureWarning, 3)
-    return importlib.machinery.ModuleSpec(name, _Alias(today), is_package=True)
+    held_more = any(old.startswith(f"{name}.") for old in MOVED)
+    is_package = held_more or found.submodule_search_locations is not None
+    return importlib.machinery.ModuleSpec(name, _Alias(today), origin=found.origin, is_package=is_package)
 
 
 def find_moved() -> None:
