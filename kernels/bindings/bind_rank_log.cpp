@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "labkit/engine/call_log.hpp"
+#include "columns.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -18,25 +19,73 @@ using namespace nb::literals;
 namespace labkit::bindings {
 namespace {
 
-/// The log of one rank. Computation is the CPU time of the calling thread between leave() and enter().
+/// A call of the program, in seconds of the monotonic clock.
+struct TimedCall {
+  double begin_s;
+  double end_s;
+  std::int32_t name;
+  std::int32_t place;            ///< where it was called from
+  std::uint64_t bytes = 0;
+  std::int32_t context = -1;     ///< of a collective
+  std::int32_t sequence = -1;    ///< of a collective: which one of its communicator
+  std::int32_t root = -1;        ///< of a collective: in the world
+  std::int32_t position = -1;    ///< of a collective: the caller's rank in the communicator
+  std::int32_t ends = -1;        ///< the call that began what this one waited for: a nonblocking collective
+  bool is_poll = false;          ///< it found nothing
+};
+
+/// A send or a receive; its times are those of its calls.
+struct TimedPost {
+  std::int32_t call;
+  std::int32_t done = -1;  ///< the call after which it was over
+  std::int32_t peer;
+  std::int32_t tag;
+  std::int32_t context;
+  std::uint64_t bytes;
+  std::uint32_t order;     ///< in which its rank posted, and probed for good
+  bool is_send;
+  bool is_cancelled = false;
+};
+
+/// The log of one rank: lines of a time-independent trace, times of calls, or both.
+/// Computation is the CPU time of the calling thread between resume() and pause().
 class RankLog {
  public:
-  RankLog(Rank rank, double flops_per_s, bool is_measuring)
+  /// Whether posts are no messages of the program's: lines tell a collective of objects as messages.
+  bool is_quiet = false;
+
+  RankLog(Rank rank, double flops_per_s, bool is_measuring, bool has_lines, bool has_times)
       : rank_(rank),
         log_(std::vector<double>(static_cast<std::size_t>(rank < 0 ? 0 : rank) + 1, flops_per_s)),
-        is_measuring_(is_measuring) {
+        is_measuring_(is_measuring && has_lines),
+        has_lines_(has_lines),
+        has_times_(has_times) {
     if (rank < 0) throw std::invalid_argument("a rank is 0 or more");
-    leave();
+    resume();
   }
 
-  void enter() {
+  void pause() {
     if (!is_measuring_) return;
     const double seconds = cpu_s() - left_s_;
     measured_s_ += seconds;
     log_.computed(rank_, seconds);
   }
-  void leave() {
+  void resume() {
     if (is_measuring_) left_s_ = cpu_s();
+  }
+  void enter(std::int32_t name, std::int32_t place) {
+    pause();
+    if (has_times_) calls_.push_back({.begin_s = clock_s(), .end_s = 0.0, .name = name, .place = place});
+  }
+  void leave() {
+    if (has_times_) finish_call();
+    resume();
+  }
+  /// Forgets all times: another repetition begins.
+  void restart() {
+    calls_.clear();
+    timed_posts_.clear();
+    first_post_ = posts_;
   }
   void compute(double seconds) { log_.computed(rank_, seconds); }
 
@@ -51,7 +100,11 @@ class RankLog {
     request.bytes = bytes;
     request.context = context;
     const SendMode mode = is_synchronous ? SendMode::synchronous : is_buffered ? SendMode::buffered : SendMode::standard;
-    log_.posted(request, posts_, mode, is_blocking);
+    if (has_lines_) log_.posted(request, posts_, mode, is_blocking);
+    if (has_times_) {
+      timed_posts_.push_back({.call = here(), .peer = peer, .tag = tag, .context = static_cast<std::int32_t>(context),
+                              .bytes = bytes, .order = order_++, .is_send = is_send, .is_cancelled = is_quiet});
+    }
     return posts_++;
   }
   void matched(std::uint32_t post, Rank source, std::int32_t tag, std::uint64_t bytes) {
@@ -60,26 +113,97 @@ class RankLog {
     request.source = source;
     request.source_tag = tag;
     request.received_bytes = bytes;
-    log_.matched(request, post);
+    if (has_lines_) log_.matched(request, post);
+    if (TimedPost* timed = timed_post(post)) {
+      timed->peer = source;
+      timed->tag = tag;
+      timed->bytes = bytes;
+    }
+  }
+  /// A number for the order of posts: a receive of a matched message has that of its probe.
+  std::uint32_t tick() { return order_++; }
+  void ordered(std::uint32_t post, std::uint32_t order) {
+    if (TimedPost* timed = timed_post(post)) timed->order = order;
   }
   void waited(const std::vector<std::uint32_t>& posts) {
     ids_.clear();
-    for (const std::uint32_t post : posts) ids_.push_back({post, 0});
-    log_.waited(rank_, ids_);
+    for (const std::uint32_t post : posts) {
+      ids_.push_back({post, 0});
+      if (TimedPost* timed = timed_post(post)) timed->done = here();
+    }
+    if (has_lines_) log_.waited(rank_, ids_);
   }
-  void cancelled(std::uint32_t post) { log_.cancelled(rank_, post); }
-  void probed(Rank source, std::int32_t tag, Context context) { log_.probed(rank_, source, tag, context); }
+  void cancelled(std::uint32_t post) {
+    if (has_lines_) log_.cancelled(rank_, post);
+    if (TimedPost* timed = timed_post(post)) timed->is_cancelled = true;
+  }
+  void probed(Rank source, std::int32_t tag, Context context) {
+    if (has_lines_) log_.probed(rank_, source, tag, context);
+  }
+  void polled() {
+    if (!calls_.empty()) calls_.back().is_poll = true;
+  }
+  /// The present call is a collective; the number by which a later one knows that it ended it.
+  std::int32_t joined(std::int32_t context, std::int32_t sequence, std::uint64_t bytes, std::int32_t root,
+                      std::int32_t position) {
+    if (calls_.empty()) return -1;
+    TimedCall& call = calls_.back();
+    call.context = context;
+    call.sequence = sequence;
+    call.bytes = bytes;
+    call.root = root;
+    call.position = position;
+    return here();
+  }
+  void sized(std::uint64_t bytes) {
+    if (!calls_.empty()) calls_.back().bytes = bytes;
+  }
+  void ended(std::int32_t call) {
+    if (!calls_.empty()) calls_.back().ends = call;
+  }
   void collective(std::string text) {
+    if (!has_lines_) return;
     log_.begin_collective(rank_, std::move(text));
     log_.end_collective(rank_);
   }
-  void declare(std::string text) { log_.declare(rank_, std::move(text)); }
+  void declare(std::string text) {
+    if (has_lines_) log_.declare(rank_, std::move(text));
+  }
 
   [[nodiscard]] std::string lines() const { return log_.lines(rank_); }
   [[nodiscard]] std::uint64_t calls() const { return log_.calls(); }
   [[nodiscard]] double measured_s() const { return measured_s_; }
+  [[nodiscard]] bool has_lines() const { return has_lines_; }
+  [[nodiscard]] bool has_times() const { return has_times_; }
+  [[nodiscard]] const std::vector<TimedCall>& timed_calls() const { return calls_; }
+  [[nodiscard]] const std::vector<TimedPost>& timed_posts() const { return timed_posts_; }
 
  private:
+  /// Polls that follow each other closely are one call: else a rank that spins would fill its memory.
+  static constexpr double kSpin_s = 20e-6;
+
+  static double clock_s() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  void finish_call() {
+    if (calls_.empty()) return;
+    TimedCall& call = calls_.back();
+    if (call.end_s != 0.0) return;
+    call.end_s = clock_s();
+    if (!call.is_poll || calls_.size() < 2) return;
+    TimedCall& before = calls_[calls_.size() - 2];
+    if (!before.is_poll || before.name != call.name || call.begin_s - before.end_s > kSpin_s) return;
+    before.end_s = call.end_s;
+    calls_.pop_back();
+  }
+  [[nodiscard]] std::int32_t here() const { return static_cast<std::int32_t>(calls_.size()) - 1; }
+  TimedPost* timed_post(std::uint32_t post) {
+    const std::uint32_t index = post - first_post_;
+    return has_times_ && index < timed_posts_.size() ? &timed_posts_[index] : nullptr;
+  }
+
   static double cpu_s() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -89,23 +213,73 @@ class RankLog {
   Rank rank_;
   CallLog log_;
   bool is_measuring_;
+  bool has_lines_;
+  bool has_times_;
+  std::vector<TimedCall> calls_;
+  std::vector<TimedPost> timed_posts_;
+  std::uint32_t first_post_ = 0;
+  std::uint32_t order_ = 0;
   double left_s_ = 0.0;
   double measured_s_ = 0.0;
   std::uint32_t posts_ = 0;
   std::vector<RequestId> ids_;
 };
 
+nb::dict call_columns(const RankLog& log) {
+  using Row = const TimedCall&;
+  const auto& rows = log.timed_calls();
+  nb::dict columns;
+  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
+  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+  columns["name"] = column(rows, [](Row row) { return row.name; });
+  columns["place"] = column(rows, [](Row row) { return row.place; });
+  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
+  columns["context"] = column(rows, [](Row row) { return row.context; });
+  columns["sequence"] = column(rows, [](Row row) { return row.sequence; });
+  columns["root"] = column(rows, [](Row row) { return row.root; });
+  columns["position"] = column(rows, [](Row row) { return row.position; });
+  columns["ends"] = column(rows, [](Row row) { return row.ends; });
+  return columns;
+}
+
+nb::dict post_columns(const RankLog& log) {
+  using Row = const TimedPost&;
+  const auto& rows = log.timed_posts();
+  nb::dict columns;
+  columns["call"] = column(rows, [](Row row) { return row.call; });
+  columns["done"] = column(rows, [](Row row) { return row.done; });
+  columns["peer"] = column(rows, [](Row row) { return row.peer; });
+  columns["tag"] = column(rows, [](Row row) { return row.tag; });
+  columns["context"] = column(rows, [](Row row) { return row.context; });
+  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
+  columns["order"] = column(rows, [](Row row) { return row.order; });
+  columns["is_send"] = column(rows, [](Row row) { return row.is_send; });
+  columns["is_cancelled"] = column(rows, [](Row row) { return row.is_cancelled; });
+  return columns;
+}
+
 const Registration registration(42, [](nb::module_& module) {
-  nb::class_<RankLog>(module, "RankLog", "What one rank of a real run calls, for a time-independent trace.")
-      .def(nb::init<Rank, double, bool>(), "rank"_a, "flops_per_s"_a, "is_measuring"_a)
-      .def("enter", &RankLog::enter, "A call begins: the thread's CPU time since leave() was computation.")
+  nb::class_<RankLog>(module, "RankLog", "What one rank of a real run calls: lines, times, or both.")
+      .def(nb::init<Rank, double, bool, bool, bool>(), "rank"_a, "flops_per_s"_a, "is_measuring"_a,
+           "has_lines"_a = true, "has_times"_a = false)
+      .def("pause", &RankLog::pause, "The thread's CPU time since resume() was computation.")
+      .def("resume", &RankLog::resume, "The program goes on.")
+      .def("enter", &RankLog::enter, "name"_a, "place"_a = -1, "A call begins.")
       .def("leave", &RankLog::leave, "A call is over.")
+      .def("restart", &RankLog::restart, "Forget all times.")
       .def("compute", &RankLog::compute, "seconds"_a, "Computation that the program charges.")
       .def("post", &RankLog::post, "is_send"_a, "peer"_a, "tag"_a, "bytes"_a, "context"_a, "is_synchronous"_a,
            "is_buffered"_a, "is_blocking"_a, "A send or a receive; the number by which it is known.")
       .def("matched", &RankLog::matched, "post"_a, "source"_a, "tag"_a, "bytes"_a, "What a receive got.")
       .def("waited", &RankLog::waited, "posts"_a, "A wait is over: one for all of these.")
       .def("cancelled", &RankLog::cancelled, "post"_a)
+      .def("tick", &RankLog::tick, "The next number in the order of posts.")
+      .def("ordered", &RankLog::ordered, "post"_a, "order"_a, "A receive of a message that a probe has matched.")
+      .def("polled", &RankLog::polled, "The present call found nothing.")
+      .def("joined", &RankLog::joined, "context"_a, "sequence"_a, "bytes"_a, "root"_a = -1, "position"_a = -1,
+           "The present call is a collective; its number.")
+      .def("sized", &RankLog::sized, "bytes"_a, "How much the present call sends.")
+      .def("ended", &RankLog::ended, "call"_a, "The present call ended what that one began.")
       .def("probed", &RankLog::probed, "source"_a, "tag"_a, "context"_a)
       .def("collective", &RankLog::collective, "text"_a, "A collective's action; empty: nothing moves.")
       .def("declare", &RankLog::declare, "text"_a, "A communicator's members.")
@@ -113,6 +287,11 @@ const Registration registration(42, [](nb::module_& module) {
              const std::string lines = log.lines();
              return nb::bytes(lines.data(), lines.size());
            }, "The actions as lines of a trace.")
+      .def("call_columns", &call_columns, "The calls with their times, an array a column.")
+      .def("post_columns", &post_columns, "The sends and receives, an array a column.")
+      .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")
+      .def_prop_ro("has_lines", &RankLog::has_lines)
+      .def_prop_ro("has_times", &RankLog::has_times)
       .def_prop_ro("calls", &RankLog::calls)
       .def_prop_ro("measured_s", &RankLog::measured_s, "CPU seconds that counted as computation.");
 });

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from labkit.errors import MachineError
 from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
+from labkit.trace.recorder.timeline import clocks_of, trace_of
 
 if TYPE_CHECKING:
+    from labkit.trace.recorder.clocks import Clocks
     from labkit.trace.recorder.merge import Recording
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "oversubscription",
     "read_result",
     "read_share",
+    "recorded_header",
     "recording_for",
     "run_of",
 ]
@@ -82,19 +85,29 @@ def gather_runs(
     runs = []
     for repetition in range(len(shares[0])):
         times = [share[repetition][0] for share in shares]
-        starts = _starts(times, clocks or [range(len(times))])
+        compared = clocks_of(times)
+        if compared is not None:
+            times = [_led_over(one, compared, rank) for rank, one in enumerate(times)]
+        groups = [range(len(times))] if compared is not None or clocks is None else clocks
+        starts = _starts(times, groups)
         rows = [
             (rank, phase, begin - starts[rank], end - starts[rank])
             for rank, one in enumerate(times)
             for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
         ]
-        own = {"machine": dict(facts["machine"]), "notes": list(facts["notes"])}
+        phases, trace, said = phase_frame(rows), None, []
+        if compared is not None:
+            spans = [(one["begin"], one["end"]) for one in times]
+            trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
+        notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
+        own = {"machine": dict(facts["machine"]), "notes": notes}
         runs.append(
             Run(
                 ranks=len(shares),
                 results=[share[repetition][1] for share in shares],
                 makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
-                phases=phase_frame(rows),
+                phases=phases,
+                trace=trace,
                 output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
                 **{**facts, **own},
             )
@@ -102,13 +115,10 @@ def gather_runs(
     return runs
 
 
-def run_of(runs: list[Run], trace: bool, notes: Sequence[str] = ()) -> Run:
+def run_of(runs: list[Run], notes: Sequence[str] = ()) -> Run:
     """Return the repetition with the median makespan; `notes` are about the first one, which was recorded."""
     runs[0].notes.extend(notes)
-    run = median_run(runs)
-    if trace:
-        run.notes.append("real runs record phases only, no trace of messages")
-    return run
+    return median_run(runs)
 
 
 def oversubscription(ranks: int, cores: int, where: str = "") -> str:
@@ -120,6 +130,15 @@ def oversubscription(ranks: int, cores: int, where: str = "") -> str:
     )
 
 
+def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, Any]:
+    """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
+    if recording is None and not request.trace:
+        return {}
+    from labkit.trace.recorder.merge import recording_header
+
+    return {"recording": recording_header(recording, request.trace)}
+
+
 def recording_for(request: RunRequest) -> Recording | None:
     """Read the options of a recorded run; None where none is recorded."""
     if request.trace_ti is None:
@@ -127,6 +146,15 @@ def recording_for(request: RunRequest) -> Recording | None:
     from labkit.trace.recorder.merge import recording_of
 
     return recording_of(request.trace_ti, request.compute)
+
+
+def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, Any]:
+    """Return a rank's times by the clock of rank 0."""
+    begin, end = clocks.corrected(rank, [times["begin"], times["end"]]).tolist()
+    phases = [
+        (name, *clocks.corrected(rank, [first, last]).tolist()) for name, first, last in times["phases"]
+    ]
+    return {**times, "begin": begin, "end": end, "phases": phases}
 
 
 def _starts(times: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[int]]) -> list[float]:

@@ -118,8 +118,8 @@ def waits_of(trace: Trace) -> Waits:
     begin, end = (table[name].to_numpy(np.float64) for name in ("begin_s", "end_s"))
     call = table["call"].to_numpy(np.int64) if "call" in table else np.full(len(rank), -1)
     start = _column(trace.messages, "start_s", message, end)
-    if trace.calls is not None:
-        start = _column(trace.calls, "ready_s", call, start)
+    if "ready_s" in table:
+        start = table["ready_s"].to_numpy(np.float64)
     none = np.full(len(rank), -1)
     whole = {name: _column(trace.messages, name, message, none)
              for name in ("source", "destination", "tag", "bytes")}  # fmt: skip

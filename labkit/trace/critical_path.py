@@ -3,7 +3,8 @@
 It is walked backwards from the rank that ended last. On a rank, everything since its last wait was its own
 work; the wait was ended by a message; that message could start when the later of its two sides was posted,
 and there the path goes on. A nonblocking collective is a line of its own beside its rank's: a wait that its
-end ended leads onto it, and its begin leads back to the rank. The steps follow each other without a gap from
+end ended leads onto it, and its begin leads back to the rank. A collective of a real run joins its ranks: it
+leads on to the last that came. The steps follow each other without a gap from
 0 to the makespan, so their lengths add up to it.
 """
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "critical_path"]
 
-Kind = Literal["computation", "overhead", "transfer", "probe"]
+Kind = Literal["computation", "overhead", "transfer", "probe", "collective"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Step:
     ----------
     kind : str
         ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
-        ``transfer`` (of a message), ``probe`` (a wait for a message that nobody had sent).
+        ``transfer`` (of a message), ``probe`` (a wait for a message that nobody had sent), ``collective`` (of
+        a real run, from when its last rank came).
     rank : int
         Where: of a transfer, the rank that waited for it.
     begin_s, end_s : float
@@ -124,6 +126,9 @@ def critical_path(trace: Trace) -> list[Step]:
     work = _ByLine(trace.computations, ranks)
     sent, start = (trace.messages[when].to_numpy() for when in ("send_posted_s", "start_s"))
 
+    ready = trace.waits["ready_s"].to_numpy() if "ready_s" in trace.waits else None
+    origin = trace.waits["origin"].to_numpy() if ready is not None else lines.source
+
     line = int(np.argmax(trace.ends_s))
     now = float(trace.ends_s[line])
     before = len(ended_by)  # waits are recorded in order: an earlier one has a smaller row
@@ -142,6 +147,12 @@ def critical_path(trace: Trace) -> list[Step]:
             continue
         before = row
         message = int(ended_by[before])
+        if ready is not None:  # of a real run: on whom it waited, and until when
+            now = float(ready[before])
+            kind: Kind = "transfer" if message >= 0 else "collective"
+            steps.append(Step(kind, rank, now, resumed, message))
+            line = int(origin[before])
+            continue
         if message < -1:
             line, now = ranks - 2 - message, resumed
             continue

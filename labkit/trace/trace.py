@@ -1,4 +1,4 @@
-"""The recorded trace of a simulated run."""
+"""The recorded trace of a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:  # pandas is imported only when a trace is made
 
     from labkit.result import Run
     from labkit.trace.explanation import Explanation
+    from labkit.trace.recorder.clocks import Clocks
 
 __all__ = ["Trace"]
 
 
 @dataclass(repr=False)
 class Trace:
-    """Every message, wait, computation and nonblocking collective of a run.
+    """Every message, wait, computation and nonblocking collective of a run; of a real one, every call.
 
     Attributes
     ----------
@@ -45,6 +46,19 @@ class Trace:
         The machine and the model of the run: what an explanation needs.
     beside : Beside or None
         The nonblocking collectives and what they waited for; None of a run without any.
+    calls : pandas.DataFrame or None
+        Of a real run a row for every call of MPI: rank, call (its name), bytes (what the rank gave to a
+        collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or -1),
+        place (its call path), phase. Its collectives are calls, not messages.
+    clocks : Clocks or None
+        Of a real run how its ranks' clocks go (`labkit.trace.recorder.clocks`).
+
+    Notes
+    -----
+    Of a real run the seconds are those of its hosts. It does not tell when a message moves: arrived_s is NaN,
+    and start_s is when both sides were there, or the post of a send that was over before. Computations are
+    the times between calls. A row of its waits also has ready_s (when what it waited for could begin),
+    origin (the rank for which it waited) and call (the row of the collective, or -1).
     """
 
     messages: pd.DataFrame
@@ -54,6 +68,7 @@ class Trace:
     setting: Any = None
     beside: Beside | None = None
     calls: pd.DataFrame | None = None
+    clocks: Clocks | None = None
 
     @classmethod
     def from_columns(
@@ -95,4 +110,6 @@ class Trace:
             f"trace of {len(self.ends_s)} ranks: {format_count(len(self))} messages with {payload}, "
             f"{format_count(len(self.waits))} waits, {format_count(len(self.computations))} computations"
             f"{f', {format_count(len(self.operations))} nonblocking collectives' if self.beside else ''}"
+            f"{f', {format_count(len(self.calls))} calls' if self.calls is not None else ''}"
+            f"{f'; {self.clocks.text()}' if self.clocks is not None else ''}"
         )

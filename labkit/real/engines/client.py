@@ -15,7 +15,7 @@ from labkit.place import describe_place, place_doubt
 from labkit.real.engines.report import failure
 from labkit.real.engines.target import ANSWER_S, Place, Target, choose, find_target
 from labkit.real.engines.watch import Reports, watch
-from labkit.real.shares import gather_runs, oversubscription, read_result, recording_for, run_of
+from labkit.real.shares import gather_runs, oversubscription, read_result, recorded_header, recording_for, run_of
 from labkit.real.travel import pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
@@ -52,8 +52,7 @@ def run_on_engines(request: RunRequest) -> Run:
     if isinstance(request.program, Path):
         header["script"] = str(request.program.resolve())
     recording = recording_for(request)
-    if recording is not None:
-        header["recording"] = recording.header()
+    header |= recorded_header(request, recording)
     target = find_target(request.on)
     memory = target.memory
     if not memory.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
@@ -72,7 +71,7 @@ def run_on_engines(request: RunRequest) -> Run:
     finally:
         memory.lock.release()
     runs = _read_runs(places, reports, request.name, len(target.engines))
-    return run_of(runs, request.trace, recording.collect_notes(_notes(reports), ranks) if recording else ())
+    return run_of(runs, recording.collect_notes(_notes(reports), ranks) if recording else ())
 
 
 def _notes(reports: Reports) -> dict[int, Any]:

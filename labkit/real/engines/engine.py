@@ -144,9 +144,11 @@ class _Job:
                     comm = self.record_calls(machine)
                 with self.program():
                     call = self.load(repetition, comm)
+                meter = self.meter(base)
+                clock = [meter.compare()] if meter is not None else []
                 finish(_Ibarrier(base))
                 if self.recorder is not None:
-                    self.recorder.ledger.log.leave()  # what came before is not the program's computation
+                    self.recorder.begin()
                 begin = time.monotonic()
                 with self.program():
                     result = _until_exit(call)
@@ -154,12 +156,16 @@ class _Job:
                 if self.recorder is not None:
                     self.recorder.finish()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
+                if meter is not None:
+                    clock.append(meter.compare())
+                    times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}
+                if self.recorder is not None:
+                    self.end_recording()
                 self.write(result, times, output)
         finally:
             context.install(None)
             if self.recorder is not None:
-                self.recorder.uninstall()
-                self.trace = self.recorder.ledger.log.lines(), self.recorder.record()
+                self.end_recording()
         self.has_finished = True
         finish(_Ibarrier(base))
         self.look_for_leftovers()
@@ -195,6 +201,21 @@ class _Job:
         machine.charge, machine.is_measured = recorder.compute, recorder.is_measured
         machine.mark = lambda name, begins: recorder.ledger.mark(phase_line(self.rank, name, begins))
         return MPI.COMM_WORLD
+
+    def end_recording(self) -> None:
+        """Put mpi4py's names back, and keep the lines."""
+        self.recorder.uninstall()
+        if self.recorder.ledger.has_lines:
+            self.trace = self.recorder.ledger.log.lines(), self.recorder.record()
+        self.recorder = None
+
+    def meter(self, base: Any) -> Any:
+        """Return what compares the ranks' clocks, where times are recorded."""
+        if self.recorder is None or not self.recorder.ledger.has_times:
+            return None
+        from labkit.trace.recorder.clocks import ClockMeter
+
+        return ClockMeter(interruptible(base))
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:

@@ -44,7 +44,10 @@ OWN = {
     for name in ("comm.py", "objects.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
 } | {
     os.path.join(_PACKAGE, "trace", "recorder", name)
-    for name in ("collectives.py", "communicators.py", "messages.py", "objects.py", "requests.py")
+    for name in (
+        "clocks.py", "collectives.py", "communicators.py", "ledger.py", "messages.py", "objects.py",
+        "places.py", "refusals.py", "requests.py",
+    )
 } | {"<frozen runpy>"}  # fmt: skip
 
 _nowhere: BinaryIO | None = None

@@ -173,6 +173,8 @@ class _Child:
             for repetition in range(self.header["repeats"]):
                 machine.reset()
                 call = self.load(repetition)
+                if self.recording is not None:
+                    self.recording.prepare()
                 if world is not None:
                     world.Barrier()
                 if self.recording is not None:
@@ -180,9 +182,11 @@ class _Child:
                 begin = time.monotonic()
                 result = _until_exit(call)
                 end = time.monotonic()
+                times = {"begin": begin, "end": end, "phases": machine.phases}
                 if self.recording is not None:
                     self.recording.finish()
-                self.write(file, result, {"begin": begin, "end": end, "phases": machine.phases})
+                    times["timeline"] = self.recording.timeline()
+                self.write(file, result, times)
         faulthandler.cancel_dump_traceback_later()
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))

@@ -17,7 +17,7 @@ from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.mpi.report import failure, read_output
-from labkit.real.shares import Share, gather_runs, oversubscription, read_share, recording_for, run_of
+from labkit.real.shares import Share, gather_runs, oversubscription, read_share, recorded_header, recording_for, run_of
 from labkit.real.travel import pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
@@ -49,8 +49,7 @@ def run_ranks(request: RunRequest) -> Run:
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     header, payload = pack_launch(request)
     recording = recording_for(request)
-    if recording is not None:
-        header["recording"] = recording.header()
+    header |= recorded_header(request, recording)
     launcher = find_launcher(own.get("mpi"))
     limit_bytes = own.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     with Launch(launcher, request.ranks, header, payload, limit_bytes, hosts) as job:
@@ -63,7 +62,7 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        return run_of(runs, request.trace, recording.collect(job.directory, job.ranks) if recording else ())
+        return run_of(runs, recording.collect(job.directory, job.ranks) if recording else ())
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:

@@ -80,8 +80,6 @@ def collect_point(
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))
     if recording is not None:
         run.notes.extend(recording.collect_notes(_notes(job, number), ranks))
-    if point["trace"]:
-        run.notes.append("real runs record phases only, no trace of messages")
     return run
 
 

@@ -134,7 +134,7 @@ def _launch(
     """Start the ranks of a point, wait for their end, and pack what they left."""
     point, folder, printed_bytes = job.points[number], job.point(number), len(job.printed_bytes())
     _forget_leftovers(folder)
-    is_recorded = _check_header(folder).get("recording") is not None
+    is_recorded = _check_header(folder).get("recording", {}).get("has_lines", False)
     options = Slurm(**job.about["options"])
     limit_bytes = point["output_limit_bytes"]
     with Step(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:

@@ -13,7 +13,7 @@ from typing import Any
 from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.client import OUTPUT_LIMIT_BYTES, pack_launch
-from labkit.real.shares import recording_for
+from labkit.real.shares import recorded_header, recording_for
 from labkit.real.slurm.batch import Batch, Point
 from labkit.real.slurm.fingerprint import fingerprint
 from labkit.real.slurm.options import Slurm
@@ -120,10 +120,10 @@ def make_point(request: RunRequest) -> Point:
     if os.environ.get(JOB_VARIABLE):
         raise MachineError("this process is itself a rank of a run, and cannot submit jobs")
     header, payload = pack_launch(request)
-    recording = recording_for(request)
+    recorded = recorded_header(request, recording_for(request))
+    header |= recorded
     matters = {name: getattr(cluster, name) for name in _MATTERS}
-    if recording is not None:
-        header["recording"] = matters["recording"] = recording.header()
+    matters |= recorded
     what: Any = request.program
     if isinstance(what, Path):
         path, what = what, hashlib.sha256(what.read_bytes()).hexdigest()

@@ -17,6 +17,9 @@ __all__ = ["Collectives"]
 
 _Call = Callable[..., Any]
 
+#: collectives with a root
+ROOTED = frozenset(("bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"))
+
 
 class Collectives:
     """Makes the calls that note collectives on buffers.
@@ -68,10 +71,11 @@ class Collectives:
         ledger = self.ledger
         if ledger.is_busy:
             return original(comm, *arguments)
-        ledger.enter()
+        ledger.enter(ledger.number(original.__name__))
         try:
             known = ledger.known(comm)
             call = described(known)  # before: the buffers are as the program gave them
+            ledger.joined(known, sent_bytes(call), call.root if call.problem in ROOTED else None)
             result = original(comm, *arguments)
             ledger.collective(known, call)
             return result
@@ -224,3 +228,12 @@ class Collectives:
         call.buffers = (block(message), block(message))
         call.is_commutative, call.is_cuttable = bool(op.Is_commutative()), bool(op.is_predefined)
         return call
+
+
+def sent_bytes(call: Call) -> int:
+    """Return how much a rank gives to a collective: its block or blocks; to a scatter, what it gets."""
+    if call.bytes or not call.buffers:
+        return call.bytes
+    buffer = next((one for one in call.buffers if one.elements or one.counts is not None), call.buffers[0])
+    counts = 0 if buffer.counts is None else int(np.sum(buffer.counts))
+    return (buffer.elements + counts) * buffer.element_bytes

@@ -61,14 +61,15 @@ class Communicators:
     # -- making ---------------------------------------------------------------------------------------------
 
     def _make(self, original: _Call, is_split: bool) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any, *arguments: Any, **named: Any) -> Any:
             if ledger.is_busy:
                 return original(self_, *arguments, **named)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
+                ledger.joined(known, _COLOR_AND_KEY_BYTES if is_split else 0)
                 result = original(self_, *arguments, **named)
                 if is_split:
                     ledger.plain(known, "allgather", _COLOR_AND_KEY_BYTES, 1)
@@ -83,12 +84,12 @@ class Communicators:
         return call
 
     def _make_group(self, original: _Call) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any, group: Any, tag: int = 0) -> Any:
             if ledger.is_busy:
                 return original(self_, group, tag)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 result = original(self_, group, tag)
@@ -102,14 +103,15 @@ class Communicators:
         return call
 
     def _free(self, original: _Call) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any) -> None:
             if ledger.is_busy:
                 return original(self_)  # type: ignore[no-any-return]
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known, handle = ledger.known(self_), self_.handle
+                ledger.joined(known, 0)
                 original(self_)
                 ledger.plain(known, "barrier")
                 ledger.forget(handle)
@@ -128,16 +130,17 @@ class Communicators:
     # -- neighbours -----------------------------------------------------------------------------------------
 
     def _neighbors(self, original: _Call, sizes_of: _Call) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any, sendbuf: Any, recvbuf: Any) -> Any:
             if ledger.is_busy:
                 return original(self_, sendbuf, recvbuf)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 sources, targets = self_.inoutedges
                 sent, received = sizes_of(sendbuf, recvbuf, len(sources), len(targets))
+                ledger.joined(known, sum(sent))
                 result = original(self_, sendbuf, recvbuf)
                 self._note(known, self_, (sources, targets), sent, received)
                 return result
@@ -147,19 +150,21 @@ class Communicators:
         return call
 
     def _objects(self, original: _Call, is_gather: bool) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any, sendobj: Any) -> Any:
             if ledger.is_busy:
                 return original(self_, sendobj)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 sources, targets = edges = self_.inoutedges
                 ledger.dumped.clear()
                 ledger.loaded.clear()
+                ledger.joined(known, 0)
                 result = original(self_, sendobj)
                 sent = ledger.dumped * len(targets) if is_gather else list(ledger.dumped)
+                ledger.sized(sum(sent))
                 loaded = iter(ledger.loaded)
                 received = [0 if source == ledger.no_proc else next(loaded) for source in sources]
                 self._note(known, self_, edges, [8] * len(targets), [8] * len(sources))
@@ -200,10 +205,13 @@ class Communicators:
         In a grid a block sent in one direction arrives in the opposite one; its number is in the tag, so that
         two ranks that are neighbours twice keep their messages apart. In a graph their order does.
         """
+        if not self.ledger.has_lines:
+            return
         log, no_proc, number = self.ledger.log, self.ledger.no_proc, known.number | 1
         base = known.private_tag() & 0x00FFFFFF | 0x40000000
         has_grid = hasattr(type(comm), "Get_cart_rank")
         posts = []
+        log.is_quiet = True
         for i, (source, length) in enumerate(zip(edges[0], received, strict=True)):
             if source != no_proc:
                 tag = base | (i ^ 1) << 24 if has_grid else base
@@ -215,3 +223,4 @@ class Communicators:
                 posts.append(log.post(True, known.ranks[target], tag, length, number, False, False, False))
         if posts:
             log.waited(posts)
+        log.is_quiet = False

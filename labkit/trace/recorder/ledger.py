@@ -12,6 +12,7 @@ from labkit._kernels import RankLog
 from labkit.comm.collective.actions import action_of, group_line
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import UnsupportedError
+from labkit.trace.recorder.places import Places
 
 __all__ = ["Known", "Ledger", "Undetermined"]
 
@@ -48,6 +49,7 @@ class Known:
     rank: int
     collectives: int = 0
     made: int = 0
+    joined: int = 0
     is_declared: bool = False
 
     @property
@@ -72,12 +74,24 @@ class Ledger:
     flops_per_s : float
         What a second of computation counts for.
     is_measuring : bool
-        Whether the thread's CPU time between calls is computation.
+        Whether the thread's CPU time between calls is computation, in the lines.
+    has_lines : bool
+        Whether a time-independent trace is wanted: what that cannot say is then refused.
+    has_times : bool
+        Whether it is noted when each call began and ended.
     """
 
-    def __init__(self, mpi: Any, flops_per_s: float, is_measuring: bool) -> None:
+    def __init__(
+        self,
+        mpi: Any,
+        flops_per_s: float,
+        is_measuring: bool,
+        has_lines: bool = True,
+        has_times: bool = False,
+    ) -> None:
         world = mpi.COMM_WORLD
-        self.log = RankLog(world.rank, flops_per_s, is_measuring)
+        self.log = RankLog(world.rank, flops_per_s, is_measuring, has_lines, has_times)
+        self.has_lines, self.has_times = has_lines, has_times
         self.size: int = world.size
         self.any_source: int = mpi.ANY_SOURCE
         self.any_tag: int = mpi.ANY_TAG
@@ -88,6 +102,8 @@ class Ledger:
         #: said once each: what the trace lacks
         self.notes: dict[str, None] = {}
         self.polls = 0
+        self.names: dict[str, int] = {}
+        self.places = Places()
         self._undefined: Any = mpi.UNDEFINED
         self._world_group: Any = world.Get_group()
         self._thread = threading.get_ident()
@@ -101,10 +117,14 @@ class Ledger:
 
     # -- the border of a call -------------------------------------------------------------------------------
 
-    def enter(self) -> None:
+    def number(self, name: str) -> int:
+        """Return the number of a call's name."""
+        return self.names.setdefault(name, len(self.names))
+
+    def enter(self, number: int) -> None:
         """Begin a call; what it calls in turn is not noted."""
         self.is_busy = True
-        self.log.enter()
+        self.log.enter(number, self.places.here() if self.has_times else -1)
         if threading.get_ident() != self._thread:
             self.notes["several threads of a rank called MPI: the trace has their calls in one order"] = None
 
@@ -112,6 +132,11 @@ class Ledger:
         """End a call."""
         self.is_busy = False
         self.log.leave()
+
+    def polled(self) -> None:
+        """Note that the present call found nothing."""
+        self.polls += 1
+        self.log.polled()
 
     # -- communicators --------------------------------------------------------------------------------------
 
@@ -124,6 +149,10 @@ class Ledger:
             It was made where no recorded call made it.
         """
         found = self._known.get(comm.handle)
+        if found is None and not self.has_lines:
+            ranks = self.world_ranks(comm.Get_group())
+            self._register(comm, f"unrecorded/{ranks}", ranks)
+            found = self._known[comm.handle]
         if found is None:
             raise Undetermined(
                 "this communicator was not made by a call that labkit recorded (by a library, or before the "
@@ -167,9 +196,22 @@ class Ledger:
         """Return the world's number of a rank; -1 for any source."""
         return -1 if rank == self.any_source else known.ranks[rank]
 
+    def joined(self, known: Known, n_bytes: int, root: int | None = None) -> int:
+        """Note, for the times, that the present call is the communicator's next collective; its number."""
+        known.joined += 1
+        world_root = -1 if root is None else known.ranks[root]
+        number: int = self.log.joined(known.number, known.joined - 1, n_bytes, world_root, known.rank)
+        return number
+
+    def sized(self, n_bytes: int) -> None:
+        """Note how much the present call sends, where that is known only after it."""
+        self.log.sized(n_bytes)
+
     def collective(self, known: Known, call: Call) -> None:
-        """Note a collective call."""
+        """Note a collective call in the lines."""
         known.collectives += 1
+        if not self.has_lines:
+            return
         size, context = known.size, known.number
         if size == 1 and self.size > 1:
             return  # nothing moves
@@ -197,9 +239,9 @@ class Ledger:
 
     def mark(self, line: str) -> None:
         """Note something that is no call, and what was computed before it."""
-        self.log.enter()
+        self.log.pause()
         self.log.declare(line)
-        self.log.leave()
+        self.log.resume()
 
     def missing(self, call: str, reason: str) -> Undetermined:
         """Return the error for a call that cannot be recorded."""
@@ -215,6 +257,13 @@ class Ledger:
         """Say what the trace does not show."""
         polls = f"{self.polls} tests and probes found nothing" if self.polls else None
         return [*self.notes, *([polls] if polls else [])]
+
+    def timeline(self) -> dict[str, Any]:
+        """Return the calls and the messages of this rank with their times, as arrays, and their words."""
+        return {
+            "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
+            "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
+        }  # fmt: skip
 
 
 #: makes a call that records out of mpi4py's

@@ -18,7 +18,7 @@ from labkit.trace.formats.ti_writer import check_target, write_actions
 from labkit.trace.recorder.recorder import write_notes
 from labkit.trace.recorder.session import SALVAGE
 
-__all__ = ["Notes", "Recording", "ask_ranks", "recording_of"]
+__all__ = ["Notes", "Recording", "ask_ranks", "recording_header", "recording_of"]
 
 #: by rank its lines, and what they mean to others
 Notes = Mapping[int, tuple[bytes, dict[str, Any]]]
@@ -46,10 +46,6 @@ class Recording:
     computation: str = "measured"
     scale: float = 1.0
     remarks: list[str] = field(default_factory=list)
-
-    def header(self) -> dict[str, Any]:
-        """Return what the ranks must know."""
-        return {"computation": self.computation, "scale": self.scale}
 
     # -- what comes without files ---------------------------------------------------------------------------
 
@@ -142,6 +138,15 @@ class Recording:
         except OSError as error:
             return f"what was recorded until then cannot be written to {path}: {error.strerror}"
         return f"what was recorded until then is in {path}, marked as incomplete{lost}"
+
+
+def recording_header(recording: Recording | None, has_times: bool) -> dict[str, Any]:
+    """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
+    computation, scale = ("charged", 1.0) if recording is None else (recording.computation, recording.scale)
+    return {
+        "computation": computation, "scale": scale, "has_lines": recording is not None,
+        "has_times": has_times,
+    }  # fmt: skip
 
 
 def ask_ranks(directory: str, ranks: int, wait_s: float = _SALVAGE_S) -> None:

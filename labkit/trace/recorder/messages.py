@@ -86,11 +86,12 @@ class Messages:
         is_blocking: bool,
     ) -> _Call:  # fmt: skip
         ledger, log, no_proc = self.ledger, self.ledger.log, self.ledger.no_proc
+        number = ledger.number(name)
 
         def noted(comm: Any, data: Any, dest: int, tag: int) -> Any:
             if ledger.is_busy:
                 return original(comm, data, dest, tag)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(comm)
                 ledger.dumped.clear()
@@ -129,14 +130,14 @@ class Messages:
         return False, self.ledger.world_peer(known, source), label, room, known.number, False, False
 
     def _receive(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(
             self_: Any, buf: Any = None, source: int = anything, tag: int = any_tag, status: Any = None
         ) -> Any:
             if ledger.is_busy:
                 return original(self_, buf, source, tag, status)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 got = self.status() if status is None else status
@@ -153,11 +154,12 @@ class Messages:
 
     def _ireceive(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
         ledger, is_init = self.ledger, original.__name__.endswith("_init")
+        number = ledger.number(original.__name__)
 
         def call(self_: Any, buf: Any = None, source: int = anything, tag: int = any_tag) -> Any:
             if ledger.is_busy:
                 return original(self_, buf, source, tag)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 result = original(self_, buf, source, tag)
@@ -174,14 +176,14 @@ class Messages:
     # -- both at once ---------------------------------------------------------------------------------------
 
     def _exchange(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def noted(
             comm: Any, data: Any, ends: tuple[int, int], buffer: Any, origin: tuple[int, int], status: Any
         ) -> Any:
             if ledger.is_busy:
                 return original(comm, data, *ends, buffer, *origin, status)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(comm)
                 got = self.status() if status is None else status
@@ -213,7 +215,7 @@ class Messages:
         return of_objects if is_object else of_buffers
 
     def _replace(self, original: _Call, anything: int, any_tag: int) -> _Call:
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(
             self_: Any, buf: Any, dest: int, sendtag: int = 0, source: int = anything, recvtag: int = any_tag,
@@ -221,7 +223,7 @@ class Messages:
         ) -> Any:  # fmt: skip
             if ledger.is_busy:
                 return original(self_, buf, dest, sendtag, source, recvtag, status)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 got = self.status() if status is None else status
@@ -260,12 +262,12 @@ class Messages:
 
     def _look(self, original: _Call, anything: int, any_tag: int, note: _Note) -> _Call:
         """Wrap a probe; `note(known, source, result, status)` writes down what it came to."""
-        ledger = self.ledger
+        ledger, number = self.ledger, self.ledger.number(original.__name__)
 
         def call(self_: Any, source: int = anything, tag: int = any_tag, status: Any = None) -> Any:
             if ledger.is_busy:
                 return original(self_, source, tag, status)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 known = ledger.known(self_)
                 got = self.status() if status is None else status
@@ -282,4 +284,5 @@ class Messages:
             self.ledger.log.probed(known.ranks[status.Get_source()], status.Get_tag(), known.number)
 
     def _note_poll(self, known: Known, source: int, result: Any, status: Any) -> None:
-        self.ledger.polls += result is None or result is False
+        if result is None or result is False:
+            self.ledger.polled()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from labkit.trace.recorder.collectives import ROOTED
 from labkit.trace.recorder.ledger import Known, Ledger
 
 __all__ = ["Objects"]
@@ -59,15 +60,21 @@ class Objects:
         ledger = self.ledger
         if ledger.is_busy:
             return original(comm, *arguments)
-        ledger.enter()
+        name = original.__name__
+        ledger.enter(ledger.number(name))
         try:
             known = ledger.known(comm)
             ledger.dumped.clear()
             ledger.loaded.clear()
+            ledger.joined(known, 0, arguments[-1] if name in ROOTED else None)
             result = original(comm, *arguments)
-            note(known)
+            ledger.sized(sum(ledger.dumped))
+            if ledger.has_lines:
+                ledger.log.is_quiet = True
+                note(known)
             return result
         finally:
+            ledger.log.is_quiet = False
             ledger.leave()
 
     def _bcast(self, original: _Call) -> _Call:
@@ -104,7 +111,7 @@ class Objects:
         return call
 
     def _check(self, name: str) -> None:
-        if self.is_naive:
+        if self.is_naive and self.ledger.has_lines:
             raise self.ledger.missing(f"Comm.{name}", "mpi4py.rc.fast_reduce is off")
 
     # -- what is noted --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from labkit.trace.recorder.communicators import Communicators
 from labkit.trace.recorder.ledger import Ledger
 from labkit.trace.recorder.messages import Messages
 from labkit.trace.recorder.objects import Objects
-from labkit.trace.recorder.refusals import refused_calls, refused_classes
+from labkit.trace.recorder.refusals import refused_calls, refused_classes, stand_in, timed_calls
 from labkit.trace.recorder.requests import Requests
 from labkit.trace.recorder.sizes import Sizes
 
@@ -45,17 +45,20 @@ class Recorder:
         stands for.
     disown : callable, optional
         Is given a request of which the program gets a copy.
+    has_lines, has_times : bool
+        As of `labkit.trace.recorder.ledger.Ledger`.
     """
 
     def __init__(
         self, mpi: Any, computation: str = "measured", scale: float = 1.0,
         instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
+        has_lines: bool = True, has_times: bool = False,
     ) -> None:  # fmt: skip
         self._mpi, self._disown = mpi, disown
         self._instead = instead or {}
-        self._is_charged = computation == "charged"
+        self._is_charged = computation == "charged" or not has_lines
         speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
-        self.ledger = Ledger(mpi, speed, computation == "measured")
+        self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times)
         self._classes: dict[Any, Any] = {}
         self._before: dict[str, Any] = {}
 
@@ -81,7 +84,11 @@ class Recorder:
             Collectives(ledger, sizes, mpi.SUM).calls,
             Objects(ledger, mpi.SUM, naive).calls,
             Communicators(ledger, sizes, self._recorded).calls,
-            lambda own: refused_calls(ledger, own),
+            lambda own: (
+                refused_calls(ledger, own)
+                if ledger.has_lines
+                else timed_calls(ledger, own, requests.operating, self._recorded)
+            ),
         ]
         names = self._communicators(makers) | refused_classes(ledger, mpi)
         names |= {
@@ -97,7 +104,7 @@ class Recorder:
             names[constant] = names[kind](getattr(mpi, constant))
         self._before = {name: getattr(mpi, name) for name in names}
         mpi.__dict__.update(names)
-        ledger.log.leave()
+        ledger.log.resume()
 
     def _communicators(self, makers: list[Callable[[dict[str, Any]], dict[str, Any]]]) -> dict[str, Any]:
         """Return classes of communicators whose calls are noted, related as mpi4py's are."""
@@ -152,7 +159,7 @@ class Recorder:
             notes["MPI.File: what files take and move is not in the trace"] = None
             return native.Open(*arguments, **named)
 
-        return type("File", (native,), {"__module__": self._mpi.__name__, "Open": classmethod(opened)})
+        return stand_in(native, "File", {"__module__": self._mpi.__name__, "Open": classmethod(opened)})
 
     def uninstall(self) -> None:
         """Put mpi4py's names back, for processes that outlive the run."""
@@ -163,14 +170,21 @@ class Recorder:
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Note computation that the program charges, where that is what counts."""
-        if self._is_charged:
+        if self._is_charged and self.ledger.has_lines:
             self.ledger.log.compute(seconds if seconds is not None else (flops or 0.0) / FLOPS_PER_S)
 
     # -- the end --------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Note the computation after the last call; what follows is not the program's."""
-        self.ledger.enter()
+        self.ledger.is_busy = True
+        self.ledger.log.pause()
+
+    def begin(self) -> None:
+        """Note that the program begins: what came before is not its own."""
+        self.ledger.is_busy = False
+        self.ledger.log.restart()
+        self.ledger.log.resume()
 
     def record(self) -> dict[str, Any]:
         """Return what the lines mean to other ranks, as plain data."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.trace.recorder.ledger import Ledger
 
-__all__ = ["refused_calls", "refused_classes"]
+__all__ = ["refused_calls", "refused_classes", "stand_in", "timed_calls"]
 
 _NONBLOCKING = "a time-independent trace has no nonblocking collectives"
 _PERSISTENT = "a time-independent trace has no persistent collectives"
@@ -49,25 +49,99 @@ _CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
+#: nonblocking collectives with a root: where it stands among the arguments
+_ROOT = {"Ibcast": 1, "Igather": 2, "Igatherv": 2, "Iscatter": 2, "Iscatterv": 2, "Ireduce": 3}
+
+
 def refused_calls(ledger: Ledger, own: dict[str, Any]) -> dict[str, Any]:
     """Return what stands for the calls of a communicator's class that cannot be recorded."""
     return {name: _refusal(ledger, f"Comm.{name}", reason) for name, reason in _COMM.items() if name in own}
 
 
+def timed_calls(
+    ledger: Ledger,
+    own: dict[str, Any],
+    operating: Callable[[Any, int | None], Any],
+    wrap: Callable[[Any], Any],
+) -> dict[str, Any]:
+    """Return what stands for these calls where no lines are wanted: their times, and that of their ends.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    own : dict
+        What a communicator's class defines, by name.
+    operating : callable
+        `labkit.trace.recorder.requests.Requests.operating`.
+    wrap : callable
+        Returns a communicator as one whose calls are noted.
+    """
+    return {name: _timed(ledger, own[name], operating, wrap) for name in _COMM if name in own}
+
+
+def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: Any) -> Callable[..., Any]:
+    name = original.__name__
+    number = ledger.number(name)
+    reason = _COMM[name]
+    is_collective = reason in (_NONBLOCKING, _TYPES)
+
+    def call(self_: Any, *arguments: Any, **named: Any) -> Any:
+        if ledger.is_busy:
+            return original(self_, *arguments, **named)
+        ledger.enter(number)
+        try:
+            operation, known = None, None
+            if is_collective and not self_.is_inter:
+                known = ledger.known(self_)
+                at = _ROOT.get(name)
+                root = None if at is None else named.get("root", arguments[at] if len(arguments) > at else 0)
+                n_bytes = getattr(arguments[0], "nbytes", 0) if arguments else 0
+                operation = ledger.joined(known, n_bytes, root)
+            elif not is_collective and reason != _PERSISTENT:
+                ledger.notes[f"what {name} moves is not in the trace"] = None
+            result = original(self_, *arguments, **named)
+            if isinstance(result, tuple) and known is not None:  # Idup: a communicator and its request
+                ledger.made(known, result[0])
+                return wrap(result[0]), operating(result[1], operation)
+            return operating(result, operation)
+        finally:
+            ledger.leave()
+
+    return call
+
+
 def refused_classes(ledger: Ledger, mpi: Any) -> dict[str, Any]:
-    """Return classes of mpi4py whose constructors refuse, by name."""
+    """Return classes of mpi4py whose constructors refuse, by name; where only times are wanted, they note."""
     made: dict[str, Any] = {}
     for name, (calls, reason) in _CLASSES.items():
         native = getattr(mpi, name, None)
         if native is None:
             continue
-        refusals = {
-            call: classmethod(_refusal(ledger, f"{name}.{call}", reason))
+        instead = {
+            call: classmethod(
+                _refusal(ledger, f"{name}.{call}", reason)
+                if ledger.has_lines
+                else _remark(ledger, name, getattr(native, call))
+            )
             for call in calls
             if hasattr(native, call)
         }
-        made[name] = type(name, (native,), {"__module__": mpi.__name__, "__hash__": None, **refusals})
+        made[name] = stand_in(native, name, {"__module__": mpi.__name__, "__hash__": None, **instead})
     return made
+
+
+def stand_in(native: Any, name: str, calls: dict[str, Any]) -> Any:
+    """Return a class with these calls, whose instances are those of mpi4py's own class."""
+    kind = type("_Kind", (type(native),), {"__instancecheck__": lambda _, thing: isinstance(thing, native)})
+    return kind(name, (native,), calls)
+
+
+def _remark(ledger: Ledger, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(_: Any, *arguments: Any, **named: Any) -> Any:
+        ledger.notes[f"what MPI.{name} moves is not in the trace"] = None
+        return original(*arguments, **named)
+
+    return call
 
 
 def _refusal(ledger: Ledger, call: str, reason: str) -> Callable[..., Any]:

@@ -67,14 +67,17 @@ class Requests:
         self.status: Any = mpi.Status
         self.undefined: int = mpi.UNDEFINED
         self._native_message: Any = mpi.Message
+        self._native: tuple[Any, Any] = (mpi.Request, mpi.Prequest)
         self._disown = disown or (lambda request: None)
         message = message or mpi.Message
-        both: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None}
+        both: dict[str, Any] = {
+            "__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None, "_operation": None,
+        }  # fmt: skip
         named = _Lists(self).calls(mpi.Request)
         self.request: Any = type("Request", (mpi.Request,), {**both, **self._single(mpi.Request), **named})
         own = {**both, "_is_persistent": True, **self._starts(mpi.Prequest)}
         self.persistent: Any = type("Prequest", (self.request, mpi.Prequest), own)
-        told = {"__module__": mpi.__name__, "__hash__": None, "_envelope": None}
+        told = {"__module__": mpi.__name__, "__hash__": None, "_envelope": None, "_order": 0}
         self.message_type: Any = type("Message", (message,), {**told, **self._receives(message)})
 
     # -- made by the calls of communicators -----------------------------------------------------------------
@@ -84,6 +87,18 @@ class Requests:
         made = self.request(request)
         made._post = post
         self._disown(request)
+        return made
+
+    def operating(self, result: Any, operation: int | None) -> Any:
+        """Return what a call gave whose messages are not the program's; its requests are waited for."""
+        if isinstance(result, self._native[1]):
+            made = self.persistent(result)
+        elif isinstance(result, self._native[0]):
+            made = self.request(result)
+            made._operation = operation
+        else:
+            return result
+        self._disown(result)
         return made
 
     def begun(self, request: Any, post: Post, is_persistent: bool) -> Any:
@@ -104,6 +119,7 @@ class Requests:
         made = self.message_type(found)
         if status.Get_source() != self.ledger.no_proc:
             made._envelope = (known, known.ranks[status.Get_source()], status.Get_tag())
+            made._order = self.ledger.log.tick()
         return made
 
     # -- the ends of requests -------------------------------------------------------------------------------
@@ -118,6 +134,9 @@ class Requests:
         """Note that requests are over: by one wait, or by one each."""
         numbers, posts, found = [], [], []
         for request, status in zip(requests, statuses, strict=True):
+            if getattr(request, "_operation", None) is not None:
+                self.ledger.log.ended(request._operation)
+                request._operation = None
             number = getattr(request, "_number", None)
             if number is None:
                 continue  # with nobody, over already, or not the program's messages
@@ -142,17 +161,19 @@ class Requests:
         ledger = self.ledger
 
         def ending(original: _Call, is_over: Callable[[Any], bool]) -> _Call:
+            number = ledger.number(original.__name__)
+
             def call(self_: Any, status: Any = None) -> Any:
                 if ledger.is_busy:
                     return original(self_, status)
-                ledger.enter()
+                ledger.enter(number)
                 try:
                     got = self.status() if status is None else status
                     result = original(self_, got)
                     if is_over(result):
                         self.take([self_], [got], True)
                     else:
-                        ledger.polls += 1
+                        ledger.polled()
                     return result
                 finally:
                     ledger.leave()
@@ -176,8 +197,10 @@ class Requests:
                 if getattr(request, "_post", None) is not None:
                     request._number = request._post.begin(ledger.log)
 
+        one, several = ledger.number("Start"), ledger.number("Startall")
+
         def start(self_: Any) -> None:
-            ledger.enter()
+            ledger.enter(one)
             try:
                 native.Start(self_)
                 begin([self_])
@@ -185,7 +208,7 @@ class Requests:
                 ledger.leave()
 
         def start_all(cls: Any, requests: Sequence[Any]) -> None:
-            ledger.enter()
+            ledger.enter(several)
             try:
                 native.Startall(requests)
                 begin(requests)
@@ -207,23 +230,33 @@ class Requests:
             return Post(known, (False, source, tag, room, known.number, False, False))
 
         def receive(original: _Call, arguments: tuple[Any, ...], message: Any, status: Any) -> Any:
-            ledger.enter()
+            if ledger.is_busy:
+                return original(message, *arguments, status)
+            ledger.enter(ledger.number(original.__name__))
             try:
                 got = self.status() if status is None else status
                 post = posted(message, 1 << 60)
                 result = original(message, *arguments, got)
                 if post is not None:
-                    self.over([post.begin(ledger.log)], [post], [got])
+                    number = post.begin(ledger.log)
+                    ledger.log.ordered(number, message._order)
+                    self.over([number], [post], [got])
                 return result
             finally:
                 ledger.leave()
 
         def begin(original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
-            ledger.enter()
+            if ledger.is_busy:
+                return original(message, *arguments)
+            ledger.enter(ledger.number(original.__name__))
             try:
                 post = posted(message, 1 << 60)
                 result = original(message, *arguments)
-                return self.wrapped(result, None) if post is None else self.begun(result, post, False)
+                if post is None:
+                    return self.wrapped(result, None)
+                made = self.begun(result, post, False)
+                ledger.log.ordered(made._number, message._order)
+                return made
             finally:
                 ledger.leave()
 
@@ -273,11 +306,12 @@ class _Lists:
 
     def _several(self, original: _Call, chosen: Callable[[Any], list[int] | None], is_together: bool) -> Any:
         requests, ledger = self.requests, self.ledger
+        number = ledger.number(original.__name__)
 
         def call(cls: Any, reqs: Sequence[Any], statuses: Any = None) -> Any:
             if ledger.is_busy:
                 return original(reqs, statuses)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 filled = statuses if isinstance(statuses, list) else list(statuses or ())
                 result = original(reqs, filled)
@@ -287,7 +321,7 @@ class _Lists:
                 elif indices:
                     requests.take([reqs[i] for i in indices], filled[: len(indices)], False)
                 elif len(reqs):
-                    ledger.polls += 1
+                    ledger.polled()
                 return result
             finally:
                 ledger.leave()
@@ -296,11 +330,12 @@ class _Lists:
 
     def _one(self, original: _Call, chosen: Callable[[Any], int]) -> Any:
         requests, ledger = self.requests, self.ledger
+        number = ledger.number(original.__name__)
 
         def call(cls: Any, reqs: Sequence[Any], status: Any = None) -> Any:
             if ledger.is_busy:
                 return original(reqs, status)
-            ledger.enter()
+            ledger.enter(number)
             try:
                 got = requests.status() if status is None else status
                 result = original(reqs, got)
@@ -308,7 +343,7 @@ class _Lists:
                 if index >= 0:
                     requests.take([reqs[index]], [got], False)
                 else:
-                    ledger.polls += 1
+                    ledger.polled()
                 return result
             finally:
                 ledger.leave()

@@ -1,4 +1,4 @@
-"""A rank of a recorded run: when its recorder begins and ends, and what is left where the run fails."""
+"""A rank of a recorded run: when its recorder begins and ends, its clock, what is left of a failed run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from labkit.comm.collective.actions import phase_line
+from labkit.trace.recorder.clocks import ClockMeter, ClockSample
 from labkit.trace.recorder.recorder import Recorder
 
 __all__ = ["SALVAGE", "Staged"]
@@ -31,7 +32,7 @@ class Staged:
     Parameters
     ----------
     settings : dict
-        ``computation`` and ``scale``, as for `Recorder`.
+        ``computation``, ``scale``, ``has_lines`` and ``has_times``, as for `Recorder`.
     directory : str
         The run's private directory.
     rank, ranks : int
@@ -41,13 +42,16 @@ class Staged:
         self._settings, self._directory = settings, directory
         self._rank, self._ranks = rank, ranks
         self._recorder: Recorder | None = None
+        self._clocks: ClockMeter | None = None
+        self._samples: list[ClockSample] = []
         self._lock = threading.Lock()
         self._is_written = False
+        self._is_begun = False
 
     @property
     def is_measured(self) -> bool:
         """Whether node-local kernels must not charge their cost."""
-        return bool(self._settings["computation"] != "charged")
+        return bool(self._settings["has_lines"] and self._settings["computation"] != "charged")
 
     def install(self, mpi: Any, dumps: Callable[..., bytes] | None) -> None:
         """Stand between the program and mpi4py, now or once the program imports it."""
@@ -58,9 +62,31 @@ class Staged:
             for name in ("Init", "Init_thread"):
                 setattr(mpi, name, self._initialising(mpi, getattr(mpi, name), dumps))
             return
+        if self._settings["has_times"]:
+            self._clocks = ClockMeter(mpi.COMM_WORLD.Dup())
+            self._compare_clocks()
         self._recorder = Recorder(mpi, **self._settings)
         self._recorder.install(dumps, None if dumps is None else pickle.loads)
-        threading.Thread(target=self._watch, daemon=True).start()
+        if self._settings["has_lines"]:
+            threading.Thread(target=self._watch, daemon=True).start()
+        if self._clocks is not None and not self._is_begun:
+            self._end_with(mpi)
+
+    def _end_with(self, mpi: Any) -> None:
+        """Compare the clocks before a script ends MPI by itself."""
+        finalize = mpi.Finalize
+
+        def end() -> None:
+            self._compare_clocks()
+            self._clocks = None
+            finalize()
+
+        mpi.Finalize = end
+
+    def _compare_clocks(self) -> None:
+        """Compare this rank's clock with that of rank 0; all ranks do so together."""
+        if self._clocks is not None:
+            self._samples.append(self._clocks.compare())
 
     def _initialising(self, mpi: Any, original: Callable[..., Any], dumps: Any) -> Callable[..., Any]:
         def initialise(*arguments: Any) -> Any:
@@ -71,10 +97,17 @@ class Staged:
 
         return initialise
 
+    def prepare(self) -> None:
+        """Get ready for a repetition, with all ranks, before they wait for each other."""
+        if self._is_begun:
+            self._samples.clear()
+            self._compare_clocks()
+
     def start(self) -> None:
         """The program begins now: what came before is not its computation."""
+        self._is_begun = True
         if self._recorder is not None:
-            self._recorder.ledger.log.leave()
+            self._recorder.begin()
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Note computation that the program charges."""
@@ -90,11 +123,19 @@ class Staged:
         """Write everything: the program has ended well."""
         if self._recorder is not None:
             self._recorder.finish()
-            self._write()
+            if self._settings["has_lines"]:
+                self._write()
+
+    def timeline(self) -> dict[str, Any] | None:
+        """Return the calls with their times, and how this rank's clock goes; None where none were wanted."""
+        if self._recorder is None or not self._settings["has_times"]:
+            return None
+        self._compare_clocks()
+        return {**self._recorder.ledger.timeline(), "clock": list(self._samples)}
 
     def salvage(self) -> None:
         """Write what there is, and let the other ranks do so before the run is ended."""
-        if self._recorder is None:
+        if self._recorder is None or not self._settings["has_lines"]:
             return
         with contextlib.suppress(Exception):
             open(os.path.join(self._directory, SALVAGE), "w").close()
