@@ -555,15 +555,24 @@ class Hub:
         """One array per column of the recorded computations."""
 
 class RankLog:
-    """What one rank of a real run calls, for a time-independent trace."""
+    """What one rank of a real run calls: lines, times, or both."""
 
-    def __init__(self, rank: int, flops_per_s: float, is_measuring: bool) -> None: ...
+    def __init__(self, rank: int, flops_per_s: float, is_measuring: bool, has_lines: bool = True, has_times: bool = False) -> None: ...
 
-    def enter(self) -> None:
-        """A call begins: the thread's CPU time since leave() was computation."""
+    def pause(self) -> None:
+        """The thread's CPU time since resume() was computation."""
+
+    def resume(self) -> None:
+        """The program goes on."""
+
+    def enter(self, name: int, place: int = -1) -> None:
+        """A call begins."""
 
     def leave(self) -> None:
         """A call is over."""
+
+    def restart(self) -> None:
+        """Forget all times."""
 
     def compute(self, seconds: float) -> None:
         """Computation that the program charges."""
@@ -579,6 +588,24 @@ class RankLog:
 
     def cancelled(self, post: int) -> None: ...
 
+    def tick(self) -> int:
+        """The next number in the order of posts."""
+
+    def ordered(self, post: int, order: int) -> None:
+        """A receive of a message that a probe has matched."""
+
+    def polled(self) -> None:
+        """The present call found nothing."""
+
+    def joined(self, context: int, sequence: int, bytes: int, root: int = -1, position: int = -1) -> int:
+        """The present call is a collective; its number."""
+
+    def sized(self, bytes: int) -> None:
+        """How much the present call sends."""
+
+    def ended(self, call: int) -> None:
+        """The present call ended what that one began."""
+
     def probed(self, source: int, tag: int, context: int) -> None: ...
 
     def collective(self, text: str) -> None:
@@ -589,6 +616,25 @@ class RankLog:
 
     def lines(self) -> builtins.bytes:
         """The actions as lines of a trace."""
+
+    def call_columns(self) -> dict[str, Any]:
+        """The calls with their times, an array a column."""
+
+    def post_columns(self) -> dict[str, Any]:
+        """The sends and receives, an array a column."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether posts are a collective's, for the lines only."""
+
+    @is_quiet.setter
+    def is_quiet(self, arg: bool, /) -> None: ...
+
+    @property
+    def has_lines(self) -> bool: ...
+
+    @property
+    def has_times(self) -> bool: ...
 
     @property
     def calls(self) -> int: ...
