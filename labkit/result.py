@@ -139,7 +139,7 @@ class Run:
         return "".join(self.output)
 
     def explain(self) -> Explanation:
-        """Say why a simulated run took as long as it did: its critical path, and what held it.
+        """Say why a run took as long as it did: its critical path, and, in simulation, what held it.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class Run:
         Raises
         ------
         DataError
-            The run was not recorded (``trace=True``), or not simulated.
+            The run was not recorded (``trace=True``).
         """
         if self.trace is None:
             raise DataError(

@@ -29,7 +29,7 @@ from labkit.units import format_share
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace import Explanation
+    from labkit.trace import Bottlenecks, Explanation
 
 __all__ = ["critical_path", "heat", "utilisation"]
 
@@ -57,6 +57,7 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
     DataError
         The machine is too large to be drawn: see `utilisation`.
     """
+    _need_links(explanation)
     machine = explanation.trace.setting[0].sized(len(explanation.trace.ends_s))
     if machine.description.smaller() != machine.description:
         raise DataError(
@@ -88,6 +89,15 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
     return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
 
 
+def _need_links(explanation: Explanation) -> Bottlenecks:
+    if explanation.bottlenecks is None:
+        raise DataError(
+            f"{explanation.program} ran on {explanation.on}, and a real run does not tell which links its "
+            "messages used; labkit.plot.critical_path and labkit.plot.gantt show what it does tell"
+        )
+    return explanation.bottlenecks
+
+
 def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
     """Draw how much of the busiest links' capacity was in use over the run.
 
@@ -102,13 +112,14 @@ def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
     Figure
         A row per link, those that held transfers longest on top.
     """
+    found = _need_links(explanation)
     links = explanation.links.head(_SHOWN)
     if not len(links):
         raise DataError(
             f"{explanation.program} on {explanation.on} sent nothing: there is no use to be drawn"
         )
     names = [str(name) for name in links["link"]]
-    table = np.clip(explanation.bottlenecks.utilisation[links["number"].to_numpy()], 0.0, 1.0)
+    table = np.clip(found.utilisation[links["number"].to_numpy()], 0.0, 1.0)
     fig = figure(
         width=width, height=110 + 18 * len(names), y_range=names[::-1], x_range=(0.0, explanation.makespan_s),
         tools=TOOLS,
@@ -189,7 +200,7 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
     ranks = len(explanation.trace.ends_s)
     fig.y_range.start, fig.y_range.end = -0.8, ranks - 0.2
     fig.yaxis.axis_label = "rank"
-    time_axis(fig.xaxis)
+    time_axis(fig.xaxis, explanation.bottlenecks is not None)
     style_axes([fig])
     if fig.legend:
         fig.add_layout(fig.legend[0], "right")
@@ -216,5 +227,6 @@ def _steps(rows: pd.DataFrame) -> ColumnDataSource:
 
 
 def _spoken(kind: str) -> str:
-    names = {"overhead": "start-ups and calls", "transfer": "transfers", "probe": "waiting for a send"}
+    names = {"overhead": "start-ups and calls", "transfer": "transfers", "probe": "waiting for a send",
+             "collective": "collectives"}  # fmt: skip
     return names.get(kind, kind)

@@ -37,7 +37,7 @@ def gantt(
     Parameters
     ----------
     run : Run
-        Simulated with ``trace=True``; of any other run only the phases are drawn.
+        With ``trace=True``, on any machine; of any other run only the phases are drawn.
     arrows : bool, optional
         Whether each message is an arrow from its sender to its receiver; by default up to 300 are.
     cells : bool, optional
@@ -72,8 +72,8 @@ def gantt(
     is_coarse = cells if cells is not None else what.ranks > MOST_ROWS or len(what) > MOST_BARS
     parts = [phase_lanes(run, span, width)] if len(run.phases) else []
     if is_coarse:
-        panel, said = _cells(what, span, width, height)
-        parts += [panel, profile(what, span, width)]
+        panel, said = _cells(what, run, span, width, height)
+        parts += [panel, profile(what, run, span, width)]
     else:
         panel = _bars(what, run, span, width, height)
         said = ""
@@ -110,12 +110,13 @@ def _idlest(what: Activity) -> str:
     )
 
 
-def _canvas(span: Range1d, ranks: int, width: int, height: int) -> Any:
+def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
+    ranks = run.ranks
     fig = figure(
         width=width, height=height, x_range=span, tools=TOOLS, active_drag=None,
         y_range=Range1d(ranks - 0.4, -0.6, bounds=(-0.6, ranks - 0.4)), min_border_left=70,
     )  # fmt: skip
-    time_axis(fig.xaxis)
+    time_axis(fig.xaxis, run.model is not None)
     count_axis(fig.yaxis[0], "rank", ranks)
     style_axes([fig])
     fig.ygrid.grid_line_color = None
@@ -123,7 +124,7 @@ def _canvas(span: Range1d, ranks: int, width: int, height: int) -> Any:
 
 
 def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
-    fig = _canvas(span, what.ranks, width, height or min(160 + 22 * what.ranks, 760))
+    fig = _canvas(span, run, width, height or min(160 + 22 * what.ranks, 760))
     items = []
     for kind, state in enumerate(STATES):
         rows = np.flatnonzero(what.kind == kind)
@@ -180,7 +181,7 @@ def _causes(run: Run, rows: Any) -> list[str]:
     names, sizes = calls["call"].to_numpy(), calls["bytes"].to_numpy()
     return [
         f"{names[-2 - row]}, {quantity(float(sizes[-2 - row]), 'B')}" if row < -1 else text
-        for row, text in zip(rows.tolist(), _messages(run, rows), strict=True)
+        for row, text in zip(rows.tolist(), _messages(run, np.maximum(rows, -1)), strict=True)
     ]
 
 
@@ -216,12 +217,12 @@ def _arrows(fig: Any, run: Run) -> None:
     fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message"), ("under way", "@text")]))
 
 
-def _cells(what: Activity, span: Range1d, width: int, height: int) -> tuple[Any, str]:
+def _cells(what: Activity, run: Run, span: Range1d, width: int, height: int) -> tuple[Any, str]:
     """Draw cells of neighbouring ranks and times in the colour of their largest share."""
     size = -(-what.ranks // MOST_ROWS)
     groups = -(-what.ranks // size)
     shares = what.cells(groups, _BINS)
-    fig = _canvas(span, what.ranks, width, height or min(max(170 + 4 * groups, 260), 560))
+    fig = _canvas(span, run, width, height or min(max(170 + 4 * groups, 260), 560))
     step = what.makespan_s / _BINS
     row, column = (each.ravel() for each in np.indices((groups, _BINS)))
     largest = shares.argmax(axis=0).ravel()
@@ -258,16 +259,16 @@ def _phases_only(run: Run, width: int, height: int) -> Figure:
     """Draw the phases of a run without a trace."""
     if not len(run.phases):
         raise DataError(
-            f"{run.program} on {run.on} has neither a trace nor phases; run it in simulation with "
+            f"{run.program} on {run.on} has neither a trace nor phases; run it with "
             'trace=True, or mark its steps with lk.phase("...")'
         )
     end = max(float(run.phases["end_s"].max()), run.makespan_s if run.makespan_s > 0 else 0.0)
     span = Range1d(0.0, end, bounds=(0.0, end))
-    fig = _canvas(span, run.ranks, width, height or min(160 + 22 * run.ranks, 760))
+    fig = _canvas(span, run, width, height or min(160 + 22 * run.ranks, 760))
     _legend(fig, phase_bars(fig, run))
     reading = (
         f"The phases of {run.program} on {run.on}, {run.ranks} ranks, {quantity(end, 's')}. What the ranks "
-        "did inside them is known of a simulated run with trace=True."
+        "did inside them is known of a run with trace=True."
     )
     return Figure(fig, reading, f"Time line of the phases of every rank. {reading}")
 

@@ -55,7 +55,7 @@ def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("phase", name), ("first to last", text)]))
     fig.yaxis.ticker = FixedTicker(ticks=[i + 0.5 for i in range(len(names))])
     fig.yaxis.major_label_overrides = {i + 0.5: name for i, name in enumerate(names)}
-    time_axis(fig.xaxis)
+    time_axis(fig.xaxis, run.model is not None)
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     return fig
@@ -95,7 +95,7 @@ def phase_bars(fig: Any, run: Run) -> list[LegendItem]:
     return items
 
 
-def profile(what: Activity, span: Range1d, width: int) -> Any:
+def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
     """Draw the share of all ranks that did each kind of thing, over time, as stacked areas."""
     fig = figure(
         width=width, height=150, x_range=span, y_range=Range1d(0, 1), tools=TOOLS, active_drag=None,
@@ -118,7 +118,7 @@ def profile(what: Activity, span: Range1d, width: int) -> Any:
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
     fig.yaxis.ticker = FixedTicker(ticks=[0, 0.5, 1])
     fig.yaxis.axis_label = "ranks"
-    time_axis(fig.xaxis)
+    time_axis(fig.xaxis, run.model is not None)
     style_axes([fig])
     return fig
 

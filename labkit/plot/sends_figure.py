@@ -43,7 +43,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
     Parameters
     ----------
     run : Run
-        Simulated with ``trace=True``.
+        With ``trace=True``.
     phase : str, optional
         Only messages that were posted while their senders were in this phase.
     size : int
@@ -83,9 +83,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
 
 def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
     if run.trace is None:
-        raise DataError(
-            f"{run.program} on {run.on} has no record of its messages; run it in simulation with trace=True"
-        )
+        raise DataError(f"{run.program} on {run.on} has no record of its messages; run it with trace=True")
     table = run.trace.messages
     if phase is not None:
         entries = run.phases[run.phases["phase"] == phase]

@@ -118,10 +118,10 @@ def value_axis(axis: Any, unit: str, low: float, high: float) -> None:
     axis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": prefixed})
 
 
-def time_axis(axis: Any) -> None:
-    """Give a linear axis of simulated time SI prefixes and its name."""
+def time_axis(axis: Any, is_simulated: bool = True) -> None:
+    """Give a linear axis of time SI prefixes and its name."""
     axis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": "s"})
-    axis.axis_label = "simulated time"
+    axis.axis_label = "simulated time" if is_simulated else "time"
 
 
 def style_axes(figures: Sequence[Any]) -> None:

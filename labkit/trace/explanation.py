@@ -33,6 +33,8 @@ LATENCY = "latency"
 OWN_BOUND = "a transfer's own bound (window / latency)"
 NOT_SOLVED = "transfers whose instants were not solved"
 
+_LINK_COLUMNS = ["link", "kind", "capacity", "bytes", "utilisation", "full", "held_s", "number"]
+
 
 @dataclass(repr=False)
 class Explanation:
@@ -55,8 +57,8 @@ class Explanation:
         capacity (bytes/s), bytes (carried, in terms of its capacity), utilisation (mean share over the run),
         full (share of the run in which it was used up), held_s (seconds of transfers it held, summed up),
         number.
-    bottlenecks : Bottlenecks
-        What held each transfer; utilisation of every link over time.
+    bottlenecks : Bottlenecks or None
+        What held each transfer; utilisation of every link over time. None of a real run, which does not tell.
     trace : Trace
         What was explained.
     """
@@ -67,13 +69,13 @@ class Explanation:
     reasons: pd.DataFrame
     path: pd.DataFrame
     links: pd.DataFrame
-    bottlenecks: Bottlenecks
+    bottlenecks: Bottlenecks | None
     trace: Trace
 
     @property
     def is_exact(self) -> bool:
         """Whether every instant was solved."""
-        return self.bottlenecks.solved == self.bottlenecks.instants
+        return self.bottlenecks is None or self.bottlenecks.solved == self.bottlenecks.instants
 
     def totals(self) -> pd.Series:
         """Return the seconds of every reason on the critical path, largest first."""
@@ -88,6 +90,8 @@ class Explanation:
         large = shares[shares >= 0.05].head(4)
         named = [f"{share:.0%} {spoken(str(reason))}" for reason, share in large.items()]
         text = f"Of {quantity(self.makespan_s, 's')} on {self.on}, the critical path is {_joined(named)}."
+        if self.bottlenecks is None:
+            return f"{text} {self._of_real()}"
         full = self.links[self.links["full"] >= 0.05]
         if len(full):
             first = full.iloc[0]
@@ -106,6 +110,11 @@ class Explanation:
                 "the run had something that the explanation does not know."
             )
         return text
+
+    def _of_real(self) -> str:
+        clocks = self.trace.clocks
+        said = clocks.text() if clocks is not None else ""
+        return f"Which links its messages used, a real run does not tell{'; ' if said else ''}{said}."
 
     def record(self) -> dict[str, Any]:
         """Return the explanation as plain data: reading, reasons, and the 20 foremost links."""
@@ -159,7 +168,7 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
     Parameters
     ----------
     run : Run
-        Simulated with ``trace=True``.
+        Recorded with ``trace=True``.
     bins : int
         Parts of the run in `Bottlenecks.utilisation`.
 
@@ -170,14 +179,18 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
     Raises
     ------
     DataError
-        The run has no trace, or is a real one.
+        The run has no trace, or its network model shares no links.
     """
     trace = run.trace
-    if trace is None or trace.setting is None:
-        raise DataError(
-            f"{run.program} on {run.on} cannot be explained: it has no trace of a simulated machine; "
-            "run it with trace=True on a platform such as 'star'"
-        )
+    if trace is None:
+        raise DataError(f"{run.program} on {run.on} cannot be explained: it has no trace; give trace=True")
+    clock = PhaseClock(run.phases)
+    steps = critical_path(trace)
+    if trace.setting is None:
+        return Explanation(
+            run.program, run.on, run.makespan_s, _own_reasons(steps, clock, run.makespan_s),
+            _path(steps, clock), _no_links(), None, trace,
+        )  # fmt: skip
     machine, network = trace.setting
     if network.sharing != "maxmin":
         raise DataError(
@@ -186,8 +199,6 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
         )
     built = disturbed(machine.build(run.ranks), run.machine.get("noise"))
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, bins)
-    clock = PhaseClock(run.phases)
-    steps = critical_path(trace)
     return Explanation(
         run.program, run.on, run.makespan_s, _reasons(steps, clock, found, built, run.makespan_s),
         _path(steps, clock), _links(built, found, run.makespan_s), found, trace,
@@ -197,7 +208,6 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
 def _reasons(
     steps: list[Step], clock: PhaseClock, found: Bottlenecks, built: Any, makespan_s: float
 ) -> pd.DataFrame:
-    import pandas as pd
 
     sums: dict[tuple[str, str], float] = {}
 
@@ -224,6 +234,22 @@ def _reasons(
             rest -= part
         if rest > 1e-9 * step.seconds:
             add(phase, NOT_SOLVED, rest)
+    return _summed(sums, makespan_s)
+
+
+def _own_reasons(steps: list[Step], clock: PhaseClock, makespan_s: float) -> pd.DataFrame:
+    """Sum up the path of a real run: what held a message is not known."""
+    sums: dict[tuple[str, str], float] = {}
+    for step in steps:
+        reason = state_of_step(step.kind).reading
+        for phase, begin, end in clock.pieces(step.rank, step.begin_s, step.end_s):
+            sums[phase, reason] = sums.get((phase, reason), 0.0) + end - begin
+    return _summed(sums, makespan_s)
+
+
+def _summed(sums: dict[tuple[str, str], float], makespan_s: float) -> pd.DataFrame:
+    import pandas as pd
+
     rows = [
         (phase, reason, s, s / makespan_s if makespan_s > 0 else 0.0) for (phase, reason), s in sums.items()
     ]
@@ -264,13 +290,18 @@ def _links(built: Any, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
             name, kind_of(name), capacity, carried, carried / capacity / makespan_s,
             float(found.link_full_s[number]) / makespan_s, float(found.link_held_s[number]), number,
         ))  # fmt: skip
-    columns = ["link", "kind", "capacity", "bytes", "utilisation", "full", "held_s", "number"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=_LINK_COLUMNS)
+
+
+def _no_links() -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame([], columns=_LINK_COLUMNS)
 
 
 def spoken(reason: str) -> str:
     """Return a reason as a part of a sentence."""
-    if reason in (COMPUTATION, LATENCY, NOT_SOLVED) or reason.startswith(SHARED_CORES):
+    if reason in (COMPUTATION, LATENCY, NOT_SOLVED, TRANSFER, COLLECTIVE) or reason.startswith(SHARED_CORES):
         return reason
     if reason == OWN_BOUND:
         return "transfers alone at their own bound"
