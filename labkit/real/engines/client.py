@@ -15,7 +15,14 @@ from labkit.place import describe_place, place_doubt
 from labkit.real.engines.report import failure
 from labkit.real.engines.target import ANSWER_S, Place, Target, choose, find_target
 from labkit.real.engines.watch import Reports, watch
-from labkit.real.shares import gather_runs, oversubscription, read_result, recorded_header, recording_for, run_of
+from labkit.real.shares import (
+    gather_runs,
+    oversubscription,
+    read_result,
+    recorded_header,
+    recording_for,
+    run_of,
+)
 from labkit.real.travel import pack_job
 from labkit.request import RunRequest
 from labkit.result import Run

@@ -17,7 +17,15 @@ from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.mpi.report import failure, read_output
-from labkit.real.shares import Share, gather_runs, oversubscription, read_share, recorded_header, recording_for, run_of
+from labkit.real.shares import (
+    Share,
+    gather_runs,
+    oversubscription,
+    read_share,
+    recorded_header,
+    recording_for,
+    run_of,
+)
 from labkit.real.travel import pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
