@@ -1,38 +1,22 @@
-"""The recipe of a sweep: enough to run its simulated points again."""
+"""The recipe of a study: what its sweep knew when it ran, enough to run the simulated points again."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import TYPE_CHECKING
 
-__all__ = ["Recipe", "RecipePoint"]
+from labkit.study.bundle.source import SourceText, source_of
+from labkit.study.points import Point
 
+if TYPE_CHECKING:
+    from labkit.study.measure import Job
 
-@dataclass(frozen=True)
-class RecipePoint:
-    """One point of a sweep.
-
-    Attributes
-    ----------
-    number : int
-        Its place in the plan.
-    ranks : int
-    on, model : object
-        As the run got them.
-    parameters : dict
-        The program's keyword arguments.
-    rows : range
-        The rows of the study's table that it gave, by the labels they had then.
-    """
-
-    number: int
-    ranks: int
-    on: Any
-    model: Any
-    parameters: dict[str, Any]
-    rows: range
+__all__ = ["Recipe", "recipe_of"]
 
 
 @dataclass(frozen=True)
@@ -41,74 +25,51 @@ class Recipe:
 
     Attributes
     ----------
-    program : callable or path
-    args : tuple
-    seed : int
-        Repetition k of a simulated point ran with ``seed + k``.
-    repeats : int
-    timeout_s : float or None
-    options : dict
-        Further options of `labkit.run`.
-    measure : callable or None
-    has_own_runner : bool
-        Whether something else than `labkit.run` ran the points; then nobody else can.
-    points : list of RecipePoint
-        Those that gave rows.
-    captured : dict
-        Sources of the functions, kept when the sweep ran: by the function's id.
+    job : Job
+        What all points have in common; repetition k of a simulated point ran with ``seed + k``.
+    points : list of (Point, range)
+        Those that gave rows, with these rows of the study's table, by the labels that they had then.
+    sources : dict
+        Texts of the functions, by their ids.
     """
 
-    program: Any
-    args: tuple[Any, ...]
-    seed: int
-    repeats: int
-    timeout_s: float | None
-    options: dict[str, Any]
-    measure: Callable[..., Any] | None
-    has_own_runner: bool
-    points: list[RecipePoint]
-    captured: dict[int, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, plan: Iterable[Any], numbers: Iterable[int], **how: Any) -> Recipe:
-        """Write a recipe down.
-
-        Parameters
-        ----------
-        plan : iterable
-            Points with number, ranks, on, model, parameters.
-        numbers : iterable of int
-            For each row of the study in its order, the number of its point.
-        **how
-            The other attributes.
-        """
-        counts: Mapping[int, int] = Counter(numbers)
-        points, begin = [], 0
-        for point in sorted(plan, key=lambda one: int(one.number)):
-            end = begin + counts.get(point.number, 0)
-            if end > begin:
-                points.append(
-                    RecipePoint(
-                        point.number, point.ranks, point.on, point.model, point.parameters, range(begin, end)
-                    )
-                )
-            begin = end
-        return cls(points=points, **how)
+    job: Job
+    points: list[tuple[Point, range]]
+    sources: dict[int, SourceText | None]
 
 
-def keep_recipe(
-    study: Any, plan: Iterable[Any], job: Any, numbers: Iterable[int], has_own_runner: bool
-) -> None:
-    """Attach to a study what its sweep knew: `job` has the sweep's arguments, `numbers` the rows' points.
+def recipe_of(job: Job, plan: Iterable[Point], numbers: Iterable[int]) -> Recipe:
+    """Write down what a sweep knows; `numbers` are the rows' points.
 
-    Sources and files are taken now: cells may be changed before the study is bundled.
+    Sources and files are read now: cells may be changed before the study is bundled.
     """
-    from labkit.study.bundle.capture import captured, resolved
+    counts, points, begin = Counter(numbers), [], 0
+    for point in sorted(plan, key=lambda one: one.number):
+        end = begin + counts[point.number]
+        if end > begin:
+            points.append((_resolved(point), range(begin, end)))
+        begin = end
+    return Recipe(job, points, _sources(job, points))
 
-    study.recipe = Recipe.of(
-        [resolved(point) for point in plan],
-        sorted(numbers),
-        program=job.program, args=job.args, seed=job.seed, repeats=job.repeats, timeout_s=job.timeout_s,
-        options=dict(job.options), measure=job.measure, has_own_runner=has_own_runner,
-        captured=captured(job, plan),
-    )  # fmt: skip
+
+def _sources(job: Job, points: list[tuple[Point, range]]) -> dict[int, SourceText | None]:
+    values = [job.program, job.measure, *job.args]
+    values += [value for point, _ in points for value in point.parameters.values()]
+    found: dict[int, SourceText | None] = {}
+    for value in values:
+        function = getattr(value, "func", value)  # functools.partial
+        if isinstance(function, FunctionType) and id(function) not in found:
+            found[id(function)] = None
+            with contextlib.suppress(Exception):  # a sweep must not fail for what nobody may ever bundle
+                found[id(function)] = source_of(function)
+    return found
+
+
+def _resolved(point: Point) -> Point:
+    """Return a point with the platform's file that it names read."""
+    with contextlib.suppress(Exception):  # as above
+        if isinstance(point.on, str | os.PathLike) and os.path.isfile(point.on):
+            from labkit.platform import platform
+
+            return replace(point, on=platform(point.on))
+    return point

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -17,11 +17,14 @@ from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
 from labkit.study.files import read_data
-from labkit.study.recipe import Recipe
 from labkit.study.rows import parameter_columns, tidy
 from labkit.study.selection import Curve, pick
 from labkit.study.store import write_study
 from labkit.study.table import Table
+
+if TYPE_CHECKING:
+    from labkit.study.bundle import Bundle
+    from labkit.study.recipe import Recipe
 
 __all__ = ["Study", "load"]
 
@@ -247,7 +250,7 @@ class Study:
 
     def bundle(
         self, path: str | os.PathLike[str], *, notebook: Any = None, host_metrics: Iterable[str] = ()
-    ) -> Any:
+    ) -> Bundle:
         """Write all that others need to check the study, as one zip: `labkit.study.bundle.write_bundle`.
 
         Parameters

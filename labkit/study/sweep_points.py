@@ -15,7 +15,7 @@ from labkit.run import machine_of, together
 from labkit.study.measure import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import progress_bar
-from labkit.study.recipe import keep_recipe
+from labkit.study.recipe import recipe_of
 from labkit.study.spread import check_jobs, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 from labkit.tolerance import check_tolerance
@@ -128,7 +128,7 @@ def sweep(
         else:
             spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)), second_look(workers, job))
     study = harvest.study()
-    keep_recipe(study, plan, job, [number for number, _ in harvest.rows], runner is not None)
+    study.recipe = recipe_of(job, plan, (number for number, _ in harvest.rows))
     return study
 
 

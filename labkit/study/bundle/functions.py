@@ -1,4 +1,4 @@
-"""Serialisation of functions and values in a bundle: as source wherever that is the same, else pickled."""
+"""Functions and other values as a bundle holds them: as source wherever that is the same, else pickled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import ProgramError
-from labkit.study.bundle.modules import is_local, local_files, own_name, script_files
+from labkit.study.bundle.modules import has_own_name, is_local, local_files, script_files
 from labkit.study.bundle.plain import encode
 from labkit.study.bundle.source import SourceText, home_of, source_of
 from labkit.study.bundle.whole import difference, same_code
@@ -25,11 +25,6 @@ __all__ = ["Carrier"]
 class Carrier:
     """Collects the files of a bundle that functions and values need.
 
-    Parameters
-    ----------
-    sources : mapping
-        Texts of functions that were kept when the sweep ran, by the function's id.
-
     Attributes
     ----------
     files : dict
@@ -39,7 +34,7 @@ class Carrier:
     """
 
     def __init__(self, sources: Mapping[int, SourceText | None]) -> None:
-        self.sources = sources
+        self.sources = sources  # kept when the sweep ran, by the function's id
         self.files: dict[str, bytes] = {}
         self.remarks: list[str] = []
         self._known: dict[int, Any] = {}
@@ -54,14 +49,13 @@ class Carrier:
         if not isinstance(program, str | Path):
             return self.carry(program)
         path = Path(program)
-        for name, content in script_files(path).items():
-            self.files[f"program/scripts/{name}"] = content
+        self.files |= {f"program/scripts/{name}": content for name, content in script_files(path).items()}
         return {"$script": f"program/scripts/{path.name}"}
 
     def finish(self) -> None:
         """Collect the modules of one's own that the functions import."""
-        for name, content in local_files(self._modules).items():
-            self.files[f"program/modules/{name}"] = content
+        found = local_files(self._modules)
+        self.files |= {f"program/modules/{name}": content for name, content in found.items()}
 
     def _special(self, value: Any) -> Any:
         if id(value) not in self._known:
@@ -84,22 +78,18 @@ class Carrier:
         if home is None:
             return None
         module, name = home
-        if is_local(module):
-            if not own_name(sys.modules.get(module)):
-                return None
-            if not _is_as_on_disk(value, module):
-                self.remarks.append(f"{name}: {module} was changed on disk after it was imported")
-                return None
-            self._modules.add(module)
-            return {"$import": {"module": module, "name": name, "local": True}}
-        self._keep_reading_copy(module)
-        return {"$import": {"module": module, "name": name, "version": _version(module)}}
-
-    def _keep_reading_copy(self, module: str) -> None:
-        """Keep the text of an installed module for readers; it is imported, not run from here."""
-        file = getattr(sys.modules.get(module), "__file__", None) or ""
-        if file.endswith(".py") and Path(file).is_file():
-            self.files[f"program/installed/{module}.py"] = Path(file).read_bytes()
+        if not is_local(module):
+            file = Path(getattr(sys.modules[module], "__file__", None) or "")
+            if file.suffix == ".py" and file.is_file():  # for readers: it is imported, not run from here
+                self.files[f"program/installed/{module}.py"] = file.read_bytes()
+            return {"$import": {"module": module, "name": name, "version": _version(module)}}
+        if not has_own_name(module):
+            return None
+        if not _is_as_on_disk(value, module):
+            self.remarks.append(f"{name}: {module} was changed on disk after it was imported")
+            return None
+        self._modules.add(module)
+        return {"$import": {"module": module, "name": name, "local": True}}
 
     def _written(self, value: Any) -> dict[str, Any] | None:
         """Return a notebook's function with all that it uses as a module; None where it is not the same."""
@@ -109,7 +99,9 @@ class Carrier:
         if text is None:
             self.remarks.append(f"{value.__name__}: its source is not to be found")
             return None
-        path = self._free_path(text.name)
+        path, number = f"program/{text.name}.py", 1
+        while path in self.files:
+            path, number = f"program/{text.name}_{number + 1}.py", number + 1
         self.files[path] = text.text.encode()  # for readers at least
         wrong = text.missing[0] if text.missing else difference(text.text, text.values, text.originals)
         if wrong is not None:
@@ -118,12 +110,6 @@ class Carrier:
         self._modules |= {name for name in text.modules if is_local(name)}
         values = {name: self.carry(one) for name, one in text.values.items()}
         return {"$source": {"file": path, "name": text.name, "values": values}}
-
-    def _free_path(self, name: str) -> str:
-        path, number = f"program/{name}.py", 2
-        while path in self.files:
-            path, number = f"program/{name}_{number}.py", number + 1
-        return path
 
     def _pickled(self, value: Any) -> dict[str, Any]:
         from labkit.real.travel import pack_program

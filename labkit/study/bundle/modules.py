@@ -8,11 +8,10 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 from labkit.errors import DataError
 
-__all__ = ["imported_names", "is_local", "local_files", "own_name"]
+__all__ = ["has_own_name", "is_local", "local_files", "script_files"]
 
 _MOST_BYTES = 20_000_000
 
@@ -23,31 +22,22 @@ def is_local(name: str) -> bool:
     if top in ("labkit", "mpi4py", "__main__") or top in sys.stdlib_module_names:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
-    return file is not None and file.endswith(".py") and not _is_installed(Path(file))
-
-
-def own_name(module: ModuleType | None) -> bool:
-    """Whether a module's file can be found by the module's name: one loaded by path may not."""
-    if module is None or not isinstance(getattr(module, "__file__", None), str):
+    if file is None or not file.endswith(".py") or {"site-packages", "dist-packages"} & set(Path(file).parts):
         return False
-    path = Path(str(module.__file__)).with_suffix("")
-    parts = module.__name__.split(".")
-    parts += ["__init__"] if path.name == "__init__" else []
-    root = path
-    for part in reversed(parts):
-        if root.name != part:
-            return False
-        root = root.parent
-    return str(root) in {str(Path(folder or ".").resolve()) for folder in sys.path}
+    folders = [*site.getsitepackages(), *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))]
+    return not any(Path(file).is_relative_to(folder) for folder in folders)
+
+
+def has_own_name(name: str) -> bool:
+    """Whether a module's file can be found by the module's name: one loaded by path may not."""
+    path = Path(str(getattr(sys.modules.get(name), "__file__", None))).with_suffix("")
+    parts = [*name.split("."), *(["__init__"] if path.name == "__init__" else [])]
+    folders = {str(Path(folder or ".").resolve()) for folder in sys.path}
+    return path.parts[-len(parts) :] == tuple(parts) and str(path.parents[len(parts) - 1]) in folders
 
 
 def local_files(names: Iterable[str]) -> dict[str, bytes]:
-    """Read the local modules among some, and those that they import.
-
-    Returns
-    -------
-    dict
-        Content by path below a folder from which they can be imported.
+    """Read the local modules among some, and those that they import: content by path below one folder.
 
     Raises
     ------
@@ -64,42 +54,14 @@ def local_files(names: Iterable[str]) -> dict[str, bytes]:
             continue
         seen.add(name)
         path = Path(str(sys.modules[name].__file__))
-        inside = "/".join(parts) + ("/__init__.py" if path.name == "__init__.py" else ".py")
-        try:
-            files[inside] = path.read_bytes()
-        except OSError as error:
-            raise DataError(f"the program's module {name} cannot be read: {error}") from error
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        todo += [one for one in imported_names(files[inside], package) if one in sys.modules]
+        is_package = path.name == "__init__.py"
+        inside = "/".join(parts) + ("/__init__.py" if is_package else ".py")
+        files[inside] = _read(path)
+        package = name if is_package else name.rpartition(".")[0]
+        todo += [one for one in _imported_names(files[inside], package) if one in sys.modules]
         if sum(map(len, files.values())) > _MOST_BYTES:
             raise DataError(f"the modules that the program imports are more than {_MOST_BYTES} bytes")
     return dict(sorted(files.items()))
-
-
-def imported_names(source: bytes, package: str = "") -> Iterator[str]:
-    """Name the modules that a file imports (and names in them, which may be modules)."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package.split(".")
-                above = above[: len(above) - node.level + 1]
-                base = ".".join([*above, *([base] if base else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _is_installed(path: Path) -> bool:
-    if {"site-packages", "dist-packages"} & set(path.parts):
-        return True
-    folders = [*site.getsitepackages(), *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))]
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def script_files(path: Path) -> dict[str, bytes]:
@@ -116,14 +78,34 @@ def script_files(path: Path) -> dict[str, bytes]:
         name = todo.pop()
         if name in files:
             continue
-        try:
-            files[name] = (path.parent / name).read_bytes()
-        except OSError as error:
-            raise DataError(f"the program's file {name!r} cannot be read: {error}") from error
-        package = name.rpartition("/")[0].replace("/", ".")
-        for module in imported_names(files[name], package):
+        files[name] = _read(path.parent / name)
+        for module in _imported_names(files[name], name.rpartition("/")[0].replace("/", ".")):
             inside = module.replace(".", "/")
-            todo += [
-                one for one in (f"{inside}.py", f"{inside}/__init__.py") if (path.parent / one).is_file()
-            ]
+            nearby = (f"{inside}.py", f"{inside}/__init__.py")
+            todo += [one for one in nearby if (path.parent / one).is_file()]
     return dict(sorted(files.items()))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the program's file {path.name!r} cannot be read: {error}") from error
+
+
+def _imported_names(source: bytes, package: str) -> Iterator[str]:
+    """Name the modules that a file imports (and names in them, which may be modules)."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")
+                base = ".".join([*above[: len(above) - node.level + 1], *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)

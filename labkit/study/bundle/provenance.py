@@ -25,6 +25,13 @@ def environment() -> dict[str, Any]:
     from labkit import __version__
     from labkit.real.cores import available_cores
 
+    mpi: dict[str, str | None] = {"mpi4py": None, "launcher": None}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        mpi["mpi4py"] = importlib.metadata.version("mpi4py")
+    with contextlib.suppress(Exception):  # there may be none, or one that cannot be asked
+        from labkit.real.mpi.find import find_launcher
+
+        mpi["launcher"] = find_launcher().describe()
     return {
         "labkit": __version__,
         "labkit_sources_sha256": labkit_digest(),
@@ -35,7 +42,7 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": _cpu(),
         "cores": available_cores(),
-        "mpi": _mpi(),
+        "mpi": mpi,
     }
 
 
@@ -73,14 +80,10 @@ def find_notebook() -> Path | None:
     if shell is None:
         return None
     named = [getattr(shell, "user_ns", {}).get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
-    for name in named:
-        if not isinstance(name, str) or not name.endswith(".ipynb"):
-            continue
-        # The server names it from its own root, a kernel starts in the notebook's folder.
-        for candidate in (Path(name), Path(Path(name).name)):
-            if candidate.is_file():
-                return candidate.resolve()
-    return None
+    paths = [Path(name) for name in named if isinstance(name, str) and name.endswith(".ipynb")]
+    # The server names it from its own root, a kernel starts in the notebook's folder.
+    near = [candidate for path in paths for candidate in (path, Path(path.name))]
+    return next((candidate.resolve() for candidate in near if candidate.is_file()), None)
 
 
 def read_notebook(path: str | os.PathLike[str]) -> tuple[str, bytes]:
@@ -109,14 +112,3 @@ def _cpu() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _mpi() -> dict[str, str | None]:
-    found: dict[str, str | None] = {"mpi4py": None, "launcher": None}
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        found["mpi4py"] = importlib.metadata.version("mpi4py")
-    with contextlib.suppress(Exception):  # there may be none, or one that cannot be asked
-        from labkit.real.mpi.find import find_launcher
-
-        found["launcher"] = find_launcher().describe()
-    return found

@@ -6,32 +6,27 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from labkit.checks import program_name
+from labkit.local.costs import find_calibration
 from labkit.real.slurm.options import is_slurm
 from labkit.study.bundle.functions import Carrier
 from labkit.study.bundle.plain import encode
-from labkit.study.points import is_real
-from labkit.study.recipe import Recipe, RecipePoint
+from labkit.study.points import Point, is_real
+
+if TYPE_CHECKING:
+    from labkit.study.recipe import Recipe
 
 __all__ = ["RecipeWriter", "numbers", "spans"]
 
-_LEFT_OUT = ("trace", "trace_ti")  # what a run keeps beside its figures
+_LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps beside its figures; what is a machine's
 
 
 class RecipeWriter:
-    """Writes a recipe down.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    data : DataFrame
-        The study's rows, with the labels that the recipe knows.
-    notes : mapping
-        The study's notes: what was found of each machine.
+    """Writes a recipe down; `data` are the study's rows, with the labels that the recipe knows.
 
     Attributes
     ----------
@@ -45,8 +40,16 @@ class RecipeWriter:
         self.recipe = recipe
         self.positions = {label: at for at, label in enumerate(data.index)}
         self.notes = notes
-        self.carrier = Carrier(recipe.captured)
-        self.machines: dict[str, Any] = {"platforms": [], "models": []}
+        self.carrier = Carrier(recipe.sources)
+        options = recipe.job.options
+        self.mapping = options["mapping"] if _is_file(options.get("mapping")) else None
+        self.machines: dict[str, Any] = {
+            "platforms": [],
+            "models": [],
+            "calibration": encode(find_calibration(options.get("calibration"))),
+            "noise": str(options.get("noise") or "none"),
+            "mapping": str(options.get("mapping") or "block"),
+        }
 
     def document(self, host_metrics: Iterable[str]) -> dict[str, Any]:
         """Return the recipe as plain data.
@@ -56,53 +59,39 @@ class RecipeWriter:
         ProgramError
             A function or value that can neither be written nor pickled.
         """
-        recipe = self.recipe
-        options = {name: value for name, value in recipe.options.items() if name not in _LEFT_OUT}
-        text = {
-            "program": self.carrier.carry_program(recipe.program),
-            "program_name": program_name(recipe.program),
-            "args": self.carrier.carry(list(recipe.args)),
-            "measure": self.carrier.carry(recipe.measure),
+        job, carry = self.recipe.job, self.carrier.carry
+        left_out = _LEFT_OUT if self.mapping is None else (*_LEFT_OUT, "mapping")
+        document = {
+            "program": self.carrier.carry_program(job.program),
+            "program_name": program_name(job.program),
+            "args": carry(list(job.args)),
+            "measure": carry(job.measure),
             "host_metrics": sorted(host_metrics),
-            "seed": recipe.seed,
-            "repeats": recipe.repeats,
+            "seed": job.seed,
+            "repeats": job.repeats,
             "seed_of_repetition": "seed + repetition",
-            "timeout_s": recipe.timeout_s,
-            "points": [self._point(point, options) for point in recipe.points],
-            "options": self.carrier.carry(self._options(options)),
+            "timeout_s": job.timeout_s,
+            "points": [self._point(point, rows) for point, rows in self.recipe.points],
+            "options": carry({name: one for name, one in job.options.items() if name not in left_out}),
         }
         self.carrier.finish()
-        return text
+        return document
 
-    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of every run; what names files is written into the points."""
-        from labkit.local.costs import find_calibration
-
-        calibration = find_calibration(options.get("calibration"))
-        self.machines["calibration"] = encode(calibration)
-        self.machines["noise"] = str(options.get("noise") or "none")
-        self.machines["mapping"] = str(options.get("mapping") or "block")
-        if _is_file(options.get("mapping")):
-            options = {name: value for name, value in options.items() if name != "mapping"}
-        return {name: value for name, value in options.items() if name != "calibration"}
-
-    def _point(self, point: RecipePoint, options: dict[str, Any]) -> dict[str, Any]:
-        rows = [self.positions[label] for label in point.rows if label in self.positions]
+    def _point(self, point: Point, labels: range) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "ranks": int(point.ranks),
             "parameters": self.carrier.carry(point.parameters),
-            "rows": spans(rows),
-            "rows_of_the_sweep": len(point.rows),
+            "rows": spans(self.positions[label] for label in labels if label in self.positions),
+            "rows_of_the_sweep": len(labels),
         }
-        if is_slurm(point.on):
-            return {**entry, "real": "slurm"}
         if is_real(point.on):
-            return {**entry, "real": str(point.on) if isinstance(point.on, str) else "cluster"}
+            named = str(point.on) if isinstance(point.on, str) else "cluster"
+            return {**entry, "real": "slurm" if is_slurm(point.on) else named}
         from labkit.platform import models, platform
 
         machine = platform(point.on)
-        if _is_file(options.get("mapping")):
-            machine = machine.mapped(options["mapping"])
+        if self.mapping is not None:
+            machine = machine.mapped(self.mapping)
         model = models.get(machine.model if point.model is None else point.model)
         about = self.notes.get("machines", {}).get(machine.name, {})
         return {
@@ -115,13 +104,11 @@ class RecipeWriter:
     def _kept(self, kind: str, head: dict[str, Any], thing: Any) -> int:
         """Return the number of a machine or model in its list, where it is added once."""
         entry = {**head, "object": encode(thing)}
+        known: list[str] = [json.dumps(other, sort_keys=True) for other in self.machines[kind]]
         key = json.dumps(entry, sort_keys=True)
-        known: list[dict[str, Any]] = self.machines[kind]
-        for number, other in enumerate(known):
-            if json.dumps(other, sort_keys=True) == key:
-                return number
-        known.append(entry)
-        return len(known) - 1
+        if key not in known:
+            self.machines[kind].append(entry)
+        return [*known, key].index(key)
 
 
 def spans(numbers: Iterable[int]) -> list[list[int]]:

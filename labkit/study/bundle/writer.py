@@ -17,6 +17,7 @@ from labkit.study.bundle.recipe_file import RecipeWriter, numbers
 from labkit.study.store import study_files, write_zip
 
 if TYPE_CHECKING:
+    from labkit.study.recipe import Recipe
     from labkit.study.study import Study
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Bundle", "identity", "write_bundle"]
@@ -107,9 +108,8 @@ def write_bundle(
         raise DataError(f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip")
     files = study_files(study.data, study.notes)
     remarks, again = [], 0
-    recipe, why = _usable_recipe(study)
-    if recipe is None:
-        remarks.append(why)
+    if isinstance(recipe := _usable_recipe(study), str):
+        remarks.append(f"no recipe: {recipe}")
     else:
         writer = RecipeWriter(recipe, study.data, study.notes)
         document = writer.document(host_metrics)
@@ -132,18 +132,15 @@ def identity(manifest: bytes) -> str:
     return hashlib.sha256(manifest).hexdigest()
 
 
-def _usable_recipe(study: Study) -> tuple[Any, str]:
-    recipe = study.recipe
-    if recipe is None:
-        return (
-            None,
-            "no recipe: the study was not made by a sweep of this session, so nothing can be run again",
-        )
-    if recipe.has_own_runner:
-        return None, "no recipe: the sweep had a runner of its own, which nobody else has"
+def _usable_recipe(study: Study) -> Recipe | str:
+    """Return the study's recipe, or why it has none that somebody could use."""
+    if study.recipe is None:
+        return "the study was not made by a sweep of this session, so nothing can be run again"
+    if study.recipe.job.runner is not None:
+        return "the sweep had a runner of its own, which nobody else has"
     if not study.data.index.is_unique:
-        return None, "no recipe: the rows were put together anew, and no longer tell which point they are of"
-    return recipe, ""
+        return "the rows were put together anew, and no longer tell which point they are of"
+    return study.recipe
 
 
 def _rows_again(document: Mapping[str, Any], study: Study, host: set[str]) -> tuple[int, list[str]]:
