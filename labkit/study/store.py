@@ -21,7 +21,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 
-__all__ = ["FORMAT", "read_study", "replace_file", "study_files", "write_study", "write_zip"]
+__all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
 
 FORMAT = "labkit-study"
 VERSION = 1
@@ -124,12 +124,7 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> Path:
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read a study written by `write_study`.
-
-    Returns
-    -------
-    data : DataFrame
-    notes : dict
+    """Read a study written by `write_study`: its rows and its notes.
 
     Raises
     ------
@@ -139,11 +134,19 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
     name = str(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read("study.json"))
-            table = archive.read("data.csv").decode("utf-8")
+            files = {one: archive.read(one) for one in ("study.json", "data.csv")}
     except KeyError:
         raise DataError(f"{name!r} is a zip file, but not a saved study (no study.json in it)") from None
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError) as error:
+        raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
+    return study_of(files, name)
+
+
+def study_of(files: Mapping[str, bytes], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read a study from its `study_files`; `name` is for messages; raises as `read_study`."""
+    try:
+        manifest, table = json.loads(files["study.json"]), files["data.csv"].decode("utf-8")
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(f"{name!r} is not a saved study")

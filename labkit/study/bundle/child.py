@@ -29,13 +29,7 @@ ANSWER = "answer.jsonl"
 
 
 class Rerun:
-    """The recipe of an unpacked bundle, ready to run.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the bundle's files are.
-    """
+    """The recipe of a bundle that is unpacked in a folder, ready to run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,13 +54,7 @@ class Rerun:
         return decode(form, self._special)
 
     def rows(self, index: int, repetition: int) -> list[dict[str, Any]]:
-        """Run one repetition of a point, and return its rows.
-
-        Raises
-        ------
-        LabkitError
-            As `labkit.run`.
-        """
+        """Run one repetition of a point, and return its rows; raises as `labkit.run`."""
         from labkit.run import run
         from labkit.study.rows import cell, run_rows
 

@@ -1,4 +1,4 @@
-"""Compares rows that were computed again with the rows of a bundle: bit by bit, every column."""
+"""Comparison of rows that were computed again with the rows of a bundle: bit by bit, every column."""
 
 from __future__ import annotations
 
@@ -39,27 +39,15 @@ class Difference:
     reason: str = ""
 
     def __str__(self) -> str:
-        if self.reason:
-            return f"row {self.row} ({self.what}): {self.reason}"
         stored, again = (repr(v) if isinstance(v, str) else str(v) for v in (self.stored, self.again))
-        return (
-            f"row {self.row} ({self.what}): {self.column} is {stored} in the bundle, {again} when run again"
-        )
+        found = f"{self.column} is {stored} in the bundle, {again} when run again"
+        return f"row {self.row} ({self.what}): {self.reason or found}"
 
 
 def compare_rows(
     data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, Any]]
 ) -> list[Difference]:
-    """Compare some rows of a table with those of one run.
-
-    Parameters
-    ----------
-    data : DataFrame
-        The bundle's rows.
-    positions : sequence of int
-        Those of one repetition of one point.
-    again : iterable of mapping
-        The rows of the same run, made anew.
+    """Compare the rows of one run, by their positions in the bundle's table, with those of the run made anew.
 
     Returns
     -------
@@ -72,24 +60,18 @@ def compare_rows(
     found = []
     for position in positions:
         stored = {str(column): value for column, value in data.iloc[position].to_dict().items()}
-        what = _what(stored)
-        others = computed.get((_text(stored["metric"]), _text(stored["phase"])), [])
-        if not others:
+        metric, phase = _text(stored["metric"]), _text(stored["phase"])
+        what = f"{metric}{f' of {phase}' if phase else ''}, ranks={stored.get('ranks')}, on {stored['on']}"
+        if not computed.get((metric, phase)):
             reason = "the run gives no such measurement any more"
-            found.append(Difference(position, what, "metric", stored["metric"], None, reason))
+            found.append(Difference(position, what, "metric", metric, None, reason))
             continue
-        other = others.pop(0)
+        other = computed[metric, phase].pop(0)
         for column, value in stored.items():
-            now = other.get(column)
-            if not _is_same(value, now):
-                found.append(Difference(position, what, column, _shown(value), _shown(now)))
+            if not _is_same(value, now := other.get(column)):
+                found.append(Difference(position, what, column, _plain(value), _plain(now)))
                 break
     return found
-
-
-def _what(row: Mapping[str, Any]) -> str:
-    name = f"{row['metric']} of {row['phase']}" if row["phase"] else str(row["metric"])
-    return f"{name}, ranks={row.get('ranks')}, on {row['on']}"
 
 
 def _is_same(stored: Any, again: Any) -> bool:
@@ -111,5 +93,5 @@ def _text(value: Any) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
-def _shown(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value

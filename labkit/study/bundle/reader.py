@@ -31,17 +31,7 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Opened:
-    """A bundle whose hashes all agree.
-
-    Attributes
-    ----------
-    name : str
-    identity : str
-        SHA-256 of its manifest.
-    manifest : dict
-    files : dict
-        Content by name, without the manifest.
-    """
+    """A bundle whose hashes all agree: its name, its manifest with that one's SHA-256, its other files."""
 
     name: str
     identity: str
@@ -139,12 +129,9 @@ def _checked_manifest(content: bytes, name: str) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(f"{name!r} is no labkit bundle: its {MANIFEST} has another format")
     version = manifest.get("version")
-    if type(version) is int and version > VERSION:
-        raise DataError(
-            f"{name!r} has version {version} of the format, this labkit reads {VERSION}: install a newer one"
-        )
     if type(version) is not int or version != VERSION:
-        raise DataError(f"{name!r} has version {version!r} of the format; this labkit reads {VERSION}")
+        newer = ": install a newer one" if type(version) is int and version > VERSION else ""
+        raise DataError(f"{name!r} has version {version!r} of the format; this labkit reads {VERSION}{newer}")
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(
         isinstance(one, dict) and isinstance(one.get("sha256"), str) for one in files.values()

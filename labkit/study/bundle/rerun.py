@@ -28,19 +28,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT"
 
 @dataclass
 class Answers:
-    """What came back.
-
-    Attributes
-    ----------
-    runs : list of dict
-        For each repetition of a point: its rows, or its error.
-    fatal : str
-        Why nothing ran; empty when something did.
-    is_timed_out : bool
-        Whether the limit ended it.
-    walls : list of str
-        What confined the process.
-    """
+    """What came back: rows or an error for each repetition of a point; what held the process, and ended it."""
 
     runs: list[dict[str, Any]] = field(default_factory=list)
     fatal: str = ""
@@ -57,17 +45,8 @@ def run_again(
 ) -> Answers:
     """Run points of a bundle again in a confined process of its own, which executes the bundle's code.
 
-    Parameters
-    ----------
-    bundle : Opened
-    request : list of dict
-        ``{"point": number, "repetitions": [0, 1]}`` each.
-    timeout_s : float
-        Limit of host time for all of them, in seconds.
-    memory_bytes : int
-        Limit of memory of each process, beyond what Python and NumPy take.
-    progress : callable, optional
-        Called with the number of runs done and wanted.
+    The request names points and their repetitions: ``{"point": 3, "repetitions": [0, 1]}``. The time is that
+    of all of them; the memory is of each process, beyond what Python and NumPy take.
     """
     wanted = sum(len(one["repetitions"]) for one in request)
     with tempfile.TemporaryDirectory(prefix="labkit-verify-") as name:
@@ -79,8 +58,12 @@ def run_again(
                 target.write_bytes(bundle.files[path])
         (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
         (folder / "home").mkdir()
-        limits = timeout_s, memory_bytes
-        is_timed_out, code, told = _execute(folder, *limits, lambda: _progress(folder, wanted, progress))
+
+        def look() -> None:
+            if progress is not None and (folder / ANSWER).exists():
+                progress(max((folder / ANSWER).read_bytes().count(b"\n") - 1, 0), wanted)
+
+        is_timed_out, code, told = _execute(folder, timeout_s, memory_bytes, look)
         answers = Answers(is_timed_out=is_timed_out)
         for line in _lines(folder / ANSWER):
             if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
@@ -123,11 +106,6 @@ def _execute(
         output.seek(max(0, output.seek(0, os.SEEK_END) - 2000))
         lines = output.read().decode("utf-8", "replace").strip().splitlines()
     return is_timed_out, process.returncode, lines[-1] if lines else ""
-
-
-def _progress(folder: Path, wanted: int, progress: Callable[[int, int], None] | None) -> None:
-    if progress is not None and (folder / ANSWER).exists():
-        progress(max((folder / ANSWER).read_bytes().count(b"\n") - 1, 0), wanted)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -6,11 +6,9 @@ import numbers as numbers_abc
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,7 +21,7 @@ from labkit.study.bundle.provenance import labkit_digest
 from labkit.study.bundle.reader import Opened, open_bundle
 from labkit.study.bundle.recipe_file import numbers
 from labkit.study.bundle.rerun import Answers, run_again
-from labkit.study.store import read_study
+from labkit.study.store import study_of
 
 __all__ = ["Verification", "verify"]
 
@@ -105,8 +103,8 @@ class Verification:
         if self.walls:
             found.append(f"its program ran with {', '.join(self.walls)}")
         found += [str(one) for one in self.differences[:_SHOWN]]
-        if len(self.differences) > _SHOWN:
-            found.append(f"and {len(self.differences) - _SHOWN} more rows that differ")
+        if (more := len(self.differences) - _SHOWN) > 0:
+            found.append(f"and {more} more rows that differ")
         return found + [f"note: {text}" for text in self.notes]
 
     def __repr__(self) -> str:
@@ -119,13 +117,9 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            "outcome": self.outcome, "identity": self.identity, "files": self.files, "rows": self.rows,
-            "compared": self.compared, "differing": len(self.differences), "only_present": self.only_present,
-            "was_run": self.was_run, "undecided": self.undecided, "walls": self.walls,
-            "notes": self.notes,
-            "differences": [vars(one) for one in self.differences],
-        }  # fmt: skip
+        kept = {name: value for name, value in vars(self).items() if name not in ("name", "differences")}
+        differences = [vars(one) for one in self.differences]
+        return {"outcome": self.outcome, **kept, "differing": len(differences), "differences": differences}
 
 
 _HEADLINES = {
@@ -173,9 +167,14 @@ def verify(
         A limit is none.
     """
     check_limit(timeout_s)
-    _check_memory(memory_bytes)
+    memory: Any = memory_bytes  # whatever was given
+    is_number = isinstance(memory, numbers_abc.Integral) and not isinstance(memory, bool)
+    if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
+        raise MachineError(
+            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}"
+        )
     bundle = open_bundle(path)
-    data = _study(bundle)
+    data, _ = study_of(bundle.files, bundle.name)
     found = Verification(bundle.name, bundle.identity, len(bundle.files), len(data), notes=_notes(bundle))
     if "recipe.json" not in bundle.files:
         found.notes += [str(text) for text in bundle.manifest.get("remarks", [])]
@@ -191,14 +190,6 @@ def verify(
     found.was_run, found.walls = True, answers.walls
     _judge(found, data, plan, answers, (timeout_s, memory_bytes))
     return found
-
-
-def _check_memory(memory_bytes: Any) -> None:
-    is_number = isinstance(memory_bytes, numbers_abc.Integral) and not isinstance(memory_bytes, bool)
-    if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
-        raise MachineError(
-            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}"
-        )
 
 
 Plan = dict[int, dict[int, list[int]]]
@@ -234,25 +225,22 @@ def _judge(
     found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers, limits: tuple[float, int]
 ) -> None:
     """Compare what came back with what the bundle holds."""
-    done: set[tuple[int, int]] = set()
+    left = {(point, k): rows for point, runs in plan.items() for k, rows in runs.items()}
     starved = 0
     for answer in answers.runs:
-        key = int(answer["point"]), int(answer["repetition"])
-        rows = plan.get(key[0], {}).get(key[1], [])
-        if key in done or not rows:
-            continue
-        done.add(key)
+        rows = left.pop((int(answer["point"]), int(answer["repetition"])), [])
         if answer.get("memory") is True:  # it says nothing about the rows
             starved += len(rows)
             continue
         found.compared += len(rows)
         if "error" in answer:
             reason = f"the run failed: {answer['error']}"
-            what = f"ranks={data['ranks'].iloc[rows[0]]}" if "ranks" in data else "a run"
-            found.differences += [Difference(row, what, "value", None, None, reason) for row in rows]
+            for row in rows:
+                what = f"ranks={data['ranks'].iloc[row]}" if "ranks" in data else "a run"
+                found.differences.append(Difference(row, what, "value", None, None, reason))
         else:
             found.differences += compare_rows(data, rows, answer.get("rows", []))
-    missing = sum(len(rows) for i, point in plan.items() for k, rows in point.items() if (i, k) not in done)
+    missing = sum(map(len, left.values()))
     if answers.is_timed_out:
         found.undecided = f"the limit of {limits[0]:g} s ended the runs with {missing} rows to go; allow more"
     elif starved:
@@ -264,19 +252,6 @@ def _judge(
         found.undecided = f"{missing} rows could not be computed again: {answers.fatal or 'no answer came'}"
 
 
-def _study(bundle: Opened) -> pd.DataFrame:
-    """Read the study in it, by way of the reader of saved studies."""
-    from labkit.study.store import write_zip
-
-    with tempfile.TemporaryDirectory(prefix="labkit-verify-") as folder:
-        place = Path(folder) / "study.zip"
-        write_zip(place, {name: bundle.files[name] for name in ("study.json", "data.csv")}, "a copy")
-        try:
-            return read_study(place)[0]
-        except DataError as error:
-            raise DataError(str(error).replace(str(place), bundle.name)) from None
-
-
 def _unrunnable(bundle: Opened) -> str | None:
     """Say why this Python cannot run the program, if it cannot."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -284,12 +259,12 @@ def _unrunnable(bundle: Opened) -> str | None:
         needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
     except RecursionError:
         raise DataError(f"{bundle.name!r}: its recipe.json is nested too deeply") from None
-    if needed:
-        return (
-            f"part of the program travels as a pickle of Python {needed[0]}, and this is {here}: run "
-            f"labkit verify with Python {needed[0]}"
-        )
-    return None
+    if not needed:
+        return None
+    return (
+        f"part of the program travels as a pickle of Python {needed[0]}, and this is {here}: run "
+        f"labkit verify with Python {needed[0]}"
+    )
 
 
 def _pickled_for(form: Any) -> set[str]:
