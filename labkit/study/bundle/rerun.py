@@ -28,7 +28,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT"
 
 @dataclass
 class Answers:
-    """What came back: rows or an error for each repetition of a point; what held the process, and ended it."""
+    """What came back: rows or an error for each repetition of a point; what held and ended the process."""
 
     runs: list[dict[str, Any]] = field(default_factory=list)
     fatal: str = ""
