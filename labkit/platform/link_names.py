@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HOST_KINDS", "kind_of"]
+__all__ = ["BETWEEN", "BOTH", "HOST_KINDS", "INTO", "OUT", "kind_of"]
 
 OUT = "links out of hosts"
 INTO = "links into hosts"
 BOTH = "links of hosts, both ways"
+BETWEEN = "links between hosts"
 #: the kinds that belong to one host: what every topology has
 HOST_KINDS = (OUT, INTO, BOTH, "limiters", "loopbacks")
 
@@ -53,6 +54,8 @@ def kind_of(name: str) -> str:
     if color := _COLORS.get(name.rpartition(", ")[2]):
         return color
     low, high = (_level(found.group(end)) for end in "ab")
+    if low == high == 0:
+        return BETWEEN
     if found.group("way") == "-":
         return BOTH if 0 in (low, high) else f"cables between levels {min(low, high)} and {max(low, high)}"
     if low == 0:

@@ -76,6 +76,8 @@ class ClusterSpec(MachineSpec):
     FORM: ClassVar[str]
     EXAMPLE: ClassVar[tuple[str, str]]
     SIMGRID: ClassVar[str | None] = None
+    #: hosts of the largest machine that is drawn as it is
+    MOST_DRAWN: ClassVar[int] = MAX_DRAWN_HOSTS
     LIMITED: ClassVar[str] = "limiter per host"
 
     bw: float = 1.25e9
@@ -261,7 +263,7 @@ class ClusterSpec(MachineSpec):
     def smaller(self) -> Self:
         """Halve the machine until it can be drawn."""
         small = self
-        while (small.hosts or 0) > MAX_DRAWN_HOSTS or small.cable_count() > MAX_DRAWN_CABLES:
+        while (small.hosts or 0) > self.MOST_DRAWN or small.cable_count() > MAX_DRAWN_CABLES:
             small = small.halved()
         return small
 

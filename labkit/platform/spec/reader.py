@@ -54,8 +54,9 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
         return kind, {}
     try:
         return kind, kind.parse_size(size)
-    except Misplaced as error:
-        raise _refuse(spec, len(name) + 1 + error.offset, str(error)) from None
+    except PlatformError as error:
+        offset = error.offset if isinstance(error, Misplaced) else 0
+        raise _refuse(spec, len(name) + 1 + offset, str(error)) from None
 
 
 def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
