@@ -22,8 +22,14 @@ __all__ = [
 ]
 
 #: Okabe-Ito colours; the sign and the word say the same without colour
-MATCH_COLORS = {"exact": "#00795a", "approximate": "#0067a5", "none": "#b54700", "undecided": "#5f5f5f"}
-MATCH_SIGNS = {"exact": "✓", "approximate": "≈", "none": "✗", "undecided": "?"}
+MATCH_COLORS = {
+    "exact": "#00795a",
+    "approximate": "#0067a5",
+    "bound": "#2f6f80",
+    "none": "#b54700",
+    "undecided": "#5f5f5f",
+}
+MATCH_SIGNS = {"exact": "✓", "approximate": "≈", "bound": "≤", "none": "✗", "undecided": "?"}
 #: units that take prefixes
 SI_UNITS = ("s", "B", "B/s", "flop", "Hz")
 _PREFIXES = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import sets
 
-from labkit.scaling import Model, Term, judge
+from labkit.scaling import Model, Term, find_changes, fit_many, judge
 from labkit.scaling import fit as fit_model
 
 
@@ -20,7 +21,14 @@ class ours:  # noqa: N801  a namespace
 
     @staticmethod
     def fit_sets(data: Sequence[sets.Set]) -> list[Model]:
-        return [fit_model(s.x, s.y) for s in data]
+        groups: dict[bytes, list[int]] = {}
+        for i, s in enumerate(data):
+            groups.setdefault(s.x.tobytes(), []).append(i)
+        models: dict[int, Model] = {}
+        for rows in groups.values():
+            found = fit_many(data[rows[0]].x, np.stack([data[i].y for i in rows]))
+            models.update(zip(rows, found, strict=True))
+        return [models[i] for i in range(len(data))]
 
     @staticmethod
     def predict(model: Model, x: float) -> float:
@@ -51,11 +59,11 @@ class ours:  # noqa: N801  a namespace
 
     @staticmethod
     def sum_terms(curve: sets.Curve) -> set[Term]:
-        return {fit_model(curve.x, curve.y).term}
+        return {part.term for part in fit_model(curve.x, curve.y).parts}
 
     @staticmethod
     def changes(curve: sets.Curve) -> list[int]:
-        return []
+        return [int(np.searchsorted(curve.x, at)) for at in find_changes(curve.x, curve.y)]
 
     @staticmethod
     def surface(s: sets.Surface) -> set[tuple[Term, Term]]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_CODES", "configure", "execute"]
 
-#: 0 exact or approximate, 1 none, 2 undecided, 3 bad input
-EXIT_CODES = {"exact": 0, "approximate": 0, "none": 1, "undecided": 2}
+#: 0 exact, approximate or bound, 1 none, 2 undecided, 3 bad input
+EXIT_CODES = {"exact": 0, "approximate": 0, "bound": 0, "none": 1, "undecided": 2}
 BAD_INPUT = 3
 
 _DESCRIPTION = """\
@@ -24,7 +24,8 @@ The file is a saved study, an Extra-P file (text, JSON or JSON lines) or a CSV f
 its content. A CSV file has a header; its first column is the parameter unless --param names others.
 """
 _EPILOG = """\
-exit code: 0 exact or approximate match, 1 no match, 2 undecided, 3 bad input
+exit code: 0 exact or approximate match, or a bound that holds and is not tight; 1 no match: faster growth, or
+no single law; 2 undecided; 3 bad input
 
 examples:
   labkit judge sort.study --expect "p log p" --phase exchange
@@ -50,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...')  # fmt: skip
     add("--space", choices=["joined", "paper", "wide", "ruler"],
         help="terms to choose from (default: joined)")  # fmt: skip
-    add("--aggregate", choices=["quartile", "min", "median", "mean"], default="quartile",
-        help="what stands for the repetitions (default: the first quartile)")  # fmt: skip
+    add("--aggregate", choices=["auto", "mean", "quartile", "min", "median"], default="auto",
+        help="what stands for the repetitions (default: the mean, beside outliers the quartile)")  # fmt: skip
     add("--tolerance", type=float, default=0.02, metavar="T",
         help="relative error that deterministic data may have (default: 0.02)")  # fmt: skip
     add("--html", metavar="FILE", help="write a page with the figure and the verdict")

@@ -208,10 +208,10 @@ class Scaling:
                 f"growth as O({self.expectation}) allows {allowed:.3g} times. {found.reading}{table}",
                 self.hint,
             )
-        if found.ok or found.match == "undecided":
+        if found.match == "bound":
+            return Verdict(1.0, f"{found.reading} That is as good as asked for, or better.{table}")
+        if found.ok or found.match == "undecided" or found.seen:  # without a single law the ratio decides
             return Verdict(1.0, f"{found.reading}{table}")
-        if found.divergence is not None and found.divergence.is_falling:
-            return Verdict(1.0, f"{found.reading} Better than asked for.{table}")
         return Verdict(0.0, f"{found.reading}{table}", self.hint)
 
     def _expected_ratio(self) -> float:

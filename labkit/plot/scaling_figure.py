@@ -81,7 +81,7 @@ def scaling(
         samples = samples or Samples(model.x, tuple(np.array([v]) for v in model.y))
     if samples is None:
         raise ValueError("a verdict without its samples cannot be drawn; pass samples=...")
-    aggregate = verdict.aggregate if verdict is not None else "quartile"
+    aggregate = verdict.aggregate if verdict is not None else "auto"
     curves = curves_of(verdict, model if isinstance(model, Model) else None, samples, aggregate)
     name = title or (
         f"phase {phase}" if phase else metric.removesuffix("_s").replace("_", " ") or "measurements"
@@ -106,7 +106,7 @@ def _write(fig: Any, name: str, words: str, verdict: Verdict | None, reading: st
 
 
 def curves_of(
-    verdict: Verdict | None, model: Model | None, samples: Samples, aggregate: str = "quartile"
+    verdict: Verdict | None, model: Model | None, samples: Samples, aggregate: str = "auto"
 ) -> Curves:
     """Compute the lines and the band of a figure.
 

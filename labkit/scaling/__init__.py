@@ -1,9 +1,10 @@
 """Empirical scaling models and verdicts: fits of one term, judged against an order of growth."""
 
-from labkit.scaling.deviation import Deviation, deviation_for, match
+from labkit.scaling.deviation import Deviation, deviation_for, match, outcome
 from labkit.scaling.expectation import Expectation, read_expectation
+from labkit.scaling.fitting import find_changes, fit, fit_many
 from labkit.scaling.guideline import Guideline, check_guideline
-from labkit.scaling.judgement import fit, fit_many, judge
+from labkit.scaling.judgement import judge
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples, read_samples
 from labkit.scaling.space import PAPER, WIDE, ruler, space_for
@@ -23,10 +24,12 @@ __all__ = [
     "Verdict",
     "check_guideline",
     "deviation_for",
+    "find_changes",
     "fit",
     "fit_many",
     "judge",
     "match",
+    "outcome",
     "read_expectation",
     "read_samples",
     "ruler",

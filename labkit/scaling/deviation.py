@@ -9,7 +9,7 @@ from labkit.errors import ExpectationError
 from labkit.scaling.expectation import read_term
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Deviation", "deviation_for", "match"]
+__all__ = ["Deviation", "deviation_for", "match", "outcome"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,9 @@ def match(model: Term, expectation: Term, deviation: Term) -> str:
     if CONSTANT.over(deviation) <= divergence <= deviation:
         return "approximate"
     return "none"
+
+
+def outcome(model: Term, expectation: Term, deviation: Term) -> str:
+    """Return `match`, with "bound" for slower growth than the limit allows: an upper bound holds."""
+    found = match(model, expectation, deviation)
+    return "bound" if found == "none" and model < expectation else found

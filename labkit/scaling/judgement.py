@@ -1,214 +1,30 @@
-"""Fits measurements with the terms of a space, and judges them against an expectation."""
+"""Verdicts: measurements judged against an expectation, never against their own test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import DataError, ExpectationError
-from labkit.scaling.deviation import Deviation, deviation_for, match
-from labkit.scaling.expectation import Basis, Expectation, Given, read_expectation
-from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
+from labkit.scaling.deviation import Deviation, deviation_for, outcome
+from labkit.scaling.expectation import Expectation, Given, read_expectation
+from labkit.scaling.fitting import Fitting, Space, fit, fit_many, fit_samples, settle
 from labkit.scaling.model import Model
 from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
-from labkit.scaling.selection import Rejection, choose, rejection
-from labkit.scaling.space import space_for
-from labkit.scaling.term import CONSTANT, Term
+from labkit.scaling.selection import Rejection, lack_of_fit
+from labkit.scaling.shape import describe, never_faster, scatters
+from labkit.scaling.term import Term
 from labkit.scaling.verdict import Verdict
 
 __all__ = ["Space", "fit", "fit_many", "fit_samples", "judge", "judge_samples"]
 
-Space = str | Iterable[Term] | None
-
-#: a best curve that misses a point by more than this describes nothing
-_HOPELESS = 0.5
-
-
-@dataclass(frozen=True)
-class _Search:
-    """A space laid out over the values of the parameter."""
-
-    terms: tuple[Term, ...]
-    bases: tuple[Basis, ...]
-    values: Floats
-    log_scales: Floats
-    constant: int
-    expected: int | None
-
-
-@lru_cache(maxsize=256)
-def _named_space(
-    space: str | tuple[Term, ...] | None, expectation: Term | None, falls: bool, symbol: str
-) -> tuple[Term, ...]:
-    return tuple(t.named(symbol) for t in space_for(space, expectation, falls=falls))
-
-
-def _hashable(space: Space) -> str | tuple[Term, ...] | None:
-    if space is None or isinstance(space, str):
-        return space
-    try:
-        return tuple(Term(*t) for t in space)
-    except (TypeError, ValueError) as error:
-        raise ExpectationError(f"a search space is a name or a list of terms or triples: {error}") from None
-
-
-def _search(space: Space, expectation: Expectation | None, x: Floats, falls: bool, symbol: str) -> _Search:
-    term = expectation.term if expectation else None
-    terms = _named_space(_hashable(space), term, falls, symbol)
-    bases: list[Basis] = list(terms)
-    if expectation is not None and expectation.is_exact_shape:
-        bases[terms.index(expectation.term)] = expectation
-    values, log_scales = basis_values(bases, x)
-    expected = terms.index(expectation.term) if expectation else None
-    return _Search(terms, tuple(bases), values, log_scales, terms.index(CONSTANT), expected)
-
-
-def _settle(e: Expectation, x: Floats, points: Floats) -> Expectation:
-    """Fit the one unknown an expectation may have, the n of log(n/p) when n was fixed but not told."""
-    if not e.has_unknown:
-        return e
-    choices = [e.with_offset(float(np.log2(x.max())) + k / 4) for k in range(1, 161)]
-    values, _ = basis_values(choices, x)
-    errors = fit_all(values, points).sse.sum(axis=0)
-    return choices[int(np.argmin(errors))]
-
-
-def _falls(x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
-    """Return for each data set whether it falls over the range (its slope in logarithms)."""
-    lx = np.log2(x) - np.log2(x).mean()
-    return np.asarray(np.log2(y) @ lx < 0)
-
-
-def fit(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    space: Space = None,
-    expectation: str | Expectation | None = None,
-    parameter: str | None = None,
-    given: Given | None = None,
-    aggregate: str = "quartile",
-) -> Model:
-    """Find the scaling model c + a f(x) of measurements.
-
-    Parameters
-    ----------
-    x : array_like, shape (m,)
-        Values of the parameter, repeated where a measurement was.
-    y : array_like, shape (m,) or (m, repetitions)
-        The measurements, > 0.
-    space : {"paper", "wide", "ruler", "joined"} or iterable of Term, optional
-        The terms to choose from; "wide" (39 terms) by default, "joined" with an expectation.  For
-        data that fall, the falling terms x^-q log^r x are added.
-    expectation : str, optional
-        An order of growth that the space is built around.
-    parameter : str, optional
-        The parameter's symbol; the expectation's, or "p".
-    given : mapping, optional
-        What the expectation's other symbols were (see `read_expectation`).
-    aggregate : {"quartile", "min", "median", "mean"}
-        What stands for the repetitions of one value.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    DataError
-        For unusable data or fewer than five values of the parameter.
-    ExpectationError
-        For an expectation or a space that cannot be read.
-
-    Examples
-    --------
-    >>> p = [2, 4, 8, 16, 32, 64]
-    >>> print(fit(p, [3 + 2 * v for v in p]))
-    O(p)
-    """
-    e = None if expectation is None else read_expectation(expectation, parameter, given)
-    symbol = e.parameter if e else parameter or "p"
-    return fit_samples(read_samples(x, y), space=space, expectation=e, symbol=symbol, aggregate=aggregate)
-
-
-def fit_samples(
-    samples: Samples,
-    *,
-    space: Space = None,
-    expectation: Expectation | None = None,
-    symbol: str = "p",
-    aggregate: str = "quartile",
-    unit: str = "",
-) -> Model:
-    """Fit grouped measurements; see `fit`."""
-    samples.require()
-    points = samples.aggregate(aggregate)[None]
-    e = None if expectation is None else _settle(expectation, samples.x, points)
-    return replace(_fit_rows(samples.x, points, space, e, symbol)[0], unit=unit)
-
-
-def fit_many(
-    x: npt.ArrayLike,
-    ys: npt.ArrayLike,
-    *,
-    space: Space = None,
-    expectation: str | None = None,
-    parameter: str = "p",
-) -> list[Model]:
-    """Fit many data sets measured at the same values, in one batch.
-
-    Parameters
-    ----------
-    x : array_like, shape (n,)
-        Distinct values of the parameter.
-    ys : array_like, shape (s, n) or (s, n, repetitions)
-        One data set a row; repetitions are replaced by their first quartile.
-    space, expectation, parameter
-        As in `fit`.
-
-    Returns
-    -------
-    list of Model, length s
-    """
-    data = np.asarray(ys, dtype=float)
-    if data.ndim not in (2, 3):
-        raise DataError(f"ys must have shape (sets, values) or (sets, values, repetitions); got {data.shape}")
-    points = np.percentile(data, 25, axis=2) if data.ndim == 3 else data
-    xs = np.asarray(x, dtype=float)
-    if xs.ndim != 1 or xs.size != points.shape[1] or np.unique(xs).size != xs.size:
-        raise DataError(f"x must hold the {points.shape[1]} distinct values the data sets were measured at")
-    order = np.argsort(xs)
-    xs, points = xs[order], points[:, order]
-    if not (np.isfinite(points).all() and (points > 0).all() and np.isfinite(xs).all() and (xs > 0).all()):
-        raise DataError("every parameter and measurement must be a positive finite number")
-    read_samples(xs, xs).require()
-    e = None if expectation is None else read_expectation(expectation, parameter)
-    return _fit_rows(xs, points, space, e, e.parameter if e else parameter)
-
-
-def _fit_rows(x: Floats, points: Floats, space: Space, e: Expectation | None, symbol: str) -> list[Model]:
-    """Fit each row, the rows that fall with the falling terms too."""
-    models: list[Model | None] = [None] * len(points)
-    falls = _falls(x, points)
-    for direction in (False, True):
-        rows = np.flatnonzero(falls == direction)
-        if not rows.size:
-            continue
-        search = _search(space, e, x, direction, symbol)
-        fits = fit_all(search.values, points[rows])
-        winners = choose(fits, x.size, search.constant, search.expected)
-        for i, row in enumerate(rows):
-            models[row] = _model(search, fits, i, int(winners[i]), x, points[row])
-    return [m for m in models if m is not None]
-
-
-def _model(search: _Search, fits: Fits, row: int, k: int, x: Floats, y: Floats) -> Model:
-    return Model.from_fits(fits, row, k, search.constant, search.bases[k], search.log_scales[k], x, y)
+#: how far deterministic data may miss a curve beyond the best one until that curve is no rival
+_RIVAL = 3.0
+#: weight of an alarm from which on a verdict that gives none is open, and one below which an alarm is
+_ALARM_OPEN, _ALARM_SURE = 0.25, 0.95
+#: data that rise or fall by more are not called constant
+_NOT_CONSTANT = 0.2
 
 
 def judge(
@@ -220,7 +36,7 @@ def judge(
     space: Space = None,
     parameter: str | None = None,
     given: Given | None = None,
-    aggregate: str = "quartile",
+    aggregate: str = "auto",
     is_valid: bool = True,
     tolerance: float = 0.02,
     level: float = 0.05,
@@ -290,7 +106,7 @@ def judge_samples(
     *,
     deviation: str | Term | None = None,
     space: Space = None,
-    aggregate: str = "quartile",
+    aggregate: str = "auto",
     is_valid: bool = True,
     tolerance: float = 0.02,
     level: float = 0.05,
@@ -299,74 +115,169 @@ def judge_samples(
     """Judge grouped measurements against a bound expectation; see `judge`."""
     limit = deviation_for(e.term, deviation)
     about: dict[str, Any] = dict(zip(("metric", "unit", "phase"), names, strict=True))
-    about |= {"aggregate": aggregate, "samples": samples}
-    x, points = samples.x, samples.aggregate(aggregate)
-    e = _settle(e, x, points[None])
-    search = _search(space, e, x, bool(_falls(x, points[None])[0]), e.parameter)
+    x, summary = samples.x, samples.summary(aggregate)
+    about |= {"aggregate": summary.aggregate, "samples": samples}
+    e = settle(e, x, summary.points[None])
     if x.size < LEAST_VALUES:
         return Verdict(
             "undecided", e, None, None, limit, reasons=(samples.too_few(),), notes=e.notes, **about
         )
-    fits = fit_all(search.values, points[None])
-    best = int(choose(fits, x.size, search.constant, search.expected)[0])
-    kept = rejection(samples, search.values, fits, search.constant, level=level, tolerance=tolerance)
-    model = replace(_model(search, fits, 0, best, x, points), unit=about["unit"])
-    plausible = _plausible(search, fits, kept, x, points)
-    found = match(model.term, e.term, limit.term)
-    reasons = _doubts(found, model, any(m.term == e.term for m in plausible), is_valid, limit)
+    found = _Findings(
+        Fitting(samples, space, e, e.parameter, aggregate, about["unit"]), e, limit, tolerance, level
+    )
+    reasons = list(found.doubts)
+    if not is_valid:
+        reasons.insert(0, "these measurements are marked as not valid for a verdict (see the runs' notes)")
     return Verdict(
-        match="undecided" if reasons else found,
+        match="undecided" if reasons else found.match,
         expectation=e,
-        model=model,
-        divergence=model.term.over(e.term).named(e.parameter),
+        model=found.model,
+        divergence=found.model.term.over(e.term).named(e.parameter),
         deviation=limit,
-        plausible=plausible,
-        reference=_reference(search, fits, x, points),
+        plausible=found.plausible,
+        reference=found.reference,
         reasons=tuple(reasons),
-        notes=(*e.notes, *_remarks(found, model, plausible, kept, tolerance)),
-        test=kept.test,
+        notes=(*e.notes, *found.notes),
+        test=found.kept.test,
+        seen=found.seen,
         **about,
     )
 
 
-def _reference(search: _Search, fits: Fits, x: Floats, y: Floats) -> Model | None:
-    """Return the expectation's own fit, where it has one."""
-    if search.expected is None or not np.isfinite(fits.press[0, search.expected]):
-        return None
-    return _model(search, fits, 0, search.expected, x, y)
+class _Findings:
+    """What one data set says of an expectation."""
 
+    def __init__(
+        self, fitting: Fitting, e: Expectation, limit: Deviation, tolerance: float, level: float
+    ) -> None:
+        self.fitting, self.e, self.limit, self.tolerance = fitting, e, limit, tolerance
+        self.kept: Rejection = fitting.kept(tolerance, level)
+        self.doubts: list[str] = []
+        self.notes: list[str] = []
+        self.seen = ""
+        law = fitting.law(tolerance)
+        self.model = law or fitting.model(self._best())
+        self.plausible: tuple[Model, ...] = (law,) if law else self._plausible()
+        self.match = outcome(self.model.term, e.term, limit.term)
+        if law is not None:
+            self._ask_sums()
+        elif self.plausible:
+            self._ask_terms()
+        else:
+            self._without_law()
 
-def _plausible(search: _Search, fits: Fits, kept: Rejection, x: Floats, y: Floats) -> tuple[Model, ...]:
-    order: Sequence[int] = [int(k) for k in np.argsort(fits.press[0], kind="stable") if kept.kept[k]]
-    return tuple(_model(search, fits, 0, k, x, y) for k in order if np.isfinite(fits.press[0, k]))
+    @property
+    def points(self) -> npt.NDArray[np.float64]:
+        return self.fitting.summary.points
 
+    def kind(self, term: Term) -> str:
+        return outcome(term, self.e.term, self.limit.term)
 
-def _doubts(found: str, model: Model, is_plausible: bool, is_valid: bool, limit: Deviation) -> list[str]:
-    """Return why the data do not allow a verdict."""
-    doubts = []
-    if not is_valid:
-        doubts.append("these measurements are marked as not valid for a verdict (see the runs' notes)")
-    if model.error > _HOPELESS:
-        doubts.append(f"no single term describes the data: the best one misses a point by {model.error:.0%}")
-    elif found == "none" and is_plausible:
-        doubts.append(
-            f"the model lies beyond the limit {limit}, yet the data do not reject the expectation; "
-            "measure a wider range"
+    def _ranks(self) -> npt.NDArray[np.float64]:
+        """Return a number for each term, the smaller the better."""
+        weights = self.fitting.weights
+        return self.fitting.fits.press[0] if weights is None else -weights
+
+    def _best(self) -> int:
+        best = self.fitting.best
+        if self.kept.kept[best] or not self.kept.kept.any():
+            return best
+        return int(np.argmin(np.where(self.kept.kept, self._ranks(), np.inf)))
+
+    def _plausible(self) -> tuple[Model, ...]:
+        usable = self.kept.kept & np.isfinite(self.fitting.fits.press[0])
+        order = [int(k) for k in np.argsort(self._ranks(), kind="stable") if usable[k]]
+        best = self._best()
+        order.sort(key=lambda k: k != best)
+        return tuple(self.fitting.model(k) for k in order)
+
+    @property
+    def reference(self) -> Model | None:
+        """The expectation's own fit, where it has one."""
+        k, fits = self.fitting.search.expected, self.fitting.fits
+        return self.fitting.model(k) if k is not None and np.isfinite(fits.press[0, k]) else None
+
+    def _ask_terms(self) -> None:
+        """Compare what the kept terms say of the alarm."""
+        kept, search = self.kept.kept, self.fitting.search
+        kinds = np.array([self.kind(t) for t in search.terms])
+        weights = self.fitting.weights
+        if weights is None:
+            errors = np.sqrt(self.fitting.fits.press[0])
+            rival = kept & (errors <= _RIVAL * max(float(errors[kept].min()), 1e-9))
+            weights = rival.astype(float)
+            is_split = bool((kinds[rival] == "none").any() and (kinds[rival] != "none").any())
+            share = 0.5 if is_split else float(self.match == "none")
+        else:
+            share = float(weights[kept & (kinds == "none")].sum() / weights[kept].sum())
+        expected = search.expected is not None and bool(kept[search.expected])
+        limit = self.limit
+        if self.match == "none" and (expected or share < _ALARM_SURE):
+            others = "the expectation" if expected else "some terms within it"
+            why = f"the data do not reject {others}"
+            self.doubts.append(f"the model lies beyond the limit {limit}, yet {why}; measure a wider range")
+        elif self.match != "none" and share > _ALARM_OPEN:
+            faster = [t for t, k, one in zip(search.terms, kept, kinds, strict=True) if k and one == "none"]
+            nearest = max(faster, key=self._weight)
+            self.doubts.append(
+                f"the data do not reject faster growth either, such as {nearest}; measure a wider range or "
+                "more repetitions"
+            )
+        elif self.match == "bound" and expected:
+            self.notes.append(
+                f"whether the bound is tight is open: the data do not reject {self.e.term} itself"
+            )
+        y = self.points
+        change = float(y[-1] / y[0])
+        if self.model.term.is_constant and not 1 / (1 + _NOT_CONSTANT) <= change <= 1 + _NOT_CONSTANT:
+            verb = "rise" if change > 1 else "fall"
+            self.doubts.append(
+                f"the data {verb} by {abs(change - 1):.0%}, as noise alone could; measure more repetitions"
+            )
+
+    def _weight(self, term: Term) -> float:
+        return -float(self._ranks()[self.fitting.search.terms.index(term)])
+
+    def _ask_sums(self) -> None:
+        """Compare what the sums that fit as well say of the alarm."""
+        if self.model.error <= 1e-9:
+            return
+        f, noisy = self.fitting, self.fitting.weights is not None
+        if noisy:
+            p = lack_of_fit(
+                f.summary, np.array([q.sse for q in f.pairs]), np.array([q.free for q in f.pairs])
+            )
+            rivals = [q for q, value in zip(f.pairs, p, strict=True) if value > 0.05]
+        else:
+            rivals = [q for q in f.pairs if q.sse <= _RIVAL**2 * f.pairs[0].sse]
+        terms = [f.search.terms[q.k if q.l is None else q.l] for q in rivals]
+        others = [t for t in terms if (self.kind(t) == "none") != (self.match == "none")]
+        if others:
+            self.doubts.append(
+                f"no single term describes the data, and sums led by {self.model.term} or by {others[0]} "
+                "both do; measure a wider range"
+            )
+
+    def _without_law(self) -> None:
+        """Say what is seen where every term is rejected, and whether the bound holds all the same."""
+        f, x, y = self.fitting, self.fitting.x, self.points
+        noise = f.summary.deviation / float(np.sqrt(f.summary.counts.mean())) if f.summary.is_noisy else 0.0
+        step = max(self.tolerance, 3 * noise)
+        segments = f.segments(self.tolerance)
+        self.seen = describe(x, y, segments, self.e.parameter, step)
+        if f.summary.freedom == 0 and len(segments) < 2 and scatters(y, self.tolerance):
+            self.doubts.append(
+                f"no single term describes the data: it {self.seen}, and the nearest misses a point by "
+                f"{self.model.error:.0%}; measure repetitions to tell noise from a law"
+            )
+        elif self.kept.is_statistical and not self.kept.is_hopeless and len(segments) < 2:
+            self.doubts.append(
+                f"the test rejects every single term, though not by much: it {self.seen}; measure more "
+                "repetitions"
+            )
+        holds = never_faster(y, self.e(x), step)
+        self.match = "bound" if holds else "none"
+        self.notes.append(
+            f"the data reject every single term and every sum of two; the nearest, {self.model.term}, misses "
+            f"a point by {self.model.error:.1%}"
         )
-    return doubts
-
-
-def _remarks(
-    found: str, model: Model, plausible: tuple[Model, ...], kept: Rejection, tolerance: float
-) -> list[str]:
-    remarks = []
-    if not plausible:
-        remarks.append(
-            f"the data reject every single term; the best misses a point by {model.error:.1%}: expect "
-            "several terms, or a change of behaviour inside the range"
-        )
-    elif found == "none" or kept.is_statistical:
-        pass
-    elif model.error > tolerance:
-        remarks.append(f"the best model misses a point by {model.error:.1%}")
-    return remarks

@@ -1,7 +1,8 @@
 """Closed-form weighted least squares of c + a f(x), for all terms and all data sets at once.
 
-The weights are 1/y^2, so that relative errors count; a > 0 and c >= 0 hold; the leave-one-out errors
-come from the diagonal of the hat matrix.  Everything is an array over (data sets, terms, points).
+The weights are 1/y^2, or 1/curve^2 of noisy data, so that relative errors count; a > 0 and c >= 0 hold; the
+leave-one-out errors come from the diagonal of the hat matrix.  Everything is an array over (data sets, terms,
+points).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def basis_values(bases: Sequence[Basis], x: Floats) -> tuple[Floats, Floats]:
     return values, scales
 
 
-def fit_all(values: Floats, y: Floats, counts: Floats | None = None) -> Fits:
+def fit_all(values: Floats, y: Floats, counts: Floats | None = None, *, is_noisy: bool = False) -> Fits:
     """Fit every row of y with every row of values.
 
     Parameters
@@ -87,55 +88,68 @@ def fit_all(values: Floats, y: Floats, counts: Floats | None = None) -> Fits:
         Positive data.
     counts : ndarray, shape (n,), optional
         How many measurements stand behind each point (weights).
+    is_noisy : bool
+        Take errors relative to the fitted curve, not to the measured value: noise pulls the weights 1/y^2
+        down to the values that are too small by chance. Costs a second pass.
 
     Returns
     -------
     Fits
     """
     per_batch = max(1, _BATCH // max(values.size, 1))
-    parts = [_fit_batch(values, y[i : i + per_batch], counts) for i in range(0, len(y), per_batch)]
+    parts = [_fit_batch(values, y[i : i + per_batch], counts, is_noisy) for i in range(0, len(y), per_batch)]
     fields = ("constant", "coefficient", "sse", "press", "worst", "worst_of_range", "free")
     return Fits(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 
 
-def _fit_batch(f: Floats, y: Floats, counts: Floats | None) -> Fits:
-    """Fit in relative terms: 1 = c (1/y) + a (f/y), both columns scaled so that nothing overflows."""
+def _fit_batch(f: Floats, y: Floats, counts: Floats | None, is_noisy: bool) -> Fits:
     root = np.sqrt(np.ones(y.shape[1]) if counts is None else counts)
-    unit = 1.0 / y
-    unit_scale = unit.max(axis=1)
-    u = (unit / unit_scale[:, None])[:, None, :] * root
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        v = f[None] * (unit / unit_scale[:, None])[:, None, :]
-        v_scale = v.max(axis=2)
-        v = v / v_scale[..., None] * root
-        uu, uv, vv = (u * u).sum(axis=2), (u * v).sum(axis=2), (v * v).sum(axis=2)
-        across = v - (uv / uu)[..., None] * u  # the part of v that no constant explains
-        rest = (across * across).sum(axis=2)
-        a = (across * root).sum(axis=2) / rest
-        c = ((u * root).sum(axis=2) - a * uv) / uu
-        through_zero = (c < 0) & (a > 0)
-        a = np.where(through_zero, (v * root).sum(axis=2) / vv, a)
-        c = np.where(through_zero, 0.0, c)
-        leverage = np.where(
-            through_zero[..., None],
-            v * v / vv[..., None],
-            u * u / uu[..., None] + across**2 / rest[..., None],
-        )
-        flat = np.ptp(f, axis=1) == 0  # the term 1
-        a = np.where(flat, 0.0, a)
-        c = np.where(flat, (u * root).sum(axis=2) / uu, c)
-        leverage = np.where(flat[:, None], u * u / uu[..., None], leverage)
-        error = root - c[..., None] * u - np.where(flat[:, None], 0.0, a[..., None] * v)
-        left_out = error / np.maximum(1.0 - leverage, 1e-12)
-        usable = np.isfinite(a) & np.isfinite(error).all(axis=2) & (flat | (a > 0))
-        return Fits(
-            c / unit_scale[:, None],
-            np.where(flat, 0.0, a / v_scale / unit_scale[:, None]),
-            np.where(usable, (error**2).sum(axis=2), np.inf),
-            np.where(usable, (left_out**2).sum(axis=2), np.inf),
-            np.where(usable, np.abs(error / root).max(axis=2), np.inf),
-            np.where(
-                usable, (np.abs(error / root) * (y / np.ptp(y, axis=1)[:, None])[:, None]).max(axis=2), np.inf
-            ),
-            np.where(flat | through_zero, 1, 2),
-        )
+        first = _relative(f, y, (1.0 / y)[:, None, :], root)
+        if not is_noisy:
+            return first
+        curve = first.constant[..., None] + first.coefficient[..., None] * f
+        near = np.clip(curve, 0.5 * y[:, None], 2.0 * y[:, None])
+        return _relative(f, y, 1.0 / np.where(np.isfinite(near), near, y[:, None]), root)
+
+
+def _relative(f: Floats, y: Floats, unit: Floats, root: Floats) -> Fits:
+    """Fit with the weights unit^2: y unit = c unit + a f unit, scaled so that nothing overflows."""
+    unit_scale = unit.max(axis=2)
+    scaled = unit / unit_scale[..., None]
+    target = y[:, None] * unit * root
+    u = scaled * root
+    v = f[None] * scaled
+    v_scale = v.max(axis=2)
+    v = v / v_scale[..., None] * root
+    uu, uv, vv = (u * u).sum(axis=2), (u * v).sum(axis=2), (v * v).sum(axis=2)
+    across = v - (uv / uu)[..., None] * u  # the part of v that no constant explains
+    rest = (across * across).sum(axis=2)
+    a = (across * target).sum(axis=2) / rest
+    c = ((u * target).sum(axis=2) - a * uv) / uu
+    through_zero = (c < 0) & (a > 0)
+    a = np.where(through_zero, (v * target).sum(axis=2) / vv, a)
+    c = np.where(through_zero, 0.0, c)
+    leverage = np.where(
+        through_zero[..., None],
+        v * v / vv[..., None],
+        u * u / uu[..., None] + across**2 / rest[..., None],
+    )
+    flat = np.ptp(f, axis=1) == 0  # the term 1
+    a = np.where(flat, 0.0, a)
+    c = np.where(flat, (u * target).sum(axis=2) / uu, c)
+    leverage = np.where(flat[:, None], u * u / uu[..., None], leverage)
+    error = target - c[..., None] * u - np.where(flat[:, None], 0.0, a[..., None] * v)
+    left_out = error / np.maximum(1.0 - leverage, 1e-12)
+    usable = np.isfinite(a) & np.isfinite(error).all(axis=2) & (flat | (a > 0))
+    off = np.abs(error / root)
+    of_range = off / unit / np.ptp(y, axis=1)[:, None, None]
+    return Fits(
+        c / unit_scale,
+        np.where(flat, 0.0, a / v_scale / unit_scale),
+        np.where(usable, (error**2).sum(axis=2), np.inf),
+        np.where(usable, (left_out**2).sum(axis=2), np.inf),
+        np.where(usable, off.max(axis=2), np.inf),
+        np.where(usable, of_range.max(axis=2), np.inf),
+        np.where(flat | through_zero, 1, 2),
+    )

@@ -1,4 +1,4 @@
-"""A scaling model c + a f(p): one term fitted to measurements."""
+"""A scaling model c + a f(p), or a sum of such terms, fitted to measurements."""
 
 from __future__ import annotations
 
@@ -11,26 +11,78 @@ from scipy.special import stdtrit
 
 from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
-from labkit.scaling.term import Term
+from labkit.scaling.posterior import Belief
+from labkit.scaling.term import CONSTANT, Term
 
 if TYPE_CHECKING:
     from labkit.scaling.leastsquares import Fits
 
-__all__ = ["Model"]
+__all__ = ["Model", "Part", "Takeover"]
 
 Floats = npt.NDArray[np.float64]
 
 
+#: how far ahead a change of the leading part is looked for, in powers of two
+_HORIZON = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One summand of a model beside its leading term.
+
+    Attributes
+    ----------
+    term : Term
+        Its growth.
+    """
+
+    term: Term
+    basis: Basis = field(repr=False)
+    scaled: float = field(repr=False)
+    log_scale: float = field(repr=False)
+
+    @property
+    def coefficient(self) -> float:
+        """The number in front."""
+        if not self.scaled:
+            return 0.0
+        return float(np.copysign(np.exp2(np.log2(abs(self.scaled)) - self.log_scale), self.scaled))
+
+    def __call__(self, x: npt.ArrayLike) -> Floats:
+        """Return the summand's values at x."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.scaled * np.exp2(self.basis.log2(x) - self.log_scale), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """Which summand is the largest at the end of the range, and from where on the leading term is.
+
+    Attributes
+    ----------
+    now, later : Term
+        The largest summand at the largest measured value, and the one that wins in the end.
+    at : float
+        The value of the parameter from which on the second is the larger.
+    """
+
+    now: Term
+    later: Term
+    at: float
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
-    """c + a f(x) with one term f, fitted by relative least squares.
+    """c + a f(x), fitted by relative least squares; with a second, slower term where the data carry it.
 
     Attributes
     ----------
     term : Term
         The exponents (exponential, polynomial, logarithmic) of the leading term.
     constant : float
-        c >= 0, in the unit of the measurements.
+        c, in the unit of the measurements; below 0 only in laws that counts follow exactly, as p - 1.
+    others : tuple of Part
+        Summands beside the leading one.
     r2_adjusted : float or None
         Adjusted coefficient of determination of the weighted fit; None for constants.
     error : float
@@ -56,12 +108,15 @@ class Model:
     _scaled: float = field(repr=False)
     _log_scale: float = field(repr=False)
     unit: str = ""
+    others: tuple[Part, ...] = ()
+    belief: Belief | None = field(default=None, repr=False)
 
     @classmethod
     def from_fits(
-        cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats
-    ) -> Model:
-        """Pick fit k of data set `row`; `flat` is the index of the constant term."""
+        cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
+        count: float | None = None,
+    ) -> Model:  # fmt: skip
+        """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured."""
         term = basis.term if isinstance(basis, Expectation) else basis
         assert isinstance(term, Term)
         n = x.size
@@ -72,7 +127,7 @@ class Model:
             constant=float(fits.constant[row, k]),
             r2_adjusted=r2,
             error=float(fits.worst[row, k]),
-            cross_validation=float(np.sqrt(fits.press[row, k] / n)),
+            cross_validation=float(np.sqrt(fits.press[row, k] / (count or n))),
             x=x,
             y=y,
             sse=sse,
@@ -105,10 +160,44 @@ class Model:
         ndarray
             Same shape, in the unit of the measurements.
         """
-        return np.asarray(self.constant + self._scaled * self._shape(x), dtype=np.float64)
+        leading = self.constant + self._scaled * self._shape(x)
+        return np.asarray(leading + sum(part(x) for part in self.others), dtype=np.float64)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All summands but zeros: the constant, the slower terms and the leading one, in this order."""
+        constant = Part(CONSTANT.named(self.parameter), CONSTANT, self.constant, 0.0)
+        lead = Part(self.term, self._basis, self._scaled, self._log_scale)
+        return tuple(p for p in (constant, *self.others, lead) if p.scaled)
+
+    @property
+    def takeover(self) -> Takeover | None:
+        """Where the summand that wins in the end takes over from the one that is largest now; None: it has.
+
+        Of models whose leading term falls, a constant wins in the end.
+        """
+        parts = self.parts
+        if len(parts) < 2 or min(p.scaled for p in parts) < 0:
+            return None
+        last = float(self.x[-1])
+        now = max(parts, key=lambda p: float(p(last)))
+        later = max(parts, key=lambda p: p.term)
+        if now is later:
+            at = np.exp2(np.linspace(np.log2(self.x[0]), np.log2(last), 400))
+        else:
+            at = last * np.exp2(np.linspace(0, _HORIZON, 4000))
+        rest = np.max([p(at) for p in parts if p is not later], axis=0)
+        behind = np.flatnonzero(later(at) < rest)
+        if not behind.size or behind[-1] + 1 == at.size:
+            return None
+        before = max((p for p in parts if p is not later), key=lambda p: float(p(at[behind[-1]])))
+        return Takeover(before.term, later.term, float(at[behind[-1] + 1]))
 
     def interval(self, x: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the confidence interval of the curve at x, if this term is the right one.
+        """Return the interval that holds the true curve at x with this confidence.
+
+        Of repeated measurements it is taken over all terms, each with its weight; of other data it is the
+        confidence interval of this curve, if its terms are the right ones.
 
         Parameters
         ----------
@@ -122,15 +211,17 @@ class Model:
         low, high : ndarray
             Same shape as x; low is at least 0.
         """
-        both = not self.term.is_constant, self.constant > 0 or self.term.is_constant
-        columns = [self._shape(self.x)] * both[0] + [np.ones_like(self.x)] * both[1]
-        design = np.stack(columns, axis=1) / self.y[:, None]
-        freedom = self.x.size - design.shape[1]
+        middle, at = self.predict(x), np.asarray(x, dtype=float)
+        if self.belief is not None:
+            low, high = self.belief.quantiles(at, [(1 - level) / 2, (1 + level) / 2])
+            return np.minimum(low, middle), np.maximum(high, middle)
+        parts = self.parts
+        design = np.stack([p(self.x) for p in parts], axis=1) / self.y[:, None]
+        freedom = max(self.x.size - design.shape[1], 1)
         spread = np.linalg.pinv(design.T @ design) * self.sse / freedom
-        at = np.asarray(x, dtype=float)
-        rows = np.stack([self._shape(at)] * both[0] + [np.ones_like(at)] * both[1], axis=-1)
-        half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(np.einsum("...i,ij,...j", rows, spread, rows))
-        middle = self.predict(at)
+        rows = np.stack([p(at) for p in parts], axis=-1)
+        variance = np.maximum(np.einsum("...i,ij,...j", rows, spread, rows), 0.0)
+        half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance)
         return np.maximum(middle - half, 0.0), middle + half
 
     def _shape(self, x: npt.ArrayLike) -> Floats:
@@ -146,12 +237,12 @@ class Model:
         """Return the model with its numbers in a unit, such as ``12 µs + 3.4 µs p log p`` for "s"."""
         if self.term.is_constant:
             return markup.quantity(self.constant, unit)
-        factor, shape = markup.quantity(self.coefficient, unit), self.shape_text
         times = " · " if unit else " "
-        grown = f"{factor}{shape[1:]}" if shape.startswith("1/") else f"{factor}{times}{shape}"
-        if self.constant <= 1e-9 * float(self.y.min()):
-            return grown
-        return f"{markup.quantity(self.constant, unit)} + {grown}"
+        least = 1e-9 * float(self.y.min())
+        texts = [markup.quantity(self.constant, unit)] if abs(self.constant) > least else []
+        texts += [_multiple(p.coefficient, str(p.term), unit, times) for p in self.others]
+        texts.append(_multiple(self.coefficient, self.shape_text, unit, times))
+        return " + ".join(texts).replace("+ -", "- ")
 
     @property
     def shape_text(self) -> str:
@@ -178,3 +269,8 @@ class Model:
             ("Measured at", f"{self.x.size} values, {self.parameter} = {self.x[0]:g} … {self.x[-1]:g}"),
         ]
         return markup.card("Scaling model", markup.properties(rows))
+
+
+def _multiple(coefficient: float, shape: str, unit: str, times: str) -> str:
+    factor = markup.quantity(coefficient, unit)
+    return f"{factor}{shape[1:]}" if shape.startswith("1/") else f"{factor}{times}{shape}"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from labkit.errors import DataError
 
-__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "read_samples"]
+__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "summarize"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -19,12 +19,54 @@ LEAST_VALUES = 5
 
 _LEAST = 1e-300  # below it relative errors lose their digits
 
-AGGREGATES: dict[str, Callable[[Floats], float]] = {
-    "quartile": lambda v: float(np.percentile(v, 25)),
-    "min": lambda v: float(v.min()),
-    "median": lambda v: float(np.median(v)),
-    "mean": lambda v: float(v.mean()),
+AGGREGATES: dict[str, Callable[[Floats], Floats]] = {
+    "quartile": lambda v: np.asarray(np.percentile(v, 25, axis=-1)),
+    "min": lambda v: np.asarray(v.min(axis=-1)),
+    "median": lambda v: np.asarray(np.median(v, axis=-1)),
+    "mean": lambda v: np.asarray(v.mean(axis=-1)),
 }
+
+#: "auto" takes the mean, which uses all measurements, unless some lie this many spreads from their group
+_OUTLYING = 6.0
+#: what a measurement counts for an aggregate other than the mean, which uses the others less
+_EFFICIENCY = 0.6
+#: a spread of the repetitions below this is no noise: the data count as deterministic
+_NOISELESS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """One value for each group, and how far it can be trusted.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n,)
+        The aggregated values.
+    counts : ndarray, shape (n,)
+        How many measurements each is worth.
+    spread : float
+        Sum of squared relative deviations within the groups.
+    freedom : int
+        Its degrees of freedom.
+    aggregate : str
+        What stands for the repetitions.
+    """
+
+    points: Floats
+    counts: Floats
+    spread: float
+    freedom: int
+    aggregate: str
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether repetitions show noise."""
+        return self.freedom > 0 and self.spread / self.freedom > _NOISELESS**2
+
+    @property
+    def deviation(self) -> float:
+        """The relative standard deviation of a measurement; 0 when it is not known."""
+        return float(np.sqrt(self.spread / self.freedom)) if self.freedom else 0.0
 
 
 @dataclass(frozen=True)
@@ -42,11 +84,24 @@ class Samples:
     x: Floats
     groups: tuple[Floats, ...]
 
-    def aggregate(self, how: str = "quartile") -> Floats:
+    def aggregate(self, how: str = "auto") -> Floats:
         """Return one value per group: its first quartile, min, median or mean, shape (n,)."""
-        if how not in AGGREGATES:
-            raise DataError(f"aggregate {how!r} is not known; known: {', '.join(AGGREGATES)}")
-        return np.array([AGGREGATES[how](g) for g in self.groups])
+        return self.summary(how).points
+
+    def summary(self, how: str = "auto") -> Summary:
+        """Return one value per group with its weight: "auto" is the mean, or the quartile beside outliers."""
+        sizes = {g.size for g in self.groups}
+        if len(sizes) == 1:
+            return summarize(np.stack(self.groups)[None], how)[0]
+        if how == "auto":
+            how = "quartile" if _is_outlying([g / np.median(g) - 1 for g in self.groups]) else "mean"
+        _check(how)
+        spread, freedom = self.noise
+        worth = 1.0 if how == "mean" else _EFFICIENCY
+        counts = np.where(self.counts > 1, worth * self.counts, 1.0)
+        return Summary(
+            np.array([float(AGGREGATES[how](g)) for g in self.groups]), counts, spread, freedom, how
+        )
 
     @property
     def means(self) -> Floats:
@@ -76,6 +131,53 @@ class Samples:
             f"a model needs at least {LEAST_VALUES} different values of the parameter, got {self.x.size} "
             f"({values}); measure at more values"
         )
+
+
+def _check(how: str) -> None:
+    if how not in AGGREGATES:
+        raise DataError(f"aggregate {how!r} is not known; known: auto, {', '.join(AGGREGATES)}")
+
+
+def _is_outlying(deviations: list[Floats]) -> bool:
+    """Return whether some measurement lies far from its group's median, compared with the others."""
+    every = np.concatenate(deviations)
+    sizes = max(d.size for d in deviations)
+    if sizes < 3:
+        return False
+    usual = 1.4826 * float(np.median(np.abs(every[every != 0]))) if every.any() else 0.0
+    return bool(usual > 0 and float(np.abs(every).max()) > _OUTLYING * usual)
+
+
+def summarize(data: Floats, how: str = "auto") -> list[Summary]:
+    """Summarize data sets of equal shape.
+
+    Parameters
+    ----------
+    data : ndarray, shape (s, n, r)
+        Positive measurements, r repetitions of each value.
+    how : {"auto", "mean", "quartile", "median", "min"}
+        What stands for the repetitions.
+    """
+    if how != "auto":
+        _check(how)
+    middle = np.median(data, axis=2, keepdims=True)
+    outlying = np.zeros(len(data), dtype=bool)
+    if how == "auto" and data.shape[2] >= 3:
+        off = np.abs(data / middle - 1).reshape(len(data), -1)
+        usual = np.array([np.median(row[row > 0]) if (row > 0).any() else np.inf for row in off])
+        outlying = off.max(axis=1) > _OUTLYING * 1.4826 * usual
+    means = data.mean(axis=2)
+    spread = ((data / means[..., None] - 1) ** 2).sum(axis=(1, 2))
+    freedom = data.shape[1] * (data.shape[2] - 1)
+    out = []
+    for i in range(len(data)):
+        name = ("quartile" if outlying[i] else "mean") if how == "auto" else how
+        points = means[i] if name == "mean" else AGGREGATES[name](data[i])
+        worth = data.shape[2] * (1.0 if name == "mean" else _EFFICIENCY) if data.shape[2] > 1 else 1.0
+        if outlying[i]:  # the bulk's spread, which a few outliers do not stretch
+            spread[i] = freedom * (1.4826 * usual[i]) ** 2
+        out.append(Summary(points, np.full(data.shape[1], worth), float(spread[i]), freedom, name))
+    return out
 
 
 def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:

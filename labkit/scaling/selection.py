@@ -8,23 +8,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, fdtri
 
-from labkit.scaling.leastsquares import Fits, fit_all
-from labkit.scaling.samples import Samples
+from labkit.scaling.leastsquares import Fits
+from labkit.scaling.samples import Summary
 
-__all__ = ["Rejection", "choose", "rejection"]
+__all__ = ["ROUNDING", "Rejection", "choose", "choose_weighted", "keep_near", "keep_tested", "lack_of_fit"]
 
 Floats = npt.NDArray[np.float64]
 
 #: relative errors below this are rounding
-_ROUNDING = 1e-11
-#: a spread of the repetitions below this is no noise: the data count as deterministic
-_NOISELESS = 1e-3
+ROUNDING = 1e-11
 #: level of the test that tells a growing term from a constant
 _CONSTANT_LEVEL = 0.01
+#: how the level of a rejection is shared by lack of fit and by comparison with the best term
+_OF_FIT, _OF_RATIO = 0.6, 0.4
 
 
 def choose(fits: Fits, n: int, constant: int, preferred: int | None = None) -> npt.NDArray[np.int64]:
-    """Choose a term for every data set.
+    """Choose a term for every data set without repetitions.
 
     The term with the least leave-one-out error wins; a constant stays unless the winner explains
     more by an F-test at 1 %.
@@ -44,7 +44,7 @@ def choose(fits: Fits, n: int, constant: int, preferred: int | None = None) -> n
     -------
     ndarray of int, shape (s,)
     """
-    rounding = n * _ROUNDING**2
+    rounding = n * ROUNDING**2
     press = np.maximum(fits.press, rounding)
     if preferred is not None:
         tied = fits.press[:, preferred] <= rounding
@@ -55,13 +55,19 @@ def choose(fits: Fits, n: int, constant: int, preferred: int | None = None) -> n
     return np.where(grows, best, constant)
 
 
+def choose_weighted(weights: Floats, fits: Fits) -> npt.NDArray[np.int64]:
+    """Choose the likeliest term that has a curve, or the one that meets all points to the last digit."""
+    ranks = np.where(np.isfinite(fits.sse), weights, -1.0) + (fits.worst <= ROUNDING)
+    return np.asarray(np.argmax(ranks, axis=1), dtype=np.int64)
+
+
 def _grows(fits: Fits, n: int, constant: int) -> npt.NDArray[np.bool_]:
     """Return, shape (s, k), whether a term explains more than a constant does (F-test at 1 %)."""
     flat = fits.sse[:, [constant]]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (flat - fits.sse) / np.maximum(fits.sse / (n - 2), 1e-300)
         significant = ratio > fdtri(1, n - 2, 1 - _CONSTANT_LEVEL)
-    return np.asarray(significant & (flat > n * _ROUNDING**2) & np.isfinite(fits.sse))
+    return np.asarray(significant & (flat > n * ROUNDING**2) & np.isfinite(fits.sse))
 
 
 @dataclass(frozen=True)
@@ -76,60 +82,64 @@ class Rejection:
         In words, the test that was used.
     is_statistical : bool
         Whether repetitions gave the test its yardstick.
+    is_hopeless : bool
+        Whether no term would be kept at a fiftieth of the level either (at no level without repetitions).
     """
 
     kept: npt.NDArray[np.bool_]
     test: str
     is_statistical: bool
+    is_hopeless: bool
 
 
-def rejection(
-    samples: Samples,
-    values: Floats,
-    fits: Fits,
-    constant: int,
-    *,
-    level: float = 0.05,
-    tolerance: float = 0.02,
-) -> Rejection:
-    """Test every term for lack of fit.
+def keep_near(fits: Fits, n: int, constant: int, tolerance: float, freedom: int) -> Rejection:
+    """Keep the terms whose curve meets every point of deterministic data or single measurements.
 
-    With repetitions, the scatter around the fitted curve is compared with the scatter of the
-    repetitions (F-test on the group means).  Deterministic data and single measurements have no
-    such yardstick: a term is then kept when its curve meets every point within the tolerance,
-    relative to the point and to the range of the data.
-    A growing term must besides explain more than a constant: its coefficient could as well be 0.
+    There is no scatter to compare with: the curve must meet every point within the tolerance, relative to the
+    point and to the range of the data. A growing term must besides explain more than a constant: its
+    coefficient could as well be 0.
+    """
+    kind = "single measurements" if freedom == 0 else "deterministic data"
+    limit = max(tolerance, ROUNDING)
+    # beside a large constant every curve is near in relative terms: the range counts as well
+    kept = _grows(fits, n, constant)[0] & (fits.worst[0] <= limit) & (fits.worst_of_range[0] <= limit)
+    kept[constant] = fits.worst[0, constant] <= limit
+    words = f"{kind}: every point within {100 * tolerance:g} % of the curve"
+    return Rejection(kept, words, False, not kept.any())
+
+
+def keep_tested(summary: Summary, fits: Fits, weights: Floats, prior: Floats, level: float) -> Rejection:
+    """Keep the terms that repeated measurements do not reject.
+
+    A term is rejected by lack of fit, when the points scatter around its curve more than the repetitions
+    around the points, and by comparison, when the data are much less likely under it than under the best
+    term. Both share the level.
 
     Parameters
     ----------
-    samples : Samples
+    summary : Summary
         The measurements.
-    values : ndarray, shape (k, n)
-        The functions (`labkit.scaling.leastsquares.basis_values`).
     fits : Fits
-        The fits of the aggregated data, one set.
-    constant : int
-        Which term is 1.
+        The fits of one data set.
+    weights, prior : ndarray, shape (k,)
+        From `labkit.scaling.posterior`.
     level : float
-        The level of the F-test.
-    tolerance : float
-        The largest relative error of a curve that is kept without a test.
+        How often a right term may be rejected.
     """
-    spread, freedom = samples.noise
-    grows = _grows(fits, samples.x.size, constant)[0]
-    grows[constant] = True
-    if freedom == 0 or spread / freedom <= _NOISELESS**2:
-        kind = "single measurements" if freedom == 0 else "deterministic data"
-        limit = max(tolerance, _ROUNDING)
-        # beside a large constant every curve is near in relative terms: the range counts as well
-        kept = grows & (fits.worst[0] <= limit) & (fits.worst_of_range[0] <= limit)
-        kept[constant] = fits.worst[0, constant] <= limit
-        return Rejection(kept, f"{kind}: every point within {100 * tolerance:g} % of the curve", False)
-    on_means = fit_all(values, samples.means[None], samples.counts)
-    degrees = samples.x.size - on_means.free[0]
+    p_value = lack_of_fit(summary, fits.sse[0], fits.free[0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = on_means.sse[0] / degrees / (spread / freedom)
+        likelihood = np.nan_to_num(weights / prior)
+    is_near = likelihood >= _OF_RATIO * level * likelihood.max()
+    test = f"lack of fit and likelihood at {100 * level:g} %, from the repetitions"
+    kept = is_near & (p_value > _OF_FIT * level)
+    return Rejection(kept, test, True, not bool((p_value > 0.02 * level).any()))
+
+
+def lack_of_fit(summary: Summary, sse: Floats, free: npt.NDArray[np.int64]) -> Floats:
+    """Return the p-values of the F-test of curves with `free` numbers; 0 where there is no curve."""
+    degrees = summary.points.size - free
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = sse / degrees / (summary.spread / summary.freedom)
     is_fitted = np.isfinite(ratio)
-    p_value = np.where(is_fitted, fdtrc(degrees, freedom, np.where(is_fitted, ratio, 0.0)), 0.0)
-    test = f"lack-of-fit F-test at {100 * level:g} %, from the repetitions"
-    return Rejection(grows & (p_value > level), test, True)
+    p_value = fdtrc(degrees, summary.freedom, np.where(is_fitted, ratio, 0.0))
+    return np.asarray(np.where(is_fitted, p_value, 0.0), dtype=np.float64)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit import html as markup
-from labkit.scaling.deviation import Deviation, match
+from labkit.scaling.deviation import Deviation, outcome
 from labkit.scaling.expectation import Expectation
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
 from labkit.scaling.term import Term
+from labkit.scaling.wording import growth, leads, pace
 
 __all__ = ["Verdict"]
 
@@ -25,16 +26,19 @@ _ORIGINS = {
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The answer to one expectation; true in a condition when it matches exactly or approximately.
+    """The answer to one expectation; true in a condition when the expectation, an upper bound, holds.
 
     Attributes
     ----------
     match : str
-        "exact", "approximate", "none" or "undecided".
+        "exact"; "approximate", within the limit; "bound", which holds but is not tight: the growth is slower
+        than the limit allows; "none", the growth is faster than promised, or follows no single law that would
+        keep the promise; "undecided".
     expectation : Expectation
         What was expected.
     model : Model or None
-        The best model G; None when too few values were measured.
+        The best model G; None when too few values were measured. Where `seen` is not empty the data
+        reject it, and it is only the nearest curve.
     divergence : Term or None
         G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much.
     deviation : Deviation
@@ -47,6 +51,8 @@ class Verdict:
         Why the verdict is undecided.
     notes : tuple of str
         Assumptions and warnings.
+    seen : str
+        What the data do where they follow no single law: "rises by 83 % and levels off"; else empty.
     """
 
     match: str
@@ -59,16 +65,17 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     test: str = ""
-    aggregate: str = "quartile"
+    aggregate: str = "mean"
     metric: str = ""
     unit: str = ""
     phase: str = ""
     samples: Samples | None = field(default=None, repr=False)
+    seen: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether the expectation is met, exactly or approximately."""
-        return self.match in ("exact", "approximate")
+        """Whether the expectation holds: exactly, approximately, or as a bound that is not tight."""
+        return self.match in ("exact", "approximate", "bound")
 
     def __bool__(self) -> bool:
         """Return `ok`, so that ``assert study.expect("p log p")`` is a test."""
@@ -82,7 +89,7 @@ class Verdict:
     @property
     def is_firm(self) -> bool:
         """Whether every model that the data do not reject would give the same match."""
-        others = {match(m.term, self.expectation.term, self.deviation.term) for m in self.plausible}
+        others = {outcome(m.term, self.expectation.term, self.deviation.term) for m in self.plausible}
         return bool(others) and others == {self.match}
 
     @property
@@ -95,16 +102,27 @@ class Verdict:
         if self.model is None or self.divergence is None:
             return f"Undecided: {self.reasons[0]}."
         e, g = self.expectation.term, self.model.term
-        how = _growth(g, write)
+        expected = "constancy" if e.is_constant else f"O({write(e)})"
         if self.match == "undecided":
-            return f"Undecided: the best model {how}, {write(e)} is expected; {self.reasons[0]}."
+            if self.seen:
+                return f"Undecided: {self.reasons[0]}; {expected} is expected."
+            return f"Undecided: the best model {growth(g, write)}, {expected} is expected; {self.reasons[0]}."
+        if self.seen and self.match == "bound":
+            return (
+                f"The bound holds in this range: at no step is {expected} exceeded. No single law describes "
+                f"the data: it {self.seen}."
+            )
+        if self.seen:
+            return f"No single law in this range: it {self.seen}; {expected} is expected."
+        how, tail = growth(g, write), leads(self.model, write)
         if self.match == "exact":
-            return f"Exact match: it {how}, as expected."
-        factor = self.divergence.power(-1) if self.divergence.is_falling else self.divergence
-        pace = f"{'faster' if g > e else 'slower'} than {write(e)} by {write(factor)}"
+            return f"Exact match: it {how}, as expected{tail}."
+        step, limit = pace(g, e, write), write(self.deviation.term)
         if self.match == "approximate":
-            return f"Approximate match: it {how}, {pace}, within the limit {write(self.deviation.term)}."
-        return f"No match: it {how}, {pace}, beyond the limit {write(self.deviation.term)}."
+            return f"Approximate match: it {how}, {step}, within the limit {limit}{tail}."
+        if self.match == "bound":
+            return f"The bound holds, it is not tight: it {how}, {step}{tail}."
+        return f"No match: it {how}, {step}, beyond the limit {limit}{tail}."
 
     @property
     def evidence(self) -> str:
@@ -140,6 +158,8 @@ class Verdict:
             "unit": self.unit,
             "parameter": self.expectation.parameter,
             "values": self.samples.x.tolist() if self.samples else [],
+            "seen": self.seen,
+            "terms": [str(p.term) for p in g.parts] if g else [],
             "reasons": list(self.reasons),
             "notes": list(self.notes),
         }
@@ -189,9 +209,3 @@ def _some(terms: list[str]) -> str:
     """Return the first terms as a list, with the number of the rest."""
     rest = f" and {len(terms) - _SHOWN} more" if len(terms) > _SHOWN else ""
     return ", ".join(terms[:_SHOWN]) + rest if terms else "none of the terms"
-
-
-def _growth(term: Term, write: Callable[[Term], str]) -> str:
-    if term.is_constant:
-        return "stays constant"
-    return f"{'falls' if term.is_falling else 'grows'} as {write(term)}"

@@ -113,7 +113,7 @@ class Study:
         parameter: str | None = None,
         where: Mapping[str, Any] | None = None,
         space: Space = None,
-        aggregate: str = "quartile",
+        aggregate: str = "auto",
     ) -> Model:
         """Return the scaling model of one curve; see `curve` and `labkit.fit`."""
         curve = self.curve(metric, phase, parameter, where)
@@ -132,7 +132,7 @@ class Study:
         where: Mapping[str, Any] | None = None,
         given: Mapping[str, float | int | str] | None = None,
         space: Space = None,
-        aggregate: str = "quartile",
+        aggregate: str = "auto",
         tolerance: float = 0.02,
     ) -> Verdict:
         """Judge one curve against an expectation in big-O notation.

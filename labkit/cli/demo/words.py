@@ -78,11 +78,14 @@ def _matches(demo: Demo) -> list[str]:
     counts = demo.comparison.counts
     found = ", ".join(f"{number} {match}" for match, number in counts.items() if number)
     lines = [f"{sum(counts.values())} expectations judged: {found}."]
-    faster = _listed(demo, lambda v: v.match == "none" and _outgrows(v))
-    slower = _listed(demo, lambda v: v.match == "none" and not _outgrows(v))
+    faster = _listed(demo, lambda v: v.match == "none" and not v.seen)
+    lawless = _listed(demo, lambda v: v.match == "none" and bool(v.seen))
+    slower = _listed(demo, lambda v: v.match == "bound")
     undecided = _listed(demo, lambda v: v.match == "undecided")
     if faster:
         lines.append(f"Faster growth than promised, so look here first: {faster}.")
+    if lawless:
+        lines.append(f"No single law in this range, and steps that exceed the expectation: {lawless}.")
     if slower:
         lines.append(
             f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range "
@@ -91,10 +94,6 @@ def _matches(demo: Demo) -> list[str]:
     if undecided:
         lines.append(f"Undecided: {undecided}.")
     return lines
-
-
-def _outgrows(verdict: Verdict) -> bool:
-    return verdict.model is not None and verdict.model.term > verdict.expectation.term
 
 
 def _listed(demo: Demo, wanted: Callable[[Verdict], bool]) -> str:

@@ -38,7 +38,7 @@ def times(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("expectation", "match", "code"),
-    [("p log p", "exact", 0), ("p", "approximate", 0), ("log p", "none", 1), ("p^3", "none", 1)],
+    [("p log p", "exact", 0), ("p", "approximate", 0), ("log p", "none", 1), ("p^3", "bound", 0)],
 )
 def test_exit_codes_follow_the_match(
     times: Path, expectation: str, match: str, code: int, capsys: pytest.CaptureFixture[str]
@@ -57,6 +57,17 @@ def test_exit_codes_follow_the_match(
 def test_text_says_it_in_words(times: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(times, "--expect", "log p") == 1
     assert "No match: it grows as p log p, faster than log p by p, beyond" in capsys.readouterr().out
+
+
+def test_data_that_level_off_are_no_exact_constant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("p,time_s\n32,.1406\n64,.2032\n128,.2338\n256,.2490\n512,.2570\n")
+    assert run(path, "--expect", "1") == 1
+    assert "No single law in this range: it rises by 83 % and levels off" in capsys.readouterr().out
+    assert run(path, "--expect", "p") == 0
+    assert "The bound holds in this range" in capsys.readouterr().out
 
 
 def test_undecided_is_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +112,6 @@ def test_options_choose_curve_limit_and_what_is_known(tmp_path: Path) -> None:
     assert run(*sort) == 0
     assert run(path, "--phase", "merge", "--where", "n=1000", "--expect", "p") == 0
     assert run(path, "--phase", "merge", "--expect", "p") == 3
-    tight = [path, "--phase", "merge", "--where", "n=1000", "--expect", "p log p", "--deviation", "log^0.5 p"]
+    tight = [path, "--phase", "merge", "--where", "n=1000", "--expect", "p/log p", "--deviation", "log^0.5 p"]
     assert run(*tight) == 1
     assert run(path, "--phase", "merge", "--where", "ranks=4", "--param", "n", "--expect", "n") == 2

@@ -1,0 +1,115 @@
+"""Change points: where data leave one law for another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.scaling.term import Term
+
+__all__ = ["Segment", "find_segments"]
+
+Floats = npt.NDArray[np.float64]
+
+_SHORTEST = 4  # points of a segment
+_MOST = 4  # segments
+_PENALTY = (
+    5.0  # numbers a further segment costs: constant, coefficient, the term's two exponents, the position
+)
+_BREAK = 2.0  # a change is this many times sharper than any bend elsewhere
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One law over a part of the range.
+
+    Attributes
+    ----------
+    first, last : int
+        The points it covers, both inclusive.
+    term : Term
+        The law's term.
+    """
+
+    first: int
+    last: int
+    term: Term
+
+
+def find_segments(
+    terms: tuple[Term, ...], values: Floats, x: Floats, y: Floats, counts: Floats, deviation: float
+) -> tuple[Segment, ...]:
+    """Return the segments that describe the data best; a single one where no change is worth its price.
+
+    All divisions are compared, by the squared errors in units of the deviation and a price for each segment.
+
+    Parameters
+    ----------
+    terms, values
+        The space and its functions over x, shape (k, n).
+    x, y : ndarray, shape (n,)
+        The data.
+    counts : ndarray, shape (n,)
+        How many measurements stand behind each point.
+    deviation : float
+        Relative standard deviation of one measurement.
+    """
+    n = y.size
+    if n < 2 * _SHORTEST:
+        return ()
+    errors, chosen = _interval_errors(values, y, counts)
+    cost = errors / deviation**2
+    price = _PENALTY * float(np.log(counts.sum()))
+    best = np.full((_MOST + 1, n + 1), np.inf)
+    origin = np.zeros((_MOST + 1, n + 1), dtype=int)
+    best[0, 0] = 0.0
+    for count in range(1, _MOST + 1):
+        for end in range(_SHORTEST, n + 1):
+            for start in range(end - _SHORTEST + 1):
+                total = best[count - 1, start] + cost[start, end - 1] + price
+                if total < best[count, end]:
+                    best[count, end], origin[count, end] = total, start
+    count = int(np.argmin(best[1:, n])) + 1
+    end, segments = n, []
+    while count:
+        start = int(origin[count, end])
+        segments.append(Segment(start, end - 1, terms[int(chosen[start, end - 1])]))
+        end, count = start, count - 1
+    found = tuple(reversed(segments))
+    return tuple(found) if _is_sharp(x, y, found) else ()
+
+
+def _is_sharp(x: Floats, y: Floats, segments: tuple[Segment, ...]) -> bool:
+    """Return whether the curve breaks at the changes: a curve that bends all along has no change point."""
+    slopes = np.diff(np.log(y)) / np.diff(np.log(x))
+    bends = np.abs(np.diff(slopes))
+    at_change = np.zeros(bends.size, dtype=bool)
+    for segment in segments[1:]:
+        at_change[max(segment.first - 2, 0) : segment.first] = True
+    if not at_change.any() or at_change.all():
+        return True
+    return bool(bends[at_change].max() >= _BREAK * bends[~at_change].max())
+
+
+def _interval_errors(values: Floats, y: Floats, counts: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return, shape (n, n), the least squared relative error of points i to j, and the term that has it."""
+    usable: npt.NDArray[np.bool_] = np.asarray(np.isfinite(values).all(axis=1))
+    f = np.where(usable[:, None], values, 1.0)
+    w = counts / y**2
+
+    def between(products: Floats) -> Floats:
+        total = np.concatenate([np.zeros((*products.shape[:-1], 1)), np.cumsum(products, axis=-1)], axis=-1)
+        return np.asarray(total[..., None, 1:] - total[..., :-1, None], dtype=np.float64)
+
+    s, sy, syy = between(w), between(w * y), between(w * y * y)
+    sf, sff, sfy = between(w * f), between(w * f * f), between(w * f * y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = sff - sf**2 / s
+        along = sfy - sf * sy / s
+        flat = syy - sy**2 / s
+        gain = np.where((spread > 1e-12 * sff) & (along > 0), along**2 / spread, 0.0)
+    error = np.where(usable[:, None, None], flat - gain, np.inf)
+    chosen = np.asarray(np.argmin(error, axis=0), dtype=np.int64)
+    return np.maximum(np.min(error, axis=0), 0.0), chosen
