@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import secrets
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
-from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.process.child import ChildProcess, ending_text, telling_words
 from labkit.study.hashing import workers_seed
 from labkit.study.measure import Found
 from labkit.study.points import Point
@@ -31,16 +29,13 @@ START_S = 120.0
 GRACE_S = 10.0
 #: how often the clock is looked at
 LOOK_S = 0.2
-#: how much of a dead worker's last words is read
-_TAIL_BYTES = 4000
 
 
 @dataclass(eq=False)
 class _Worker:
     """One process, what it is doing, and what it has said so far."""
 
-    process: subprocess.Popen[bytes]
-    token: str
+    process: ChildProcess
     words: Any
     deadline: float | None
     is_ready: bool = False
@@ -121,25 +116,24 @@ class LocalPool:
     # --- processes ----------------------------------------------------------------------------------
 
     def _start(self) -> _Worker:
-        token = secrets.token_hex(16)
         words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         command = [sys.executable, "-P", *flags, "-m", "labkit.study.worker"]
-        environment = {**os.environ, JOB_VARIABLE: token, "PYTHONPATH": os.pathsep.join(self._search_path()),
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(self._search_path()),
                        "PYTHONHASHSEED": self._hash_seed}  # fmt: skip
         try:
-            # A session of its own: Ctrl-C in a terminal reaches this process only, which ends the workers.
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, env=environment,
-                start_new_session=True, cwd="/",
+            process = ChildProcess(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, cwd="/",
+                environment=environment,
             )  # fmt: skip
         except OSError as error:
             raise MachineError(f"a worker process cannot be started: {error}") from error
-        worker = _Worker(process, token, words, self._until(START_S))
+        worker = _Worker(process, words, self._until(START_S))
         self._workers.append(worker)
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
-        self._selector.register(process.stdout, selectors.EVENT_READ, worker)
+        answers = process.popen.stdout
+        assert answers is not None
+        os.set_blocking(answers.fileno(), False)
+        self._selector.register(answers, selectors.EVENT_READ, worker)
         self._send(worker, self._setting)
         self._send(worker, self._job)
         return worker
@@ -149,21 +143,15 @@ class LocalPool:
 
     def _send(self, worker: _Worker, message: Any) -> None:
         with contextlib.suppress(OSError):  # it is gone: that is noticed where its answer is waited for
-            assert worker.process.stdin is not None
-            write_message(worker.process.stdin, message)  # type: ignore[arg-type]
+            write_message(worker.process.popen.stdin, message)  # type: ignore[arg-type]
 
     def _end(self, worker: _Worker) -> None:
         if worker not in self._workers:
             return
         self._workers.remove(worker)
-        assert worker.process.stdout is not None
-        assert worker.process.stdin is not None
-        self._selector.unregister(worker.process.stdout)
-        end_processes(worker.token, worker.process.pid)
-        worker.process.wait()
-        with contextlib.suppress(OSError):
-            worker.process.stdin.close()
-        worker.process.stdout.close()
+        assert worker.process.popen.stdout is not None
+        self._selector.unregister(worker.process.popen.stdout)
+        worker.process.end()
         worker.words.close()
 
     @staticmethod
@@ -174,9 +162,9 @@ class LocalPool:
 
     def _hear(self, worker: _Worker) -> tuple[Point, Found] | None:
         """Take in what a worker says; a whole answer, or its end, is returned."""
-        assert worker.process.stdout is not None
+        assert worker.process.popen.stdout is not None
         try:
-            heard = os.read(worker.process.stdout.fileno(), 1 << 20)
+            heard = os.read(worker.process.popen.stdout.fileno(), 1 << 20)
         except BlockingIOError:
             return None
         if not heard:
@@ -202,13 +190,10 @@ class LocalPool:
 
     def _lost(self, worker: _Worker) -> tuple[Point, Found] | None:
         """Say how a worker ended; one that never worked ends the sweep."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.process.wait(timeout=5)
-        code, words, point, is_ready = (
-            worker.process.returncode, self._last_words(worker), worker.point, worker.is_ready
-        )  # fmt: skip
+        worker.process.wait(5)
+        how, words = ending_text(worker.process.code), telling_words(worker.words)
+        point, is_ready = worker.point, worker.is_ready
         self._end(worker)
-        how = _ending(code)
         if not is_ready:
             raise MachineError(f"a worker process {how} before it could work: {words or 'it said nothing'}")
         if point is None:
@@ -224,22 +209,3 @@ class LocalPool:
         assert self._limit_s is not None
         text = f"its worker process had not ended {GRACE_S:g} s after the time limit, and was killed"
         return point, Found(failure=TimeLimitError(text))
-
-    def _last_words(self, worker: _Worker) -> str:
-        """Return the line of a dead worker's standard error that says most."""
-        size = os.fstat(worker.words.fileno()).st_size
-        worker.words.seek(max(0, size - _TAIL_BYTES))
-        lines = worker.words.read().decode("utf-8", "replace").strip().splitlines()
-        fatal = [line for line in lines if line.startswith("Fatal Python error")]
-        return str((fatal or lines[-1:] or [""])[0])[:300]
-
-
-def _ending(code: int | None) -> str:
-    if code is None or code >= 0:
-        return f"left with exit status {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = "unknown"
-    advice = ", out of memory perhaps" if name == "SIGKILL" else ""
-    return f"was ended by signal {-code} ({name}{advice})"

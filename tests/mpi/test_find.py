@@ -137,7 +137,7 @@ def test_temporary_folder_that_cannot_be_written(monkeypatch):
     import tempfile
 
     monkeypatch.setattr(tempfile, "tempdir", "/proc/no-such-folder")
-    with pytest.raises(MachineError, match="private directory of this run cannot be written"):
+    with pytest.raises(MachineError, match="private folder of this run cannot be written"):
         lk.run(program, 2, "mpi")
 
 

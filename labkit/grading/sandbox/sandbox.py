@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import select
 import site
 import socket
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,8 +20,8 @@ from labkit.grading.sandbox.budget import Budget, SubmissionFailure
 from labkit.grading.sandbox.outcome import Limits, Outcome
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
+from labkit.process.child import ChildProcess, module_words, telling_words
 from labkit.process.confinement.containment import Containment
-from labkit.process.tree import JOB_VARIABLE, end_processes
 
 __all__ = ["Sandbox"]
 
@@ -53,9 +52,9 @@ class Sandbox:
         self.limits = limits or Limits()
         self.accepts_weak = accepts_weak
         self.containment = Containment()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._control: socket.socket | None = None
-        self._token = secrets.token_hex(16)
+        self._words: Any = None
 
     def __enter__(self) -> Sandbox:
         self.start()
@@ -75,15 +74,14 @@ class Sandbox:
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment.update(
-            {JOB_VARIABLE: self._token, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-             "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
-             "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
+            {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+             "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
         )  # fmt: skip
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "labkit.grading.sandbox.zygote", str(theirs.fileno()),
-             str(os.getpid())],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            pass_fds=(theirs.fileno(),), start_new_session=True, env=environment, cwd="/",
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        words = module_words("labkit.grading.sandbox.zygote", theirs.fileno(), os.getpid())
+        self._process = ChildProcess(
+            words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,
+            pass_fds=(theirs.fileno(),), cwd="/",
         )  # fmt: skip
         theirs.close()
         self._control = ours
@@ -107,12 +105,9 @@ class Sandbox:
             self._control.close()
             self._control = None
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            if self._process.stderr is not None:
-                self._process.stderr.close()
-            end_processes(self._token, self._process.pid)
+            self._process.end()
             self._process = None
+            self._words.close()
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         assert self._control is not None
@@ -130,13 +125,9 @@ class Sandbox:
 
     def _last_words(self) -> str:
         assert self._process is not None
-        self._process.kill()
-        with contextlib.suppress(OSError, ValueError):
-            _, said = self._process.communicate(timeout=5)
-            lines = said.decode(errors="replace").strip().splitlines()
-            if lines:
-                return f": {lines[-1]}"
-        return ""
+        self._process.end()
+        said = telling_words(self._words)
+        return f": {said}" if said else ""
 
     # --- one run ----------------------------------------------------------------------------------
 

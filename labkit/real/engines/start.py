@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 import weakref
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from labkit.checks import check_ranks
 from labkit.errors import MachineError
 from labkit.place import check_place
+from labkit.process.child import ChildProcess, module_words
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.real.cores import available_cores
 from labkit.real.engines.target import memory_of
@@ -140,7 +140,7 @@ class Parts:
         self.launcher, self.count = launcher, engines
         self.token = secrets.token_hex(16)
         self.folders: list[str] = []
-        self.guard: subprocess.Popen[bytes] | None = None
+        self.guard: ChildProcess | None = None
         self.cluster: Any = None
         self.client: Any = None
 
@@ -184,14 +184,14 @@ class Parts:
             ) from error
 
     def _start_guard(self) -> None:
-        command = [sys.executable, "-P", "-m", "labkit.real.engines.guard"]
-        self.guard = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
+        self.guard = ChildProcess(
+            module_words("labkit.real.engines.guard"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        assert self.guard.stdin is not None
-        self.guard.stdin.write(json.dumps([self.token, self.folders, self.end_command()]).encode() + b"\n")
-        self.guard.stdin.flush()
+        what = json.dumps([self.token, self.folders, self.end_command()]).encode() + b"\n"
+        assert self.guard.popen.stdin is not None
+        self.guard.popen.stdin.write(what)
+        self.guard.popen.stdin.flush()
 
     def start_processes(self) -> None:
         """Start the controller and the engines."""
@@ -244,11 +244,11 @@ class Parts:
         if self.cluster is not None:
             with contextlib.suppress(Exception):  # bookkeeping only: the processes are gone
                 self.cluster.stop_cluster_sync()
-        if self.guard is not None and self.guard.stdin is not None:
+        if self.guard is not None and self.guard.popen.stdin is not None:
             with contextlib.suppress(OSError):
-                self.guard.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.guard.wait(timeout=10)
+                self.guard.popen.stdin.close()
+            self.guard.wait(10)
+            self.guard.end()
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
         if left:

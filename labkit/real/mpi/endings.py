@@ -7,6 +7,8 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from labkit.process.child import ending_text
+
 __all__ = ["Ending", "read_ending", "telling_line"]
 
 # Open MPI 4 writes [[36896,1],1] and 5 writes [prterun-host-36896@1,1]: the rank is behind the last comma.
@@ -40,12 +42,7 @@ class Ending:
             return f"aborted all ranks with error code {self.abort}"
         if self.signal is None:
             return f"left with exit status {self.status} before it had finished (os._exit?)"
-        try:
-            name = signal.Signals(self.signal).name
-        except ValueError:
-            name = "unknown"
-        text = f"was ended by signal {self.signal} ({name})"
-        return text + ("; where nobody sent it, the machine ran out of memory" if name == "SIGKILL" else "")
+        return ending_text(-self.signal)
 
 
 def read_ending(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:

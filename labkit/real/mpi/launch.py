@@ -7,9 +7,7 @@ import dataclasses
 import os
 import pickle
 import secrets
-import select
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from labkit.errors import MachineError
-from labkit.process.tree import end_processes
+from labkit.process.child import ChildProcess, no_room
 from labkit.process.watchdog import PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
@@ -74,7 +72,7 @@ class Launch:
         self.directory = ""
         self.output_limit_bytes = output_limit_bytes
         self.token = secrets.token_hex(16)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ChildProcess | None = None
         self.hosts = hosts
         self._host_options: list[str] = []
         self._header, self._payload = header, payload
@@ -122,16 +120,13 @@ class Launch:
             self.before_end()
         self.kill()
         assert self.process is not None
-        return LaunchEnding(reason, self.process.returncode, time.monotonic() - begin)
+        return LaunchEnding(reason, self.process.code, time.monotonic() - begin)
 
     def kill(self) -> None:
         """End every process of the job."""
         if self.process is None:
             return
-        left = end_processes(self.token, self.process.pid)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=2)
-        if left:
+        if left := self.process.end():
             raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them by hand")
 
     def create(self) -> None:
@@ -159,10 +154,7 @@ class Launch:
                 names = os.path.join(self.directory, "hosts")
                 self._host_options = host_options(self.launcher, self.hosts, names, self._environment)
         except OSError as error:
-            raise MachineError(
-                f"the private directory of this run cannot be written in {self._place()}: {error}; "
-                "free some space, or set TMPDIR to a folder that can be written"
-            ) from error
+            raise no_room(self.hosts.folder if self.hosts else "", error) from error
 
     def _write(self, name: str, text: str) -> None:
         path = os.path.join(self.directory, name)
@@ -186,11 +178,9 @@ class Launch:
         command = self.command()
         try:
             with open(os.path.join(self.directory, "launcher"), "wb") as file:
-                # A session of its own: Ctrl-C in a terminal reaches this process only; it then ends the job.
-                self.process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=self._environment,
-                    start_new_session=True,
-                )  # fmt: skip
+                self.process = ChildProcess(
+                    command, environment=self._environment, token=self.token, stdout=file, stderr=file
+                )
         except OSError as error:
             raise MachineError(
                 f"{self.launcher.path} cannot be started: {error}; see labkit doctor"
@@ -200,25 +190,24 @@ class Launch:
         """Wait until the launcher ends or something calls for its end; return which."""
         assert self.process is not None
         leave_by: dict[str, float] = {}
-        with _exit_watch(self.process) as wait:
-            while True:
-                now = time.monotonic()
-                pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
-                if wait(pause):
-                    return "ended"
-                now = time.monotonic()
-                names = self._names()
-                if any(name.endswith(".error") for name in names):
-                    leave_by.setdefault("failed", now + LEAVE_S)
-                elif sum(name.endswith(".done") for name in names) == self.ranks:
-                    leave_by.setdefault("lingered", now + LEAVE_S)
-                for reason, moment in leave_by.items():
-                    if now >= moment:
-                        return reason
-                if deadline is not None and now >= deadline and not leave_by:
-                    return "time"
-                if self._printed_bytes(names) > self.output_limit_bytes:
-                    return "output"
+        while True:
+            now = time.monotonic()
+            pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
+            if self.process.wait(pause):
+                return "ended"
+            now = time.monotonic()
+            names = self._names()
+            if any(name.endswith(".error") for name in names):
+                leave_by.setdefault("failed", now + LEAVE_S)
+            elif sum(name.endswith(".done") for name in names) == self.ranks:
+                leave_by.setdefault("lingered", now + LEAVE_S)
+            for reason, moment in leave_by.items():
+                if now >= moment:
+                    return reason
+            if deadline is not None and now >= deadline and not leave_by:
+                return "time"
+            if self._printed_bytes(names) > self.output_limit_bytes:
+                return "output"
 
     def _names(self) -> list[str]:
         try:
@@ -280,9 +269,6 @@ class Launch:
             _remove(folder, LEAVE_S if self.hosts else 0.0)
         self._folders = []
 
-    def _place(self) -> str:
-        return self.hosts.folder if self.hosts else _temporary_folder()
-
     def _shared_files(self) -> set[str]:
         """List MPI's files in shared memory that lie outside the private folders (MPICH's do)."""
         found: set[str] = set()
@@ -290,39 +276,6 @@ class Launch:
             with contextlib.suppress(OSError):
                 found |= set(self.rank_file(rank, "shm").read_text("utf-8", "surrogateescape").split("\n"))
         return {path for path in found if path.startswith("/dev/shm/")}
-
-
-@contextlib.contextmanager
-def _exit_watch(process: subprocess.Popen[bytes]) -> Any:
-    """Yield a function that waits up to some seconds and says whether the process has ended.
-
-    A process descriptor wakes at once; `Popen.wait` with a time limit polls with pauses of up to 50 ms, which
-    would be added to every launch.
-    """
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-
-        def wait(seconds: float) -> bool:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=seconds)
-            return process.returncode is not None
-
-        yield wait
-        return
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-
-    def wait_descriptor(seconds: float) -> bool:
-        if poller.poll(int(seconds * 1000)):
-            process.wait()
-            return True
-        return False
-
-    try:
-        yield wait_descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _remove(folder: str, patience_s: float) -> None:
@@ -333,10 +286,3 @@ def _remove(folder: str, patience_s: float) -> None:
         if not os.path.exists(folder) or time.monotonic() >= until:
             return
         time.sleep(0.05)
-
-
-def _temporary_folder() -> str:
-    try:
-        return tempfile.gettempdir()
-    except OSError:
-        return "any temporary folder"

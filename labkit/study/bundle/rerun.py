@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import site
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
 from labkit.study.bundle.child import ANSWER, REQUEST
 from labkit.study.bundle.reader import Opened
 
@@ -73,39 +71,28 @@ def run_again(
             elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
                 answers.runs.append(line)
         if not is_timed_out and not answers.fatal and len(answers.runs) < wanted:
-            answers.fatal = f"its process ended with code {code}{f': {told}' if told else ''}"
+            answers.fatal = f"its process {ending_text(code)}{f': {told}' if told else ''}"
         return answers
 
 
 def _execute(
     folder: Path, timeout_s: float, memory_bytes: int, look: Callable[[], None]
-) -> tuple[bool, int, str]:
+) -> tuple[bool, int | None, str]:
     """Run the child to its end or to the limit: whether it was the limit, its code, its last words."""
     home = str(folder / "home")
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # Packages of the user's own stay where they are, though the home is another.
     environment |= {"HOME": home, "TMPDIR": home, "PYTHONUSERBASE": site.getuserbase()}
+    words = module_words("labkit.study.bundle.child", folder, memory_bytes, os.getpid())
+    streams = {"cwd": home, "environment": environment}
+    deadline = time.monotonic() + timeout_s
     with (folder / "output").open("w+b") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "labkit.study.bundle.child", str(folder), str(memory_bytes),
-             str(os.getpid())],
-            cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
-        deadline = time.monotonic() + timeout_s
-        try:
-            while process.poll() is None and time.monotonic() < deadline:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_POLL_S)
+        with ChildProcess(words, **streams, stdout=output, stderr=output) as child:
+            while not child.wait(_POLL_S) and time.monotonic() < deadline:
                 look()
-            is_timed_out = process.poll() is None
-        finally:
-            with contextlib.suppress(OSError):  # the group may be gone
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        output.seek(max(0, output.seek(0, os.SEEK_END) - 2000))
-        lines = output.read().decode("utf-8", "replace").strip().splitlines()
-    return is_timed_out, process.returncode, lines[-1] if lines else ""
+            is_timed_out = child.code is None
+            look()
+        return is_timed_out, child.code, telling_words(output)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

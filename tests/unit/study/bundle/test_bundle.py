@@ -157,7 +157,7 @@ def test_nothing_of_it_runs_with_run_false(bundle, tmp_path, capfd):
     assert "executes the bundle's program" in capfd.readouterr().out
     assert main(["verify", str(path)]) == 2
     told = capfd.readouterr()
-    assert "ended with code 7" in told.out
+    assert "left with exit status 7" in told.out
     assert "executes the program in it, which can read what you can read" in told.err
 
 
@@ -236,7 +236,7 @@ def test_a_program_that_fails_or_never_ends_is_reported(bundle, tmp_path):
         files["program/broadcast.py"] = b"import os\nos._exit(7)\n"
 
     found = verify(rewritten(bundle, tmp_path / "z.zip", ends))
-    assert (found.outcome, "ended with code 7" in found.undecided) == ("undecided", True)
+    assert (found.outcome, "left with exit status 7" in found.undecided) == ("undecided", True)
 
 
 def test_real_rows_are_only_checked_for_presence(study, tmp_path):
