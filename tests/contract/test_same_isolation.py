@@ -17,15 +17,12 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
+from tests.support.same import Table, outcomes, values
 
 pytestmark = pytest.mark.mpi
 
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table()
+case = CASES.case
 
 
 counter = 0
@@ -212,19 +209,10 @@ def dynamic_names(comm):
 
 
 def every_case(comm):
-    found = {}
-    for name, function in CASES.items():
-        try:
-            found[name] = function(comm)
-        except Exception as error:
-            found[name] = type(error).__name__, str(error)
-        comm.Barrier()
-    return found
+    return values(comm, CASES)
 
 
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(every_case, ranks, on, timeout_s=120).results
+outcome = outcomes(every_case)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

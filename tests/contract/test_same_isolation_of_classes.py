@@ -17,17 +17,13 @@ import weakref
 import numpy as np
 import pytest
 
-import labkit as lk
 from labkit import MPI
+from tests.support.same import Table, outcomes, values
 
 pytestmark = pytest.mark.mpi
 
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table()
+case = CASES.case
 
 
 seen = []
@@ -356,19 +352,10 @@ def max_of(a, b):
 
 
 def every_case(comm):
-    found = {}
-    for name, function in CASES.items():
-        try:
-            found[name] = function(comm)
-        except Exception as error:
-            found[name] = type(error).__name__, str(error)
-        comm.Barrier()
-    return found
+    return values(comm, CASES)
 
 
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(every_case, ranks, on, timeout_s=120).results
+outcome = outcomes(every_case)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -6,7 +6,6 @@ in one launch per machine and number of ranks.
 
 from __future__ import annotations
 
-import functools
 import random
 
 import numpy as np
@@ -14,17 +13,14 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
+from tests.support.same import Table, outcomes, values
 
 pytestmark = pytest.mark.mpi
 
-CASES = {}
+CASES = Table()
+case = CASES.case
 #: state that a process has for itself
 LEAKED = []
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
 
 
 # -- point to point ---------------------------------------------------------------------------------------
@@ -349,32 +345,14 @@ def sample_sort_of_labkit(comm):
 
 
 def every_case(comm):
-    results = {}
-    for name, function in CASES.items():
-        try:
-            results[name] = function(comm)
-        except Exception as error:  # told apart from a result, and compared as well
-            results[name] = f"raised {type(error).__name__}: {error}"
-        comm.Barrier()
-    return results
+    return values(comm, CASES)
 
 
-@functools.cache
-def outcome(ranks, on):
-    """Run every case once; a failure is kept as well, for one launch fails as often as another."""
-    try:
-        return lk.run(every_case, ranks, on, timeout_s=120).results, None
-    except lk.errors.LabkitError as error:
-        return None, error
+outcome = outcomes(every_case)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", CASES)
 def test_results(name, ranks):
-    found = []
-    for on in ("mpi", "star"):
-        results, error = outcome(ranks, on)
-        if error is not None:
-            raise error
-        found.append([result[name] for result in results])
-    assert found[1] == found[0]
+    real, simulated = ([result[name] for result in outcome(ranks, on)] for on in ("mpi", "star"))
+    assert simulated == real

@@ -86,3 +86,13 @@ def test_a_halo_exchange_goes_on_while_the_inside_is_computed(ranks) -> None:
     blocking_s, overlapped_s = (lk.run(program, ranks, args=(way,)).makespan_s for way in (False, True))
     assert 3e-3 < overlapped_s < blocking_s
     assert overlapped_s < 3.4e-3
+
+
+def test_a_range_of_ranks_ends_with_the_last():
+    def program(comm):
+        group = comm.Get_group()
+        with pytest.raises(MPI.Exception) as caught:
+            group.Range_incl([(0, comm.size, 1)])
+        return caught.value.Get_error_class() == MPI.ERR_RANK, group.Range_incl([(0, comm.size - 1, 1)]).size
+
+    assert lk.run(program, 3).results == [(True, 3)] * 3

@@ -7,15 +7,68 @@ and of a simulated machine must be equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Cases", "attempt", "attempts", "differences", "plain"]
+__all__ = ["Cases", "Table", "attempt", "attempts", "differences", "outcomes", "plain", "values"]
 
 #: name to a generator function of a communicator
-Cases = Mapping[str, Callable[[Any], Iterator[tuple[str, Callable[[], Any]]]]]
+Cases = Mapping[Hashable, Callable[[Any], Iterator[tuple[str, Callable[[], Any]]]]]
+#: (case, what) to what was noted
+Notes = dict[tuple[Hashable, str], Any]
+
+
+class Table(dict[str, Callable[[Any], Any]]):
+    """Cases by their names, and the numbers of ranks that they are tried on."""
+
+    def __init__(self, ranks: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.ranks = tuple(ranks)
+
+    def case(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Take a function as a case: a decorator."""
+        assert function.__name__ not in self, f"two cases are called {function.__name__}"
+        self[function.__name__] = function
+        return function
+
+
+def values(comm: Any, cases: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return what every case returns or raises; for a program of the module whose cases they are."""
+    found = {}
+    for name, function in cases.items():
+        try:
+            found[name] = function(comm)
+        except Exception as error:
+            found[name] = type(error).__name__, str(error)
+        comm.Barrier()
+    return found
+
+
+def outcomes(program: Callable[..., Any], *arguments: Any) -> Callable[[int, str], list[Any]]:
+    """Return a function that runs a program once for a number of ranks and a machine.
+
+    A failure is kept as well: one launch fails as often as another.
+    """
+
+    @functools.cache
+    def outcome(ranks: int, on: str) -> tuple[list[Any], Exception | None]:
+        import labkit
+
+        try:
+            return labkit.run(program, ranks, on, args=arguments, timeout_s=300).results, None
+        except labkit.errors.LabkitError as error:
+            return [], error
+
+    def results(ranks: int, on: str) -> list[Any]:
+        found, error = outcome(ranks, on)
+        if error is not None:
+            raise error
+        return found
+
+    return results
 
 
 def _mpi() -> Any:
@@ -49,7 +102,7 @@ def attempt(call: Callable[[], Any]) -> Any:
         return (type(error).__name__,)
 
 
-def attempts(comm: Any, cases: Cases) -> dict[tuple[str, str], Any]:
+def attempts(comm: Any, cases: Cases) -> Notes:
     """Make all attempts of all cases; the program to run on each machine.
 
     Returns
@@ -66,7 +119,9 @@ def attempts(comm: Any, cases: Cases) -> dict[tuple[str, str], Any]:
 
 
 def differences(
-    real: list[dict[tuple[str, str], Any]], simulated: list[dict[tuple[str, str], Any]], case: str
+    real: list[dict[tuple[Hashable, str], Any]],
+    simulated: list[dict[tuple[Hashable, str], Any]],
+    case: Hashable,
 ) -> list[str]:
     """Return what is not the same for a case, as text: rank, attempt, and both notes."""
     found = []

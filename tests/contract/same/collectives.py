@@ -1,28 +1,16 @@
-"""What mpi4py accepts and refuses in detail, of collectives on buffers and on objects.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""What mpi4py accepts and refuses in detail, of collectives on buffers and on objects."""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 4))
+case = CASES.case
 
 
 @case
@@ -228,15 +216,3 @@ def object_collectives(comm):
     yield "generator", lambda: comm.scatter(range(p) if me == 0 else None)
     yield "big", lambda: len(comm.bcast("x" * 300_000 if me == 0 else None))
     yield "not an operator", lambda: comm.allreduce(me, 5) if p == 1 else None
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("name", CASES)
-def test_details(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []

@@ -1,28 +1,14 @@
-"""What mpi4py accepts and refuses in detail, of statuses, requests and matched probes.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""What mpi4py accepts and refuses in detail, of statuses, requests and matched probes."""
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 4))
+case = CASES.case
 
 
 @case
@@ -142,15 +128,3 @@ def matched_probes(comm):
     yield "in order", lambda: (comm.probe(MPI.ANY_SOURCE, MPI.ANY_TAG, status), status.tag)
     yield "message", lambda: comm.mprobe(me, 6, status).recv()
     yield "left", lambda: (comm.iprobe(me, 6), comm.recv(source=me))
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("name", CASES)
-def test_details(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []

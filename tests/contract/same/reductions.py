@@ -1,28 +1,16 @@
-"""Reductions in detail, operators that do not commute among them: the same on real MPI and simulated.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""Reductions in detail, operators that do not commute among them: the same on real MPI and simulated."""
 
 from __future__ import annotations
 
 import functools
 
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 3, 4))
+case = CASES.case
 
 
 def product(left, right, datatype):
@@ -149,14 +137,3 @@ def every_predefined_operator(comm):
                 got["f1"],
             ),
         )
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", CASES)
-def test_reductions(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []

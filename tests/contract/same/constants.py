@@ -1,28 +1,14 @@
-"""Constants, datatypes and operators as mpi4py has them.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""Constants, datatypes and operators as mpi4py has them."""
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 4))
+case = CASES.case
 
 
 @case
@@ -54,15 +40,3 @@ def constants(comm):
     yield "reduce local", lambda: (b := np.arange(3.0), MPI.SUM.Reduce_local(np.ones(3), b))[0]
     yield "error text", lambda: isinstance(MPI.Get_error_string(MPI.ERR_RANK), str)
     yield "null source", lambda: MPI.ERR_RANK != MPI.ERR_TAG
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("name", CASES)
-def test_details(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []

@@ -1,28 +1,14 @@
-"""Groups, communicators made from them, and grids: the same on real MPI and simulated.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""Groups, communicators made from them, and grids: the same on real MPI and simulated."""
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 4, 6))
+case = CASES.case
 
 
 @case
@@ -206,7 +192,8 @@ def groups(comm):
     yield "beyond", lambda: group.Incl([p])
     yield "below", lambda: group.Incl([-1])
     yield "out beyond", lambda: group.Excl([p])
-    yield "range beyond", lambda: group.Range_incl([(0, p, 1)])
+    # One beyond the last passes the check of Open MPI, which then reads behind its array: by chance.
+    yield "range beyond", lambda: group.Range_incl([(0, p + 1, 1)])
     yield "no stride", lambda: group.Range_incl([(0, p - 1, 0)])
     yield "wrong way", lambda: group.Range_incl([(p - 1, 0, 1)]) if p > 1 else None
     yield "range of two", lambda: group.Range_incl([(0, 1)])
@@ -269,27 +256,3 @@ def names_and_attributes(comm):
     yield "tags", lambda: comm.Get_attr(MPI.TAG_UB)
     yield "clock", lambda: 0 < MPI.Wtick() <= 1e-6
     yield "host", lambda: len(MPI.Get_processor_name()) > 0
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 4, 6])
-@pytest.mark.parametrize("name", CASES)
-def test_topologies(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []
-
-
-def hosts(comm):
-    shared = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    return MPI.Get_processor_name(), shared.rank, shared.size, shared.allgather(comm.rank)
-
-
-def test_ranks_share_a_host_where_they_are_placed_on_it():
-    assert [result[:3] for result in lk.run(hosts, 3, "star:3").results] == [
-        (f"host-{k}", 0, 1) for k in range(3)
-    ]
-    real = lk.run(hosts, 3, "mpi").results
-    assert [result[1:] for result in real] == [(k, 3, [0, 1, 2]) for k in range(3)]

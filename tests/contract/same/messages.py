@@ -1,8 +1,4 @@
-"""What mpi4py accepts and refuses in detail, of messages: list forms, odd arrays, addresses.
-
-Every case yields (what, call) attempts; what an attempt gives or raises must be the same on both machines:
-the result itself, or the exception's class and, for MPI's own, its error class. All run in one launch.
-"""
+"""What mpi4py accepts and refuses in detail, of messages: list forms, odd arrays, addresses."""
 
 from __future__ import annotations
 
@@ -10,20 +6,12 @@ import array
 import functools
 
 import numpy as np
-import pytest
 
-import labkit as lk
 from labkit import MPI
-from tests.support.machines import attempts, differences
+from tests.support.same import Table
 
-pytestmark = pytest.mark.mpi
-
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+CASES = Table(ranks=(1, 2, 4))
+case = CASES.case
 
 
 def to_oneself(comm, send, receive):
@@ -203,15 +191,3 @@ def nobody(comm):
     )
     yield "bad buffer", lambda: comm.Send(object(), null)
     yield "bad tag", lambda: comm.Send(x, null, -5)
-
-
-@functools.cache
-def outcome(ranks, on):
-    return lk.run(attempts, ranks, on, args=(CASES,), timeout_s=120).results
-
-
-@pytest.mark.filterwarnings("ignore:the 'buf' argument is deprecated")
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("name", CASES)
-def test_details(name, ranks):
-    assert differences(outcome(ranks, "mpi"), outcome(ranks, "star"), name) == []
