@@ -56,26 +56,6 @@ class Platform:
 
     def __repr__(self) -> str: ...
 
-def star(hosts: int, rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, backbone: tuple[float, float, bool] | None = None, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
-    """
-    A star. backbone: (bytes/s, s, is fat pipe); limiter: bytes/s; loopback: (bytes/s, s).
-    """
-
-def torus(sizes: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
-    """
-    A torus; the first dimension varies fastest. limiter: bytes/s; loopback: (bytes/s, s).
-    """
-
-def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], rank_hosts: Sequence[int], *, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
-    """
-    A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).
-    """
-
-def dragonfly(counts: Sequence[int], rank_hosts: Sequence[int], *, routing: str, seed: int, bw: float, lat: float, speed: float, cores: int, sharing: str, limiter: float | None = None, loopback: tuple[float, float] | None = None) -> Platform:
-    """
-    A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; loopback: (bytes/s, s).
-    """
-
 class Model:
     """A network model: every number that turns a message into time."""
 
@@ -150,6 +130,9 @@ class Zones:
 
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
+
+def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
+    """A cluster: what labkit.platform.spec.ClusterSpec.build gives, by name."""
 
 def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], way: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
     """

@@ -1,15 +1,11 @@
 // _kernels.Platform and _kernels.Model: machines and network models, as labkit.sim makes them.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -20,11 +16,8 @@
 #include "labkit/engine/cores.hpp"
 #include "labkit/network/model.hpp"
 #include "labkit/topology/degraded.hpp"
-#include "labkit/topology/dragonfly.hpp"
-#include "labkit/topology/fat_tree.hpp"
-#include "labkit/topology/star.hpp"
-#include "labkit/topology/torus.hpp"
 #include "registration.hpp"
+#include "words.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -34,7 +27,6 @@ namespace {
 
 using FactorTable = std::vector<std::pair<double, double>>;
 using CostTable = std::vector<std::tuple<std::uint64_t, double, double>>;
-using OptionalLink = std::optional<std::pair<double, double>>;
 
 SizeFactor to_factor(const FactorTable& table) {
   std::vector<SizeFactor::Step> steps;
@@ -58,87 +50,6 @@ CostTable from_cost(const SizeCost& cost) {
   CostTable table;
   for (const auto& s : cost.sections()) table.emplace_back(s.threshold_bytes, s.constant_s, s.per_byte_s);
   return table;
-}
-
-Duplex to_duplex(const std::string& name) {
-  if (name == "splitduplex") return Duplex::split;
-  if (name == "shared") return Duplex::shared;
-  if (name == "fatpipe") return Duplex::fatpipe;
-  throw std::invalid_argument("sharing '" + name + "' is not known; allowed: splitduplex, shared, fatpipe");
-}
-
-void fill(ClusterSpec& spec, double bw, double lat, double speed, std::int32_t cores, const std::string& sharing,
-          std::optional<double> limiter, const OptionalLink& loopback) {
-  spec.speed_flops = speed;
-  spec.cores = cores;
-  spec.link = {bw, lat};
-  spec.duplex = to_duplex(sharing);
-  spec.limiter_bandwidth_bytes_per_s = limiter;
-  if (loopback) spec.loopback = LinkSpec{loopback->first, loopback->second};
-}
-
-BoundPlatform placed(std::shared_ptr<const Platform> platform, std::vector<HostId> rank_hosts) {
-  const auto hosts = static_cast<HostId>(platform->host_count());
-  for (HostId host : rank_hosts)
-    if (host < 0 || host >= hosts) throw std::invalid_argument("a rank's host is not one of the platform's");
-  return {std::move(platform), std::move(rank_hosts)};
-}
-
-BoundPlatform star(std::int32_t hosts, std::vector<HostId> rank_hosts, double bw, double lat, double speed,
-                   std::int32_t cores, const std::string& sharing,
-                   const std::optional<std::tuple<double, double, bool>>& backbone,
-                   std::optional<double> limiter, const OptionalLink& loopback) {
-  StarSpec spec;
-  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
-  spec.hosts = hosts;
-  if (backbone) {
-    const auto& [bandwidth, latency, is_fatpipe] = *backbone;
-    spec.backbone = BackboneSpec{bandwidth, latency, is_fatpipe ? Policy::fatpipe : Policy::shared};
-  }
-  return placed(make_star(spec), std::move(rank_hosts));
-}
-
-BoundPlatform torus(std::vector<std::int32_t> sizes, std::vector<HostId> rank_hosts, double bw, double lat,
-                    double speed, std::int32_t cores, const std::string& sharing, std::optional<double> limiter,
-                    const OptionalLink& loopback) {
-  TorusSpec spec;
-  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
-  spec.sizes = std::move(sizes);
-  return placed(make_torus(spec), std::move(rank_hosts));
-}
-
-BoundPlatform fat_tree(std::vector<std::int32_t> down, std::vector<std::int32_t> up,
-                       std::vector<std::int32_t> cables, std::vector<HostId> rank_hosts, double bw, double lat,
-                       double speed, std::int32_t cores, const std::string& sharing,
-                       std::optional<double> limiter, const OptionalLink& loopback) {
-  FatTreeSpec spec;
-  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
-  spec.down = std::move(down);
-  spec.up = std::move(up);
-  spec.cables = std::move(cables);
-  return placed(make_fat_tree(spec), std::move(rank_hosts));
-}
-
-DragonflyRouting to_routing(const std::string& name) {
-  if (name == "minimal") return DragonflyRouting::minimal;
-  if (name == "shortest") return DragonflyRouting::shortest;
-  if (name == "valiant") return DragonflyRouting::valiant;
-  if (name == "adaptive") return DragonflyRouting::adaptive;
-  throw std::invalid_argument("routing '" + name + "' is not known; allowed: minimal, shortest, valiant, adaptive");
-}
-
-/// counts: groups, blue, chassis, black, routers, green, nodes
-BoundPlatform dragonfly(const std::array<std::int32_t, 7>& counts, std::vector<HostId> rank_hosts,
-                        const std::string& routing, std::uint64_t seed, double bw, double lat, double speed,
-                        std::int32_t cores, const std::string& sharing, std::optional<double> limiter,
-                        const OptionalLink& loopback) {
-  DragonflySpec spec;
-  fill(spec, bw, lat, speed, cores, sharing, limiter, loopback);
-  std::tie(spec.groups, spec.blue, spec.chassis, spec.black, spec.routers, spec.green, spec.nodes) =
-      std::tuple_cat(counts);
-  spec.routing = to_routing(routing);
-  spec.seed = seed;
-  return placed(make_dragonfly(spec), std::move(rank_hosts));
 }
 
 nb::tuple link(const BoundPlatform& self, LinkId id) {
@@ -197,28 +108,6 @@ void bind_platform(nb::module_& module) {
            "The same machine, with these links' bandwidths and latencies multiplied.")
       .def("link_name", &link_name, "link"_a)
       .def("__repr__", [](const BoundPlatform& self) { return self.platform->router().describe(); });
-  module.def("star", &star, "hosts"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
-             "sharing"_a, "backbone"_a.none() = nb::none(), "limiter"_a.none() = nb::none(),
-             "loopback"_a.none() = nb::none(),
-             "A star. backbone: (bytes/s, s, is fat pipe); limiter: bytes/s; loopback: (bytes/s, s).");
-  module.def("torus", &torus, "sizes"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a, "speed"_a, "cores"_a,
-             "sharing"_a, "limiter"_a.none() = nb::none(), "loopback"_a.none() = nb::none(),
-             "A torus; the first dimension varies fastest. limiter: bytes/s; loopback: (bytes/s, s).");
-  module.def("fat_tree", &fat_tree, "down"_a, "up"_a, "cables"_a, "rank_hosts"_a, nb::kw_only(), "bw"_a, "lat"_a,
-             "speed"_a, "cores"_a, "sharing"_a, "limiter"_a.none() = nb::none(),
-             "loopback"_a.none() = nb::none(),
-             "A fat tree, from the hosts upwards. limiter: bytes/s; loopback: (bytes/s, s).");
-  module.def("dragonfly", &dragonfly, "counts"_a, "rank_hosts"_a, nb::kw_only(), "routing"_a, "seed"_a, "bw"_a,
-             "lat"_a, "speed"_a, "cores"_a, "sharing"_a, "limiter"_a.none() = nb::none(),
-             "loopback"_a.none() = nb::none(),
-             "A dragonfly. counts: groups, blue, chassis, black, routers, green, nodes; limiter: bytes/s; "
-             "loopback: (bytes/s, s).");
-}
-
-Meeting to_meeting(const std::string& name) {
-  if (name == "maxmin") return Meeting::maxmin;
-  if (name == "delay") return Meeting::delay;
-  throw std::invalid_argument("sharing '" + name + "' is not known; allowed: maxmin, delay");
 }
 
 PenaltyFactors to_penalties(const std::vector<double>& numbers) {
@@ -260,7 +149,7 @@ Model make_model(const nb::kwargs& values) {
   model.latency_factor = to_factor(latency);
   model.bandwidth_factor = to_factor(bandwidth);
   model.penalties = to_penalties(penalties);
-  model.meeting = to_meeting(sharing);
+  model.meeting = word<Meeting>("sharing", sharing, {{"maxmin", Meeting::maxmin}, {"delay", Meeting::delay}});
   model.send_overhead = to_cost(send);
   model.isend_overhead = to_cost(isend);
   model.recv_overhead = to_cost(recv);

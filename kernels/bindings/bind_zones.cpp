@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,31 +10,13 @@
 #include "bound_platform.hpp"
 #include "labkit/topology/zones.hpp"
 #include "registration.hpp"
+#include "words.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace labkit::bindings {
 namespace {
-
-Routing to_routing(const std::string& name) {
-  if (name == "full") return Routing::full;
-  if (name == "floyd") return Routing::floyd;
-  if (name == "dijkstra") return Routing::dijkstra;
-  if (name == "star") return Routing::star;
-  if (name == "none") return Routing::none;
-  throw std::invalid_argument("routing '" + name +
-                              "' is not known; allowed: full, floyd, dijkstra, star, none");
-}
-
-BoundPlatform build(ZoneBuilder& self, std::vector<HostId> rank_hosts) {
-  auto platform = self.build();
-  const auto hosts = static_cast<HostId>(platform->host_count());
-  for (const HostId host : rank_hosts) {
-    if (host < 0 || host >= hosts) throw std::invalid_argument("a rank's host is not one of the platform's");
-  }
-  return {std::move(platform), std::move(rank_hosts)};
-}
 
 nb::tuple add_cluster(ZoneBuilder& self, ZoneId parent, const BoundPlatform& cluster, std::string name) {
   const auto made = self.add_cluster(parent, cluster.platform, std::move(name));
@@ -51,7 +32,10 @@ void bind_zones(nb::module_& module) {
   nb::class_<ZoneBuilder>(module, "Zones", "Zones in zones, built point by point.")
       .def(nb::init<>())
       .def("zone", [](ZoneBuilder& self, ZoneId parent, const std::string& routing, std::string name) {
-             return self.add_zone(parent, to_routing(routing), std::move(name));
+             using enum Routing;
+             const auto way = word<Routing>("routing", routing, {{"full", full}, {"floyd", floyd},
+                 {"dijkstra", dijkstra}, {"star", star}, {"none", none}});
+             return self.add_zone(parent, way, std::move(name));
            }, "parent"_a, "routing"_a, "name"_a, "A new zone's number; the first one has parent -1.")
       .def("host", [](ZoneBuilder& self, ZoneId zone, double speed, std::int32_t cores, std::string name) {
              return self.add_host(zone, Host{speed, cores}, std::move(name));
@@ -65,7 +49,9 @@ void bind_zones(nb::module_& module) {
       .def("point_of", &ZoneBuilder::point_of, "zone"_a, "A zone as a point of its parent.")
       .def("route", &add_route, "zone"_a, "src"_a, "dst"_a, "links"_a, "gateway_src"_a = kNoPoint,
            "gateway_dst"_a = kNoPoint, "Links from point to point; -1 is the middle of a star.")
-      .def("build", &build, "rank_hosts"_a, "The platform; hosts are numbered as they were added.");
+      .def("build", [](ZoneBuilder& self, std::vector<HostId> rank_hosts) {
+             return placed(self.build(), std::move(rank_hosts));
+           }, "rank_hosts"_a, "The platform; hosts are numbered as they were added.");
 }
 
 const Registration zones_registration(11, bind_zones);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -32,7 +33,7 @@ class LinksOfCables(NamedTuple):
     """Links that cables of one kind consist of: what for, how many, and how many times `bw` they have."""
 
     kind: str
-    count: int
+    number: int
     width: int = 1
 
 
@@ -40,7 +41,7 @@ class LinksOfCables(NamedTuple):
 class ClusterSpec(MachineSpec):
     """Equal hosts and the cables between them: what a topology is derived from.
 
-    A topology says its size (`size`, `parse_size`, `hosts`, `grown`), how the engine builds it (`build`) and
+    A topology says its size (`size`, `parse_size`, `hosts`, `grown`; `engine_size` for the engine) and
     what it is made of (`shape_rows`, `cable_links`); it is drawn by `lay_out` and `halved`, and measured by
     `longest_route` and `narrowest_cut`. SimGrid's name for it is `SIMGRID`, its size there `simgrid_size`. A
     class with a KIND is known to `labkit.platform` from its definition on.
@@ -188,6 +189,19 @@ class ClusterSpec(MachineSpec):
         self._check_hosts(hosts)
         return replace(self, **self.grown(hosts))
 
+    def engine_size(self) -> dict[str, Any]:
+        """Give the size of a sized machine as `labkit._kernels.topology` takes it, by name."""
+        raise NotImplementedError(type(self))
+
+    def build(self, rank_hosts: Sequence[int]) -> Any:
+        """Compile it for the engine, which knows the topology by its KIND."""
+        from labkit import _kernels
+
+        loopback = None if self.loopback_bw is None else (self.loopback_bw, self.loopback_lat or 0.0)
+        common = {"limiter": self.limiter, "loopback": loopback}
+        common |= {name: getattr(self, name) for name in ("bw", "lat", "speed", "cores", "sharing")}
+        return _kernels.topology(self.KIND, list(rank_hosts), **self.engine_size(), **common)
+
     @abstractmethod
     def shape_rows(self) -> list[tuple[str, str]]:
         """Describe the shape for people: pairs of a heading and a text."""
@@ -329,18 +343,6 @@ class ClusterSpec(MachineSpec):
             delay = units.format_time(self.loopback_lat or 0.0)
             rows.append(("loopback", f"{units.format_bandwidth(self.loopback_bw)}, {delay}"))
         return rows
-
-    def common(self) -> dict[str, Any]:
-        """Give the arguments that every builder of `labkit._kernels` takes."""
-        return {
-            "bw": self.bw,
-            "lat": self.lat,
-            "speed": self.speed,
-            "cores": self.cores,
-            "sharing": self.sharing,
-            "limiter": self.limiter,
-            "loopback": None if self.loopback_bw is None else (self.loopback_bw, self.loopback_lat or 0.0),
-        }
 
     @property
     def links_per_cable(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -178,13 +177,9 @@ class DragonflySpec(ClusterSpec):
             "blue": math.comb(groups, 2),
         }
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Compile it for the engine."""
-        from labkit import _kernels
-
-        return _kernels.dragonfly(
-            list(self.counts), list(rank_hosts), routing=self.routing, seed=self.seed, **self.common()
-        )
+    def engine_size(self) -> dict[str, Any]:
+        """The counts, and how messages find their way."""
+        return {"counts": self.counts, "routing": self.routing, "seed": self.seed}
 
     def shape_rows(self) -> list[tuple[str, str]]:
         """Hosts, routers and cables by colour, and how messages find their way."""

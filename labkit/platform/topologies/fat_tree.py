@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -143,16 +142,9 @@ class FatTreeSpec(ClusterSpec):
         assert self.cables is not None
         return self.nodes(level) * self.up[level] * self.cables[level]
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Compile it for the engine."""
-        from labkit import _kernels
-
-        assert self.down is not None
-        assert self.up is not None
-        assert self.cables is not None
-        return _kernels.fat_tree(
-            list(self.down), list(self.up), list(self.cables), list(rank_hosts), **self.common()
-        )
+    def engine_size(self) -> dict[str, Any]:
+        """The three lists."""
+        return {"down": self.down, "up": self.up, "cables": self.cables}
 
     def shape_rows(self) -> list[tuple[str, str]]:
         """Hosts, switches and cables by level."""

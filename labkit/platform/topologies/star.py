@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -74,15 +73,12 @@ class StarSpec(ClusterSpec):
         """Exactly so many hosts."""
         return {"hosts": hosts}
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Compile it for the engine."""
-        from labkit import _kernels
-
-        assert self.hosts is not None
+    def engine_size(self) -> dict[str, Any]:
+        """Hosts and backbone."""
         backbone = None
         if self.bb_bw is not None:
             backbone = (self.bb_bw, self.bb_lat or 0.0, self.bb_sharing == "fatpipe")
-        return _kernels.star(self.hosts, list(rank_hosts), backbone=backbone, **self.common())
+        return {"hosts": self.hosts, "backbone": backbone}
 
     def shape_rows(self) -> list[tuple[str, str]]:
         """Hosts and backbone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -101,12 +101,9 @@ class TorusSpec(ClusterSpec):
         """The near-cubic one."""
         return {"sizes": near_cube(hosts)}
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
-        """Compile it for the engine."""
-        from labkit import _kernels
-
-        assert self.sizes is not None
-        return _kernels.torus(list(self.sizes), list(rank_hosts), **self.common())
+    def engine_size(self) -> dict[str, Any]:
+        """The sizes."""
+        return {"sizes": self.sizes}
 
     def shape_rows(self) -> list[tuple[str, str]]:
         """Hosts, and cables in use."""
