@@ -95,61 +95,69 @@ class NetworkModel:
     def __post_init__(self) -> None:
         """Refuse tables and numbers no model can have."""
         for name in _FACTORS:
-            _check_table(self, name, 2)
+            self._check_table(name, 2)
             for row, (_, factor) in enumerate(getattr(self, name)):
                 if not 0 < factor < float("inf"):
-                    raise ModelValueError(
-                        self.name, name, f"a factor must be positive and finite, got {factor}", row
-                    )
+                    raise self._refusal(name, f"a factor must be positive and finite, got {factor}", row)
         for name in _COSTS:
-            _check_table(self, name, 3)
+            self._check_table(name, 3)
             for row, (_, *costs) in enumerate(getattr(self, name)):
                 if not all(0 <= cost < float("inf") for cost in costs):
-                    raise ModelValueError(
-                        self.name, name, f"a cost must be finite and 0 or more, got {costs}", row
-                    )
+                    raise self._refusal(name, f"a cost must be finite and 0 or more, got {costs}", row)
         for name in _NUMBERS:
-            value = _number_of(self, name)
+            value = self._number(name)
             if not 0 <= value < float("inf"):
-                raise ModelValueError(self.name, name, f"a finite {name} >= 0 is needed, got {value}")
+                raise self._refusal(name, f"a finite {name} >= 0 is needed, got {value}")
         for name in ("latency_s", "gap_per_byte_s"):
-            if not _number_of(self, name) < float("inf"):
-                raise ModelValueError(
-                    self.name, name, f"must be finite (negative: the route's), got {getattr(self, name)}"
+            if not self._number(name) < float("inf"):
+                raise self._refusal(
+                    name, f"must be finite (negative: the route's), got {getattr(self, name)}"
                 )
-        self._check_kinds()
-
-    def _check_kinds(self) -> None:
         if self.sharing not in SHARINGS:
-            raise ModelValueError(
-                self.name, "sharing", f"{self.sharing!r} is not known; allowed: {', '.join(SHARINGS)}"
-            )
+            raise self._refusal("sharing", f"{self.sharing!r} is not known; allowed: {', '.join(SHARINGS)}")
         if not isinstance(self.cross_traffic, bool):
-            raise ModelValueError(
-                self.name, "cross_traffic", f"must be true or false, got {self.cross_traffic!r}"
-            )
+            raise self._refusal("cross_traffic", f"must be true or false, got {self.cross_traffic!r}")
         if self.penalties and (
             len(self.penalties) != 3
             or not all(_is_number(v) and 0 < v < float("inf") for v in self.penalties)
         ):
-            raise ModelValueError(
-                self.name,
-                "penalties",
-                f"must be three positive numbers (Be, Bs, ys) or none, got {list(self.penalties)}",
+            got = list(self.penalties)
+            raise self._refusal(
+                "penalties", f"must be three positive numbers (Be, Bs, ys) or none, got {got}"
             )
         if self.sharing == "delay" and (self.penalties or self.cross_traffic):
-            raise ModelValueError(
-                self.name,
-                "sharing",
-                '"delay" shares no links: leave penalties out and set cross_traffic = false',
-            )
+            why = '"delay" shares no links: leave penalties out and set cross_traffic = false'
+            raise self._refusal("sharing", why)
         if self.eager_below_bytes > self.detached_below_bytes:
-            raise ModelValueError(
-                self.name,
+            raise self._refusal(
                 "eager_below_bytes",
                 f"eager_below_bytes={self.eager_below_bytes} is above detached_below_bytes="
                 f"{self.detached_below_bytes}; an eager sender is always detached",
             )
+
+    def _refusal(self, key: str, why: str, row: int | None = None) -> ModelValueError:
+        return ModelValueError(self.name, key, why, row)
+
+    def _number(self, name: str) -> float:
+        value = getattr(self, name)
+        if not _is_number(value) or (name in _WHOLE and not isinstance(value, int)):
+            kind = "a whole number" if name in _WHOLE else "a number"
+            raise self._refusal(name, f"{name} must be {kind}, got {value!r}")
+        return float(value)
+
+    def _check_table(self, name: str, width: int) -> None:
+        table = getattr(self, name)
+        if not isinstance(table, tuple) or any(not isinstance(row, tuple) for row in table):
+            raise self._refusal(name, f"must be a list of rows, got {table!r}")
+        for number, row in enumerate(table):
+            if len(row) != width or not all(map(_is_number, row)):
+                raise self._refusal(name, f"each row has {width} numbers, got {list(row)}", number)
+            is_whole = name in _FACTORS or isinstance(row[0], int)
+            if not is_whole or not 0 <= row[0] < 2**63:
+                raise self._refusal(name, f"a threshold is a number of bytes >= 0, got {row[0]}", number)
+        for number, (one, two) in enumerate(pairwise(table), 1):
+            if two[0] <= one[0]:
+                raise self._refusal(name, f"thresholds must ascend, got {two[0]} behind {one[0]}", number)
 
     def __repr__(self) -> str:
         return f"NetworkModel({self.name!r})"
@@ -179,33 +187,6 @@ _NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "wtime_s", "t
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number_of(model: NetworkModel, name: str) -> float:
-    value = getattr(model, name)
-    if not _is_number(value) or (name in _WHOLE and not isinstance(value, int)):
-        kind = "a whole number" if name in _WHOLE else "a number"
-        raise ModelValueError(model.name, name, f"{name} must be {kind}, got {value!r}")
-    return float(value)
-
-
-def _check_table(model: NetworkModel, name: str, width: int) -> None:
-    table = getattr(model, name)
-    if not isinstance(table, tuple) or any(not isinstance(row, tuple) for row in table):
-        raise ModelValueError(model.name, name, f"must be a list of rows, got {table!r}")
-    for number, row in enumerate(table):
-        if len(row) != width or not all(map(_is_number, row)):
-            raise ModelValueError(model.name, name, f"each row has {width} numbers, got {list(row)}", number)
-        whole = name in _FACTORS or isinstance(row[0], int)
-        if not whole or not 0 <= row[0] < 2**63:
-            raise ModelValueError(
-                model.name, name, f"a threshold is a number of bytes >= 0, got {row[0]}", number
-            )
-    for number, (one, two) in enumerate(pairwise(table)):
-        if two[0] <= one[0]:
-            raise ModelValueError(
-                model.name, name, f"thresholds must ascend, got {two[0]} behind {one[0]}", number + 1
-            )
 
 
 def frozen(value: Any) -> Any:

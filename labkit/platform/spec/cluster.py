@@ -13,7 +13,7 @@ from labkit.platform import quantities as units
 from labkit.platform.link_names import BOTH, INTO, OUT
 from labkit.platform.measure import Bisection, Diameter, LinkKind
 from labkit.platform.spec.machine import MachineSpec
-from labkit.platform.spec.options import OPTIONS, SHARINGS, one_of, parse_mapping
+from labkit.platform.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
 from labkit.platform.xml.cluster import cluster_element
 from labkit.platform.xml.elements import whole_file
 
@@ -52,6 +52,10 @@ class ClusterSpec(MachineSpec):
         How its size is written, for messages.
     EXAMPLE : (str, str)
         A size, and how to read it.
+    OWN_OPTIONS : dict of str to Option
+        Options behind commas that only it takes: fields of the class.
+    OWN_OPTIONS_BEHIND : str
+        The option behind which they are written.
     SIMGRID : str or None
         The topology's name in SimGrid's ``<cluster>``; None where SimGrid has none.
     bw, lat : float
@@ -76,6 +80,8 @@ class ClusterSpec(MachineSpec):
 
     FORM: ClassVar[str]
     EXAMPLE: ClassVar[tuple[str, str]]
+    OWN_OPTIONS: ClassVar[dict[str, Option]] = {}
+    OWN_OPTIONS_BEHIND: ClassVar[str] = "loopback_lat"
     SIMGRID: ClassVar[str | None] = None
     #: hosts of the largest machine that is drawn as it is
     MOST_DRAWN: ClassVar[int] = MAX_DRAWN_HOSTS
@@ -156,10 +162,12 @@ class ClusterSpec(MachineSpec):
             raise PlatformError(f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed")
 
     @classmethod
-    def options(cls) -> list[str]:
+    def options(cls) -> dict[str, Option]:
         """List the options this topology takes, in the order in which they are written."""
-        own = {f.name for f in fields(cls)}
-        return [name for name in OPTIONS if name in own]
+        found: dict[str, Option] = {}
+        for name, option in OPTIONS.items():
+            found |= {name: option} | (cls.OWN_OPTIONS if name == cls.OWN_OPTIONS_BEHIND else {})
+        return found
 
     @property
     @abstractmethod
@@ -353,8 +361,8 @@ class ClusterSpec(MachineSpec):
         """The specification that reads back as this one; options at their default are left out."""
         defaults = {f.name: f.default for f in fields(self)}
         options = [
-            f"{name}={OPTIONS[name].write(getattr(self, name))}"
-            for name in self.options()
+            f"{name}={option.write(getattr(self, name))}"
+            for name, option in self.options().items()
             if getattr(self, name) != defaults[name]
         ]
         return ",".join([self.KIND if self.size is None else f"{self.KIND}:{self.size}", *options])

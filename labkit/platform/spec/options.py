@@ -11,12 +11,13 @@ from labkit.platform import quantities as units
 from labkit.platform.mapping import named_mapping
 
 __all__ = [
-    "BACKBONE_SHARINGS",
+    "BANDWIDTH",
     "OPTIONS",
-    "ROUTINGS",
     "SHARINGS",
+    "TIME",
     "Misplaced",
     "Option",
+    "choice",
     "one_of",
     "parse_count",
     "parse_counts",
@@ -26,8 +27,6 @@ __all__ = [
 ]
 
 SHARINGS = ("splitduplex", "shared", "fatpipe")
-BACKBONE_SHARINGS = ("shared", "fatpipe")
-ROUTINGS = ("minimal", "shortest", "valiant", "adaptive")
 
 
 class Misplaced(PlatformError):
@@ -39,10 +38,11 @@ class Misplaced(PlatformError):
 
 
 class Option(NamedTuple):
-    """How an option's value is read and written."""
+    """How an option's value is read and written, and what a topology lacks that does not take it."""
 
     read: Callable[[str], Any]
-    write: Callable[[Any], str]
+    write: Callable[[Any], str] = str
+    lacks: str = ""
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -56,6 +56,11 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise PlatformError(f"{name}={value!r} is not known; allowed: {', '.join(allowed)}")
     return value
+
+
+def choice(name: str, allowed: tuple[str, ...], lacks: str = "") -> Option:
+    """Make an option that has one of some words."""
+    return Option(lambda text: one_of(name, text, allowed), str, lacks)
 
 
 def parse_count(text: str) -> int:
@@ -140,8 +145,8 @@ def parse_mapping(text: str) -> str:
     return str(named)
 
 
-_BANDWIDTH = Option(units.parse_bandwidth, units.format_bandwidth)
-_TIME = Option(units.parse_time, units.format_time)
+BANDWIDTH = Option(units.parse_bandwidth, units.format_bandwidth)
+TIME = Option(units.parse_time, units.format_time)
 
 
 def _model(text: str) -> str:
@@ -150,21 +155,16 @@ def _model(text: str) -> str:
     return text
 
 
-#: In the order in which a specification writes them.
+#: What every topology takes, in the order in which a specification writes it.
 OPTIONS: dict[str, Option] = {
-    "bw": _BANDWIDTH,
-    "lat": _TIME,
+    "bw": BANDWIDTH,
+    "lat": TIME,
     "speed": Option(units.parse_speed, units.format_speed),
-    "cores": Option(parse_count, str),
-    "sharing": Option(lambda text: one_of("sharing", text, SHARINGS), str),
-    "bb_bw": _BANDWIDTH,
-    "bb_lat": _TIME,
-    "bb_sharing": Option(lambda text: one_of("bb_sharing", text, BACKBONE_SHARINGS), str),
-    "limiter": _BANDWIDTH,
-    "loopback_bw": _BANDWIDTH,
-    "loopback_lat": _TIME,
-    "routing": Option(lambda text: one_of("routing", text, ROUTINGS), str),
-    "seed": Option(parse_seed, str),
-    "mapping": Option(parse_mapping, str),
-    "model": Option(_model, str),
+    "cores": Option(parse_count),
+    "sharing": choice("sharing", SHARINGS),
+    "limiter": BANDWIDTH,
+    "loopback_bw": BANDWIDTH,
+    "loopback_lat": TIME,
+    "mapping": Option(parse_mapping),
+    "model": Option(_model),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from typing import Any
 
 from labkit.errors import PlatformError
@@ -12,7 +13,7 @@ from labkit.platform import models, topologies
 from labkit.platform.machine_files import names
 from labkit.platform.nearest import nearest
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
-from labkit.platform.spec.options import OPTIONS, Misplaced
+from labkit.platform.spec.options import Misplaced
 
 __all__ = ["kinds", "parse_spec"]
 
@@ -60,19 +61,20 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
 
 
 def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
-    if name in OPTIONS:
-        lacks = "backbone" if name.startswith("bb_") else "choice of routes"
-        options = ", ".join(kind.options())
-        return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {options}"
-    return f"option {name!r} is not known; allowed: {', '.join(kind.options())}"
+    allowed = ", ".join(kind.options())
+    for other in kinds().values():
+        if name in other.OWN_OPTIONS:
+            lacks = other.OWN_OPTIONS[name].lacks or name
+            return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {allowed}"
+    return f"option {name!r} is not known; allowed: {allowed}"
 
 
-def _parted(spec: str) -> list[str]:
-    """Split at commas; what follows a model and is an option of models alone stays with it."""
+def _options(spec: str, own: Iterable[str]) -> list[str]:
+    """Split behind the head; what follows a model and is an option of models alone stays with it."""
     parts: list[str] = []
-    for part in spec.split(","):
+    for part in spec.split(",")[1:]:
         name = part.partition("=")[0]
-        if parts and parts[-1].startswith("model=") and name in models.OPTIONS and name not in OPTIONS:
+        if parts and parts[-1].startswith("model=") and name in models.OPTIONS and name not in own:
             parts[-1] += f",{part}"
         else:
             parts.append(part)
@@ -110,21 +112,22 @@ def parse_spec(spec: str) -> ClusterSpec:
     """
     if not isinstance(spec, str):
         raise PlatformError(f"a platform specification is text such as 'star:64', got {type(spec).__name__}")
-    parts = _parted(spec)
-    kind, values = _kind_and_size(spec, parts[0])
+    head = spec.partition(",")[0]
+    kind, values = _kind_and_size(spec, head)
+    options = kind.options()
     given: set[str] = set()
-    position = len(parts[0]) + 1
-    for part in parts[1:]:
+    position = len(head) + 1
+    for part in _options(spec, options):
         name, equals, text = part.partition("=")
         if not equals:
-            raise _refuse(spec, position, f"an option is NAME=VALUE; allowed: {', '.join(kind.options())}")
-        if name not in kind.options():
+            raise _refuse(spec, position, f"an option is NAME=VALUE; allowed: {', '.join(options)}")
+        if name not in options:
             raise _refuse(spec, position, _unknown_option(kind, name))
         if name in given:
             raise _refuse(spec, position, f"option {name!r} is given twice")
         given.add(name)
         try:
-            values[name] = OPTIONS[name].read(text)
+            values[name] = options[name].read(text)
         except PlatformError as error:
             raise _refuse(spec, position + len(name) + 1, str(error)) from None
         position += len(part) + 1

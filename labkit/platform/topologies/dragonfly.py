@@ -11,12 +11,21 @@ from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout, Point
 from labkit.platform.measure import Bisection
 from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
-from labkit.platform.spec.options import ROUTINGS, Misplaced, one_of, parse_counts, parse_simgrid_counts
+from labkit.platform.spec.options import (
+    Misplaced,
+    Option,
+    choice,
+    one_of,
+    parse_counts,
+    parse_seed,
+    parse_simgrid_counts,
+)
 
 __all__ = ["DragonflySpec", "grown_dragonfly"]
 
 #: counts in the order of a specification: groups x blue : chassis x black : routers x green : nodes
 COUNTS = ("groups", "blue", "chassis", "black", "routers", "green", "nodes")
+ROUTINGS = ("minimal", "shortest", "valiant", "adaptive")
 #: between the rows of a group, and from a router outwards to its hosts
 _ROW, _STEM = 2.0, 0.8
 _TINTS = {"green": "#009E73", "black": "#222222", "blue": "#0072B2"}
@@ -82,6 +91,10 @@ class DragonflySpec(ClusterSpec):
     EXAMPLE: ClassVar[tuple[str, str]] = (
         "4x2:3x1:4x1:2", "groups x blue : chassis x black : routers x green : nodes"
     )  # fmt: skip
+    OWN_OPTIONS: ClassVar[dict[str, Option]] = {
+        "routing": choice("routing", ROUTINGS, "choice of routes"),
+        "seed": Option(parse_seed, str, "choice of routes"),
+    }
     SIMGRID: ClassVar[str | None] = "DRAGONFLY"
     LIMITED: ClassVar[str] = "limiter per node"
 

@@ -82,7 +82,7 @@ class FatTreeSpec(ClusterSpec):
         super().__post_init__()
         if self.down is None and self.up is None and self.cables is None:
             return
-        lists = (self.down or (), self.up or (), self.cables or ())
+        lists = self.lists
         if not lists[0] or len({len(part) for part in lists}) > 1:
             raise PlatformError(
                 "fattree needs as many numbers up and cables as down, at least one of each, got "
@@ -95,9 +95,12 @@ class FatTreeSpec(ClusterSpec):
     @property
     def size(self) -> str | None:
         """The three lists, ``4x4:1x2:1x2``."""
-        if self.down is None or self.up is None or self.cables is None:
-            return None
-        return ":".join("x".join(map(str, part)) for part in (self.down, self.up, self.cables))
+        return ":".join("x".join(map(str, part)) for part in self.lists) if self.down else None
+
+    @property
+    def lists(self) -> tuple[Counts, Counts, Counts]:
+        """All three; empty while it grows."""
+        return self.down or (), self.up or (), self.cables or ()
 
     @classmethod
     def parse_size(cls, text: str) -> dict[str, Any]:
@@ -132,15 +135,13 @@ class FatTreeSpec(ClusterSpec):
 
     def nodes(self, level: int) -> int:
         """Count the hosts (level 0) or the switches of a level."""
-        assert self.down is not None
-        assert self.up is not None
-        return math.prod(self.up[:level]) * math.prod(self.down[level:])
+        down, up, _ = self.lists
+        return math.prod(up[:level]) * math.prod(down[level:])
 
     def level_cables(self, level: int) -> int:
         """Count the cables from a level to the next one."""
-        assert self.up is not None
-        assert self.cables is not None
-        return self.nodes(level) * self.up[level] * self.cables[level]
+        _, up, cables = self.lists
+        return self.nodes(level) * up[level] * cables[level]
 
     def engine_size(self) -> dict[str, Any]:
         """The three lists."""
@@ -193,12 +194,11 @@ class FatTreeSpec(ClusterSpec):
         Cables are alike, so that moving switches of a subtree to different sides gains nothing; up to 2048
         hosts every number of hosts of a half in every subtree is searched.
         """
-        assert self.down is not None
-        hosts = self.hosts or 1
+        hosts, down = self.hosts or 1, self.down or ()
         if hosts <= MOST_TREE_HOSTS:
             return self.cut(self._least_cut())
-        widest = max(level for level in range(len(self.down)) if self.down[level] > 1)
-        subtrees = self.down[widest]
+        widest = max(level for level, children in enumerate(down) if children > 1)
+        subtrees = down[widest]
         if subtrees % 2:
             rate = hosts // 2 * self.level_cables(0) / hosts * self.bw
             return Bisection(rate, False, "the hosts' cables", self.links_per_cable == 2)
@@ -225,17 +225,14 @@ class FatTreeSpec(ClusterSpec):
 
     def halved(self) -> FatTreeSpec:
         """Half the largest numbers."""
-        lists = (self.down or (), self.up or (), self.cables or ())
-        largest = max(map(max, lists))
-        down, up, cables = (tuple(-(-n // 2) if n == largest else n for n in part) for part in lists)
+        largest = max(map(max, self.lists))
+        down, up, cables = (tuple(-(-n // 2) if n == largest else n for n in part) for part in self.lists)
         return replace(self, down=down, up=up, cables=cables)
 
     def lay_out(self) -> Layout:
         """Levels as rows, from the hosts upwards."""
-        assert self.down is not None
-        assert self.up is not None
-        assert self.cables is not None
-        levels, hosts = len(self.down), self.hosts or 1
+        down, up, cables = self.lists
+        levels, hosts = len(down), self.hosts or 1
         width = max(float(hosts), 4.0)
         layout = Layout(
             said="Messages go up to a switch that the destination chooses, then down.", is_tree=True
@@ -251,21 +248,20 @@ class FatTreeSpec(ClusterSpec):
                 row[name(level, i)] = ((i + 0.5) * width / count, level * 0.22 * width)
             one, several = ("switch", "switches") if level else ("host", "hosts")
             what = f"{count:,} {several if count > 1 else one}"
-            if level and self.cables[level - 1] > 1:
-                what += f", {self.cables[level - 1]} cables to each below"
+            if level and cables[level - 1] > 1:
+                what += f", {cables[level - 1]} cables to each below"
             layout.notes.append((0.0, level * 0.22 * width, what))
         for level in range(levels):
-            low, down = math.prod(self.up[:level]), self.down[level]
+            low = math.prod(up[:level])
             for child in range(self.nodes(level)):
-                for parent in range(self.up[level]):
-                    above = child % low + low * (parent + self.up[level] * (child // low // down))
+                for parent in range(up[level]):
+                    above = child % low + low * (parent + up[level] * (child // low // down[level]))
                     layout.join(name(level, child), name(level + 1, above))
         return layout
 
     def simgrid_size(self) -> dict[str, str]:
         """SimGrid's words for it."""
-        lists = (self.down or (), self.up or (), self.cables or ())
-        text = ";".join([str(len(lists[0])), *(",".join(map(str, part)) for part in lists)])
+        text = ";".join([str(len(self.lists[0])), *(",".join(map(str, part)) for part in self.lists)])
         return {"topology": "FAT_TREE", "topo_parameters": text}
 
     @classmethod

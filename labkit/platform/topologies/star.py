@@ -10,10 +10,12 @@ from labkit.platform import quantities as units
 from labkit.platform.drawing import Layout, circle
 from labkit.platform.measure import Bisection, Diameter, LinkKind
 from labkit.platform.spec.cluster import ClusterSpec, LinksOfCables
-from labkit.platform.spec.options import BACKBONE_SHARINGS, Misplaced, one_of, parse_count
+from labkit.platform.spec.options import BANDWIDTH, TIME, Misplaced, Option, choice, one_of, parse_count
 from labkit.platform.xml.elements import number
 
 __all__ = ["StarSpec"]
+
+BACKBONE_SHARINGS = ("shared", "fatpipe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,12 @@ class StarSpec(ClusterSpec):
     KIND: ClassVar[str] = "star"
     FORM: ClassVar[str] = "star or star:HOSTS"
     EXAMPLE: ClassVar[tuple[str, str]] = ("16", "hosts")
+    OWN_OPTIONS: ClassVar[dict[str, Option]] = {
+        "bb_bw": BANDWIDTH._replace(lacks="backbone"),
+        "bb_lat": TIME._replace(lacks="backbone"),
+        "bb_sharing": choice("bb_sharing", BACKBONE_SHARINGS, "backbone"),
+    }
+    OWN_OPTIONS_BEHIND: ClassVar[str] = "sharing"
     SIMGRID: ClassVar[str | None] = "FLAT"
 
     hosts: int | None = None
