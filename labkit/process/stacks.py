@@ -14,7 +14,12 @@ __all__ = ["Frame", "parse_stack", "places_text", "read_stack"]
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
 #: the processes of ranks start here: what is below says nothing to a program's author
-_CHILDREN = ("labkit/real/mpi/child.py", "labkit/sim/script_child.py", "labkit/real/engines/engine.py")
+_CHILDREN = (
+    "labkit/real/mpi/child.py",
+    "labkit/real/program.py",
+    "labkit/sim/script_child.py",
+    "labkit/real/engines/engine.py",
+)
 
 #: different places that a message shows
 SHOWN_PLACES = 16

@@ -8,16 +8,15 @@ when no rank found a message or a request left over; else it stays, which costs 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import platform
-import runpy
-import sys
 import tempfile
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from mpi4py import MPI as MPI4PY
@@ -31,7 +30,7 @@ from labkit.real.engines.objects import take_contexts
 from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import WAITING, Message, disown, finish
 from labkit.real.engines.watchdog import Watchdog
-from labkit.real.seeds import seed_rank
+from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
 
 __all__ = ["describe", "execute"]
 
@@ -47,10 +46,6 @@ _WORLD, _SELF = MPI.COMM_WORLD, MPI.COMM_SELF
 _Idup, _Ibarrier, _Iprobe, _Free = MPI.Comm.Idup, MPI.Comm.Ibarrier, MPI.Comm.Iprobe, MPI.Comm.Free
 
 
-class _ResultError(Exception):
-    """The result cannot be sent back."""
-
-
 def describe() -> dict[str, Any]:
     """Describe this engine, and get it ready: signals that come from now on must not end it."""
     stand_by()
@@ -63,7 +58,7 @@ def describe() -> dict[str, Any]:
         "labkit": labkit.__version__,
         "folder": os.path.dirname(os.path.abspath(labkit.__file__)),
         "python": platform.python_version(),
-        "library": " ".join(MPI.Get_library_version().replace("\0", "").split("\n")[0].split(",")[0].split()),
+        "library": library_of(MPI),
     }
 
 
@@ -143,7 +138,7 @@ class _Job:
                 if header.get("recording") is not None:
                     comm = self.record_calls(machine)
                 with self.program():
-                    call = self.load(repetition, comm)
+                    call = load_program(header, self.payload, self.rank, repetition, lambda comm=comm: comm)
                 meter = self.meter(base)
                 clock = [meter.compare()] if meter is not None else []
                 finish(_Ibarrier(base))
@@ -151,7 +146,7 @@ class _Job:
                     self.recorder.begin()
                 begin = time.monotonic()
                 with self.program():
-                    result = _until_exit(call)
+                    result = until_exit(call)
                 end = time.monotonic()
                 if self.recorder is not None:
                     self.recorder.finish()
@@ -226,31 +221,14 @@ class _Job:
         finally:
             self.interrupts.is_in_program = False
 
-    def load(self, repetition: int, comm: Any) -> Callable[[], Any]:
-        """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
-        header = self.header
-        seed_rank(header["seed"] + repetition, self.rank)
-        if header["kind"] == "script":
-            return _script(header["script"], header["argv"])
-        program, args, kwargs = pickle.loads(self.payload)
-        return lambda: program(comm, *args, **kwargs)
-
     def write(self, result: Any, times: dict[str, Any], output: BinaryIO) -> None:
         """Keep one repetition."""
-        import cloudpickle
-
-        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
-            with contextlib.suppress(Exception):
-                stream.flush()  # type: ignore[union-attr]
+        flush_streams()
         times["printed_bytes"] = os.fstat(output.fileno()).st_size
-        try:
-            with self.program():
-                self.shares.append((times, cloudpickle.dumps(result)))
-        except Exception as error:  # pickling runs foreign code: anything may be raised
-            raise _ResultError(
-                f"the result of rank {self.rank}, a {type(result).__name__}, cannot be sent back: "
-                f"{type(error).__name__}: {error}; return plain data (numbers, strings, arrays, lists, ...)"
-            ) from error
+        packed = io.BytesIO()
+        with self.program():
+            pack_result(result, packed, self.rank)
+        self.shares.append((times, packed.getvalue()))
 
     def look_for_leftovers(self) -> None:
         """Find messages that nobody received, after a barrier: they have arrived by then."""
@@ -282,7 +260,7 @@ class _Job:
         """Say why it failed."""
         if self.interrupts.count:
             return self.record("interrupted")
-        if isinstance(error, _ResultError):
+        if isinstance(error, ResultError):
             return self.record("result", str(error))
         if isinstance(error, Aborted):
             return self.record("abort", f"aborted all ranks with error code {error.args[0]}")
@@ -290,25 +268,6 @@ class _Job:
             last = f"the rank called sys.exit({error.code!r})"
             return self.record("exit", f"{_format(error).rstrip()}\n{last}")
         return self.record("exception", _format(error))
-
-
-def _until_exit(call: Callable[[], Any]) -> Any:
-    """Call the program; `sys.exit(0)` is an ordinary end."""
-    try:
-        return call()
-    except SystemExit as error:
-        if error.code in (None, 0):
-            return None
-        raise
-
-
-def _script(path: str, argv: list[str]) -> Callable[[], Any]:
-    def call() -> None:
-        sys.argv[:] = [path, *argv]
-        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-        runpy.run_path(path, run_name="__main__")
-
-    return call
 
 
 def _read(output: BinaryIO, most: int) -> bytes:

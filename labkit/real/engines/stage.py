@@ -42,7 +42,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 OWN = {
     os.path.join(_HERE, name)
     for name in ("comm.py", "objects.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
-} | {
+} | {os.path.join(_PACKAGE, "real", "program.py")} | {
     os.path.join(_PACKAGE, "trace", "recorder", name)
     for name in (
         "clocks.py", "collectives.py", "communicators.py", "ledger.py", "messages.py", "objects.py",

@@ -27,15 +27,16 @@ import pickle
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, BinaryIO
 
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
+from labkit.real import program
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
+from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
 
 __all__ = ["main"]
 
@@ -65,10 +66,6 @@ class _SetupError(Exception):
     """The machine, not the program, failed."""
 
 
-class _ResultError(Exception):
-    """The result cannot be sent back."""
-
-
 class _Child:
     def __init__(self, directory: str, rank: int | None) -> None:
         self.directory = directory
@@ -93,6 +90,8 @@ class _Child:
         self.read_job()
         for name, text in self.header["sources"].items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        if self.header["kind"] == "script":
+            del sys.path[:1]  # the folder of the process that started it: a script has its own there
         if self.header["early_mpi"]:
             self.start_mpi()
 
@@ -140,7 +139,7 @@ class _Child:
         if wanted is not None and world.size != wanted:
             raise _SetupError(
                 f"{wanted} ranks were started, but each sees a world of {world.size}: the mpiexec and the "
-                f"MPI library of mpi4py ({_library(MPI)}) do not belong together"
+                f"MPI library of mpi4py ({library_of(MPI)}) do not belong together"
             )
         self.rank = world.rank
         if self.header.get("kind") == "function":
@@ -172,7 +171,9 @@ class _Child:
         with open(self.path("result"), "wb") as file:
             for repetition in range(self.header["repeats"]):
                 machine.reset()
-                call = self.load(repetition)
+                call = load_program(
+                    self.header, self.payload, self.rank, repetition, lambda: self.mpi.COMM_WORLD
+                )
                 if self.recording is not None:
                     self.recording.prepare()
                 if world is not None:
@@ -180,7 +181,7 @@ class _Child:
                 if self.recording is not None:
                     self.recording.start()
                 begin = time.monotonic()
-                result = _until_exit(call)
+                result = until_exit(call)
                 end = time.monotonic()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
                 if self.recording is not None:
@@ -205,36 +206,13 @@ class _Child:
         machine.mark = staged.mark
         self.recording = staged
 
-    def load(self, repetition: int) -> Callable[[], Any]:
-        """Unpack the program anew: a repetition must not see what the one before did to its arguments."""
-        from labkit.real.seeds import seed_rank
-
-        header = self.header
-        seed_rank(header["seed"] + repetition, self.rank)
-        if header["kind"] == "script":
-            return _script(header["script"], header["argv"])
-        program, args, kwargs = pickle.loads(self.payload)
-        return lambda: program(self.mpi.COMM_WORLD, *args, **kwargs)
-
     def write(self, file: BinaryIO, result: Any, times: dict[str, Any]) -> None:
         """Write one repetition: first the times, then the result."""
-        import cloudpickle
-
-        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
-            with contextlib.suppress(Exception):
-                stream.flush()  # type: ignore[union-attr]
+        flush_streams()
         times["printed_bytes"] = os.stat(self.path("out")).st_size
         times["about"] = self.about()
         pickle.dump(times, file)
-        try:
-            cloudpickle.dump(result, file)
-        except OSError:
-            raise
-        except Exception as error:  # pickling runs foreign code: anything may be raised
-            raise _ResultError(
-                f"the result of rank {self.rank}, a {type(result).__name__}, cannot be sent back: "
-                f"{_one_line(error)}; return plain data (numbers, strings, arrays, lists, ...)"
-            ) from error
+        pack_result(result, file, self.rank)
         file.flush()
 
     def about(self) -> dict[str, Any]:
@@ -246,7 +224,7 @@ class _Child:
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is None or module.Is_finalized():
             return place
-        return {**place, "library": _library(module)}
+        return {**place, "library": library_of(module)}
 
     # -- failure ------------------------------------------------------------------------------------------
 
@@ -255,15 +233,13 @@ class _Child:
         record: dict[str, Any] = {"rank": self.rank, "time": time.monotonic(), "status": 1}
         if isinstance(error, _SetupError):
             record |= {"kind": "machine", "text": str(error)}
-        elif isinstance(error, _ResultError):
+        elif isinstance(error, ResultError):
             record |= {"kind": "result", "text": str(error)}
         elif isinstance(error, SystemExit):
             record |= {"kind": "exit", "text": _exit_text(error), "status": _exit_status(error)}
         else:
             record |= {"kind": "exception", "text": _format(error)}
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
+        flush_streams()
         self._record(record)
         if self.recording is not None:
             self.recording.salvage()
@@ -291,39 +267,12 @@ class _Child:
                 json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
 
 
-def _until_exit(call: Callable[[], Any]) -> Any:
-    """Call the program; `sys.exit(0)` is an ordinary end."""
-    try:
-        return call()
-    except SystemExit as error:
-        if error.code in (None, 0):
-            return None
-        raise
-
-
-def _script(path: str, argv: list[str]) -> Callable[[], Any]:
-    import runpy
-
-    def call() -> None:
-        sys.argv[:] = [path, *argv]
-        sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
-        runpy.run_path(path, run_name="__main__")
-
-    return call
-
-
 def _expected_rank() -> int | None:
     for name in _RANK_VARIABLES:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
     return None
-
-
-def _library(module: Any) -> str:
-    """Return the name and version in the library's own words, without its build details."""
-    words = str(module.Get_library_version()).replace("\0", "").split("\n")[0]
-    return " ".join(words.split(",")[0].split())
 
 
 def _affinity() -> list[int]:
@@ -348,7 +297,7 @@ def _format(error: BaseException) -> str:
 
 
 def _trim(trace: TracebackType | None) -> TracebackType | None:
-    own = {__file__, "<frozen runpy>"}
+    own = {__file__, program.__file__, "<frozen runpy>"}
     first = trace
     while first is not None and first.tb_frame.f_code.co_filename in own:
         first = first.tb_next
