@@ -12,7 +12,7 @@ refused        by name: derived datatypes, intercommunicators, spawning, windows
                partitioned messages, generalized requests, keyvals, handles as numbers
 ============== ===============================================================================================
 
-How nonblocking collectives go on while their ranks compute: `labkit.comm.collective.nonblocking`.
+How nonblocking collectives go on while their ranks compute: `labkit.comm.collective.collectives`.
 """
 
 from __future__ import annotations

@@ -9,10 +9,8 @@ from labkit.comm import names
 from labkit.comm.attributes import Attributes
 from labkit.comm.collective.collectives import BufferCollectives
 from labkit.comm.collective.native import arrive
-from labkit.comm.collective.nonblocking import NonblockingCollectives
 from labkit.comm.collective.objects import ObjectCollectives
-from labkit.comm.collective.persistent import PersistentCollectives, PersistentMessages
-from labkit.comm.collective.reductions import BufferReductions
+from labkit.comm.collective.persistent import PersistentMessages
 from labkit.comm.create import CommunicatorMaking
 from labkit.comm.environment import abort
 from labkit.comm.handles.base import MODULE_NAME, Handle
@@ -68,9 +66,6 @@ class Comm(Attributes, ErrorHandling, PersistentMessages, BundledMessages, Handl
 
 class Intracomm(
     BufferCollectives,
-    BufferReductions,
-    NonblockingCollectives,
-    PersistentCollectives,
     ObjectCollectives,
     CommunicatorMaking,
     Comm,

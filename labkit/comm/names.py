@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from labkit.comm.surface import MAKERS, METHODS, REQUESTS
+
 __all__ = ["COMM", "DATATYPE", "GROUP", "INFO", "MODULE", "OP", "REQUEST", "STATUS", "TOPOLOGY"]
 
 
@@ -59,51 +61,38 @@ MODULE = _words(
     """
 )
 
+_NEIGHBOR = frozenset(row.name for row in METHODS if row.kind == "neighbor")
+_METHODS = frozenset((*(row.name for row in METHODS), *MAKERS)) - _NEIGHBOR - {"Sub"}
+_REQUESTS = frozenset(row.name for row in REQUESTS)
+
 #: attributes of communicators without a topology
-COMM = _words(
+COMM = _METHODS | _words(
     """
-    Abort Accept Ack_failed Agree Allgather Allgather_init Allgatherv Allgatherv_init Allreduce
-    Allreduce_init Alltoall Alltoall_init Alltoallv Alltoallv_init Alltoallw Alltoallw_init
-    Attach_buffer Barrier Barrier_init Bcast Bcast_init Bsend Bsend_init Call_errhandler Cart_map Clone
-    Compare Connect Create Create_cart Create_dist_graph Create_dist_graph_adjacent Create_errhandler
-    Create_from_group Create_from_groups Create_graph Create_group Create_intercomm Create_keyval
-    Delete_attr Detach_buffer Disconnect Dup Dup_with_info Exscan Exscan_init Flush_buffer Free
-    Free_keyval Gather Gather_init Gatherv Gatherv_init Get_attr Get_errhandler Get_failed Get_group
-    Get_info Get_name Get_parent Get_rank Get_remote_group Get_remote_size Get_size Get_topology
-    Graph_map Iagree Iallgather Iallgatherv Iallreduce Ialltoall Ialltoallv Ialltoallw Ibarrier Ibcast
-    Ibsend Idup Idup_with_info Iexscan Iflush_buffer Igather Igatherv Improbe Iprobe Irecv Ireduce
-    Ireduce_scatter Ireduce_scatter_block Irsend Is_inter Is_intra Is_revoked Iscan Iscatter Iscatterv
-    Isend Isendrecv Isendrecv_replace Ishrink Issend Join Merge Mprobe Precv_init Probe Psend_init Recv
-    Recv_init Reduce Reduce_init Reduce_scatter Reduce_scatter_block Reduce_scatter_block_init
-    Reduce_scatter_init Revoke Rsend Rsend_init Scan Scan_init Scatter Scatter_init Scatterv
-    Scatterv_init Send Send_init Sendrecv Sendrecv_replace Set_attr Set_errhandler Set_info Set_name
-    Shrink Spawn Spawn_multiple Split Split_type Ssend Ssend_init allgather allreduce alltoall barrier
-    bcast bsend exscan f2py free fromhandle fromint gather group handle ibsend improbe info iprobe irecv
-    is_inter is_intra is_topo isend issend mprobe name probe py2f rank recv reduce remote_group
-    remote_size scan scatter send sendrecv size ssend toint topology
+    Abort Accept Ack_failed Agree Attach_buffer Call_errhandler Cart_map Compare Connect Create_errhandler
+    Create_from_group Create_from_groups Create_keyval Delete_attr Detach_buffer Disconnect Flush_buffer
+    Free Free_keyval Get_attr Get_errhandler Get_failed Get_group Get_info Get_name Get_parent Get_rank
+    Get_remote_group Get_remote_size Get_size Get_topology Graph_map Iagree Idup Idup_with_info
+    Iflush_buffer Is_inter Is_intra Is_revoked Ishrink Join Precv_init Psend_init Revoke Set_attr
+    Set_errhandler Set_info Set_name Shrink Spawn Spawn_multiple f2py free fromhandle fromint group handle
+    info is_inter is_intra is_topo name py2f rank remote_group remote_size size toint topology
     """
 )
 
 #: attributes of communicators with a topology, besides
-TOPOLOGY = _words(
+TOPOLOGY = _NEIGHBOR | _words(
     """
     Get_cart_rank Get_coords Get_dim Get_dims Get_dist_neighbors Get_dist_neighbors_count Get_neighbors
-    Get_neighbors_count Get_topo Ineighbor_allgather Ineighbor_allgatherv Ineighbor_alltoall
-    Ineighbor_alltoallv Ineighbor_alltoallw Neighbor_allgather Neighbor_allgather_init
-    Neighbor_allgatherv Neighbor_allgatherv_init Neighbor_alltoall Neighbor_alltoall_init
-    Neighbor_alltoallv Neighbor_alltoallv_init Neighbor_alltoallw Neighbor_alltoallw_init Shift Sub
-    coords degrees dim dims edges indegree index inedges inoutedges ndim nedges neighbor_allgather
-    neighbor_alltoall neighbors nneighbors nnodes outdegree outedges periods topo
+    Get_neighbors_count Get_topo Shift Sub coords degrees dim dims edges indegree index inedges inoutedges
+    ndim nedges neighbors nneighbors nnodes outdegree outedges periods topo
     """
 )
 
 #: attributes of requests of any kind
-REQUEST = _words(
+REQUEST = _REQUESTS | _words(
     """
     Cancel Complete Free Get_status Get_status_all Get_status_any Get_status_some Parrived Pready
-    Pready_list Pready_range Start Startall Test Testall Testany Testsome Wait Waitall Waitany Waitsome
-    cancel complete f2py free fromhandle fromint get_status get_status_all get_status_any get_status_some
-    handle py2f test testall testany testsome toint wait waitall waitany waitsome
+    Pready_list Pready_range Start Startall cancel complete f2py free fromhandle fromint get_status
+    get_status_all get_status_any get_status_some handle py2f toint
     """
 )
 

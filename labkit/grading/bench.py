@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from labkit.comm.surface import METHODS
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.grading.sandbox.outcome import Limits, Outcome
 from labkit.grading.sandbox.rank_process import SUBMISSION
@@ -161,13 +162,9 @@ _KINDS: dict[type[LabkitError], str] = {
     TimeLimitError: "time",
 }
 _COLLECTIVES = frozenset(
-    name
-    for word in (
-        *("bcast", "reduce", "allreduce", "scan", "exscan", "gather", "gatherv", "scatter", "scatterv"),
-        *("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce_scatter"),
-        "reduce_scatter_block",
-    )
-    for name in (word, f"i{word}", f"neighbor_{word}")
+    row.name.lower()
+    for row in METHODS
+    if row.kind in ("collective", "neighbor") and row.base.lower() != "barrier"
 )
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from labkit.errors import ScheduleError
 
@@ -37,6 +37,7 @@ Runs = tuple[tuple[int, int], ...]
 #: a symbolic block: block number at its origin, and the ranks [begin, end) whose contributions it holds
 Value = tuple[int, Runs]
 Shape = Literal["one", "all", "parts"]
+Final = Callable[[str, int, int, int, int], Value | None]
 Layout = Literal["split", "uniform", "table"]
 
 
@@ -56,15 +57,34 @@ class Problem:
     is_rooted, is_reduction : bool
     final : callable
         ``final(buffer, rank, block, size, root)``: the value that must be there, or None.
+    doc : str
+        What it does, as a sentence: the docstring of the communicators' method.
+    action : str
+        Its name in a time-independent trace; None: a trace cannot say it.
     """
 
     name: str
     layout: Layout
     shapes: dict[str, Shape]
-    final: Callable[[str, int, int, int, int], Value | None]
+    final: Final
     at_root: frozenset[str] = frozenset()
     is_rooted: bool = False
     is_reduction: bool = False
+    doc: str = ""
+    action: str | None = None
+
+    @property
+    def method(self) -> str:
+        """The communicators' method on buffers: its name with a capital."""
+        return self.name.capitalize()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The parameters of that method, in mpi4py's order and by its names."""
+        names = ["buf"] if "data" in self.shapes else [f"{buffer}buf" for buffer in self.shapes]
+        if self.is_reduction:
+            names += ["recvcounts", "op"] if self.layout == "table" else ["op"]
+        return (*names, "root") if self.is_rooted else tuple(names)
 
     def blocks(self, buffer: str, rank: int, size: int, root: int, parts: int) -> int:
         """Return the number of blocks of a buffer at a rank (0 where the rank does not have it)."""
@@ -131,28 +151,57 @@ _ALL_ONE: dict[str, Shape] = {"send": "all", "recv": "one"}
 _ALL_ALL: dict[str, Shape] = {"send": "all", "recv": "all"}
 _SEND, _RECV = frozenset({"send"}), frozenset({"recv"})
 
-#: name of a collective -> its contract
+
+def _mpi(name: str, layout: Layout, shapes: dict[str, Shape], final: Final, doc: str, **more: Any) -> Problem:
+    """Return one of MPI's own collectives: a trace knows their names."""
+    return Problem(name, layout, shapes, final, doc=doc, **{"action": name, **more})
+
+
+_AT_ROOT: dict[str, Any] = {"at_root": _RECV, "is_rooted": True}
+_FROM_ROOT: dict[str, Any] = {"at_root": _SEND, "is_rooted": True}
+_REDUCED: dict[str, Any] = {"is_reduction": True}
+_SCATTERED: dict[str, Any] = {"is_reduction": True, "action": "reducescatter"}
+
+#: name of a collective -> its contract; a new one is an entry here and a folder of algorithms
 PROBLEMS: dict[str, Problem] = {
     contract.name: contract
     for contract in (
-        Problem("barrier", "uniform", {}, _bcast),
-        Problem("bcast", "split", {"data": "parts"}, _bcast, is_rooted=True),
-        Problem("reduce", "split", _PARTS, _reduce, at_root=_RECV, is_rooted=True, is_reduction=True),
-        Problem("allreduce", "split", _PARTS, _reduce, is_reduction=True),
-        Problem("scan", "split", _PARTS, _scan, is_reduction=True),
-        Problem("exscan", "split", _PARTS, _exscan, is_reduction=True),
-        Problem("gather", "uniform", _ONE_ALL, _gather, at_root=_RECV, is_rooted=True),
-        Problem("gatherv", "table", _ONE_ALL, _gather, at_root=_RECV, is_rooted=True),
-        Problem("scatter", "uniform", _ALL_ONE, _scatter, at_root=_SEND, is_rooted=True),
-        Problem("scatterv", "table", _ALL_ONE, _scatter, at_root=_SEND, is_rooted=True),
-        Problem("allgather", "uniform", _ONE_ALL, _gather),
-        Problem("allgatherv", "table", _ONE_ALL, _gather),
-        Problem("alltoall", "uniform", _ALL_ALL, _alltoall),
-        Problem("alltoallv", "table", _ALL_ALL, _alltoall),
-        Problem("reduce_scatter_block", "uniform", _ALL_ONE, _reduce_scatter, is_reduction=True),
-        Problem("reduce_scatter", "table", _ALL_ONE, _reduce_scatter, is_reduction=True),
+        _mpi("barrier", "uniform", {}, _bcast, "Wait until every rank is here."),
+        _mpi("bcast", "split", {"data": "parts"}, _bcast,
+             "Send the root's buffer to everybody.", is_rooted=True),
+        _mpi("reduce", "split", _PARTS, _reduce,
+             "Combine the buffers of all ranks at the root, in rank order.", **_REDUCED, **_AT_ROOT),
+        _mpi("allreduce", "split", _PARTS, _reduce,
+             "Combine the buffers of all ranks at every rank, in rank order.", **_REDUCED),
+        _mpi("scan", "split", _PARTS, _scan, "Combine the buffers of ranks 0 to this one.", **_REDUCED),
+        _mpi("exscan", "split", _PARTS, _exscan,
+             "Combine the buffers of the ranks before this one; rank 0's buffer stays as it is.", **_REDUCED),
+        _mpi("gather", "uniform", _ONE_ALL, _gather,
+             "Collect a block of every rank at the root.", **_AT_ROOT),
+        _mpi("gatherv", "table", _ONE_ALL, _gather,
+             "Collect a block of every rank at the root, of any sizes.", **_AT_ROOT),
+        _mpi("scatter", "uniform", _ALL_ONE, _scatter,
+             "Send a block of the root's buffer to every rank.", **_FROM_ROOT),
+        _mpi("scatterv", "table", _ALL_ONE, _scatter,
+             "Send a block of the root's buffer to every rank, of any sizes.", **_FROM_ROOT),
+        _mpi("allgather", "uniform", _ONE_ALL, _gather, "Collect a block of every rank at every rank."),
+        _mpi("allgatherv", "table", _ONE_ALL, _gather,
+             "Collect a block of every rank at every rank, of any sizes."),
+        _mpi("alltoall", "uniform", _ALL_ALL, _alltoall,
+             "Send a block to every rank and receive one from every rank."),
+        _mpi("alltoallv", "table", _ALL_ALL, _alltoall,
+             "Send a block to every rank and receive one from every rank, of any sizes."),
+        _mpi("reduce_scatter_block", "uniform", _ALL_ONE, _reduce_scatter,
+             "Combine the buffers of all ranks, in rank order; rank i gets the i-th of `size` equal blocks. "
+             "With IN_PLACE all blocks lie in `recvbuf`; the result is left in its first block.",
+             **_SCATTERED),
+        _mpi("reduce_scatter", "table", _ALL_ONE, _reduce_scatter,
+             "Combine the buffers of all ranks, in rank order; rank i gets the i-th block, of "
+             "`recvcounts[i]` elements; without `recvcounts` the ranks tell each other what their `recvbuf` "
+             "holds, which blocks. With IN_PLACE all blocks lie in `recvbuf`; the result is left at its "
+             "beginning.", **_SCATTERED),
     )
-}
+}  # fmt: skip
 
 
 def problem(name: str) -> Problem:

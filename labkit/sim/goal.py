@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit import _kernels
+from labkit.comm.collective.actions import action_of
+from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, ScheduleError
 from labkit.platform import platform
 from labkit.schedule.compiled import program_of
@@ -66,18 +68,9 @@ def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
     name, root = schedule.problem.name, schedule.root
     if schedule.problem.layout == "table":
         raise ScheduleError(f"{name} has blocks of many sizes; record a run of it instead (trace_ti)")
-    words = {
-        "barrier": "barrier",
-        "bcast": f"bcast {n_bytes} {root} 6",
-        "reduce": f"reduce {n_bytes} 0 {root} 6",
-        "reduce_scatter_block": "reducescatter " + f"{n_bytes} " * schedule.size + "0 6",
-    }
-    if name in ("gather", "scatter"):
-        line = f"{name} {n_bytes} {n_bytes} {root} 6 6"
-    elif name in ("allgather", "alltoall"):
-        line = f"{name} {n_bytes} {n_bytes} 6 6"
-    else:
-        line = words.get(name, f"{name} {n_bytes} 0 6")
+    message = Bound(None, 1, n_bytes)
+    call = Call(name, name, root, {}, n_bytes, buffers=(message, message))
+    line = action_of(call, schedule.size, root, 0)
     text = "".join(f"{rank} {line}\n" for rank in range(schedule.size))
     return _messages(_from_text(text.encode()), "star", lambda *_: program_of(schedule))
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from labkit.comm.collective.native import Bound, Call
+from labkit.errors import UnsupportedError
+from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["action_of", "group_line", "phase_line"]
 
 #: bytes of an element -> number of a datatype of that size (double, int, short, byte, complex)
 _DATATYPES = {8: 0, 4: 1, 2: 3, 1: 6, 16: 26, 32: 27}
-_SPLIT = ("bcast", "reduce", "allreduce", "scan", "exscan")
-_REDUCTIONS = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter", "reduce_scatter_block")
 
 
 def action_of(call: Call, ranks: int, rank: int, context: int) -> str:
@@ -35,52 +35,52 @@ def action_of(call: Call, ranks: int, rank: int, context: int) -> str:
         Vector collectives count bytes, others elements. No flops: what a combination costs, the program
         charges itself.
     """
-    words = _words(call, ranks, rank)
-    if call.problem in _REDUCTIONS and not call.is_commutative:
+    problem = PROBLEMS[call.problem]
+    if problem.action is None:
+        raise UnsupportedError(
+            f"{call.name} cannot be recorded: a time-independent trace has no such collective; run without "
+            "the recording"
+        )
+    words = [problem.action, *_sizes(problem, call, ranks, rank)]
+    if problem.is_reduction and not call.is_commutative:
         words.append("order=fixed")
-    if call.problem in _REDUCTIONS and not call.is_cuttable:
+    if problem.is_reduction and not call.is_cuttable:
         words.append("cut=no")
     if context:
         words.append(f"comm={context}")
     return " ".join(map(str, words))
 
 
-def _words(call: Call, ranks: int, rank: int) -> list[Any]:
-    problem = call.problem
-    if problem == "barrier":
-        return ["barrier"]
-    if problem in _SPLIT:
-        return _split(call)
-    first, second = call.buffers
-    if problem == "reduce_scatter_block":
-        return ["reducescatter", *[first.elements * first.element_bytes] * ranks, 0, 6]
-    if problem == "reduce_scatter":
-        return ["reducescatter", *_table(first), 0, 6]
-    if problem == "gatherv":
-        counts = _table(second) if rank == call.root else [0] * ranks
-        return ["gatherv", *_table(first), *counts, call.root, 6, 6]
-    if problem == "scatterv":
-        counts = _table(first) if rank == call.root else [0] * ranks
-        return ["scatterv", *counts, *_table(second), call.root, 6, 6]
-    if problem == "allgatherv":
-        return ["allgatherv", *_table(first), *_table(second), 6, 6]
-    if problem == "alltoallv":
-        sent, received = _table(first), _table(second)
-        return ["alltoallv", sum(sent), *sent, sum(received), *received, 6, 6]
-    size = call.bytes
-    root = [call.root] if problem in ("gather", "scatter") else []
-    return [problem, size, size, *root, 6, 6]
+def _sizes(problem: Problem, call: Call, ranks: int, rank: int) -> list[Any]:
+    """Return the words between a collective's name and its options."""
+    if not problem.shapes:
+        return []
+    root = [call.root] if problem.is_rooted else []
+    if problem.layout == "split":
+        return _split(problem, call, root)
+    first = call.buffers[0]
+    if problem.is_reduction:
+        block = first.elements * first.element_bytes
+        return [*(_table(first) if problem.layout == "table" else [block] * ranks), 0, 6]
+    if problem.layout == "uniform":
+        return [call.bytes, call.bytes, *root, 6, 6]
+    sizes = [
+        _table(buffer) if rank == call.root or name not in problem.at_root else [0] * ranks
+        for name, buffer in zip(problem.shapes, call.buffers, strict=True)
+    ]
+    if set(problem.shapes.values()) == {"all"}:  # the format wants the sums, too
+        sizes = [[sum(counts), *counts] for counts in sizes]
+    return [*sizes[0], *sizes[1], *root, 6, 6]
 
 
-def _split(call: Call) -> list[Any]:
+def _split(problem: Problem, call: Call, root: list[int]) -> list[Any]:
     """Write a message that the algorithm may cut between elements."""
     message = call.buffers[0]
     count, datatype, cut = message.elements, _DATATYPES.get(message.element_bytes), []
     if datatype is None:
         count, datatype, cut = count * message.element_bytes, 6, [f"element={message.element_bytes}"]
-    flops = [] if call.problem == "bcast" else [0]
-    root = [call.root] if call.problem in ("bcast", "reduce") else []
-    return [call.problem, count, *flops, *root, datatype, *cut]
+    flops = [0] if problem.is_reduction else []
+    return [count, *flops, *root, datatype, *cut]
 
 
 def _table(buffer: Bound) -> list[int]:

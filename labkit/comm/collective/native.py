@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ __all__ = [
     "ANYTHING",
     "Bound",
     "Call",
-    "CallMakers",
     "arrive",
     "arrive_shared",
     "leave",
@@ -79,29 +77,6 @@ class Call:
     is_cuttable: bool = True
     buffers: tuple[Bound, ...] = ()
     is_split: bool = False
-
-
-class CallMakers:
-    """What a communicator makes its calls with, of the arguments that MPI gives them: a method a collective.
-
-    `labkit.comm.collective.collectives` and `reductions` have them; whoever starts calls
-    in another way needs no more.
-    """
-
-    _bcast: Callable[..., Call]
-    _gather: Callable[..., Call]
-    _gatherv: Callable[..., Call]
-    _scatter: Callable[..., Call]
-    _scatterv: Callable[..., Call]
-    _allgather: Callable[..., Call]
-    _allgatherv: Callable[..., Call]
-    _alltoall: Callable[..., Call]
-    _alltoallv: Callable[..., Call]
-    _alltoallw: Callable[..., Call]
-    _reduce: Callable[..., Call]
-    _prefix: Callable[..., Call]
-    _reduce_scatter_block: Callable[..., Call]
-    _reduce_scatter: Callable[..., Call]
 
 
 def shared_calls(name: str) -> Any:

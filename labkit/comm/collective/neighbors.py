@@ -13,6 +13,7 @@ from labkit.comm.collective.native import leave, refuse_in_recordings, shared_ca
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.pickling import pickle
+from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["NeighborCollectives"]
 
@@ -35,72 +36,6 @@ class NeighborCollectives:
         """Ranks that this one receives from, and sends to."""
         raise NotImplementedError
 
-    def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Send a buffer to every neighbour, and receive a block from each."""
-        self._exchange("Neighbor_allgather", *self._same(sendbuf, recvbuf))
-
-    def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Send a buffer to every neighbour, and receive a block of any size from each."""
-        self._exchange("Neighbor_allgatherv", *self._same_to_table(sendbuf, recvbuf))
-
-    def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Send a block to each neighbour, and receive one from each."""
-        self._exchange("Neighbor_alltoall", *self._each(sendbuf, recvbuf))
-
-    def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Send a block of any size to each neighbour, and receive one from each."""
-        self._exchange("Neighbor_alltoallv", *self._tables(sendbuf, recvbuf, parse_vector))
-
-    def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Send a block of a size and datatype of its own to each neighbour, and receive one from each."""
-        self._exchange("Neighbor_alltoallw", *self._tables(sendbuf, recvbuf, parse_vector_w))
-
-    # --- nonblocking and persistent ones (see labkit.comm.collective.nonblocking) ---
-
-    def Ineighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> Any:
-        """Begin to send a buffer to every neighbour and to receive a block from each."""
-        return self._begin("Ineighbor_allgather", *self._same(sendbuf, recvbuf))
-
-    def Ineighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> Any:
-        """Begin to send a buffer to every neighbour and to receive a block of any size from each."""
-        return self._begin("Ineighbor_allgatherv", *self._same_to_table(sendbuf, recvbuf))
-
-    def Ineighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> Any:
-        """Begin to send a block to each neighbour and to receive one from each."""
-        return self._begin("Ineighbor_alltoall", *self._each(sendbuf, recvbuf))
-
-    def Ineighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> Any:
-        """Begin to send a block of any size to each neighbour and to receive one from each."""
-        return self._begin("Ineighbor_alltoallv", *self._tables(sendbuf, recvbuf, parse_vector))
-
-    def Ineighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> Any:
-        """Begin to exchange blocks of sizes and datatypes of their own with the neighbours."""
-        return self._begin("Ineighbor_alltoallw", *self._tables(sendbuf, recvbuf, parse_vector_w))
-
-    def Neighbor_allgather_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
-        """Make a request that sends a buffer to every neighbour and receives a block from each."""
-        return self._neighbor_init("Neighbor_allgather_init", lambda: self._same(sendbuf, recvbuf))
-
-    def Neighbor_allgatherv_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
-        """Make a request that sends a buffer to every neighbour and receives blocks of any sizes."""
-        return self._neighbor_init("Neighbor_allgatherv_init", lambda: self._same_to_table(sendbuf, recvbuf))
-
-    def Neighbor_alltoall_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
-        """Make a request that sends a block to each neighbour and receives one from each."""
-        return self._neighbor_init("Neighbor_alltoall_init", lambda: self._each(sendbuf, recvbuf))
-
-    def Neighbor_alltoallv_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
-        """Make a request that exchanges blocks of any sizes with the neighbours."""
-        return self._neighbor_init(
-            "Neighbor_alltoallv_init", lambda: self._tables(sendbuf, recvbuf, parse_vector)
-        )
-
-    def Neighbor_alltoallw_init(self, sendbuf: Any, recvbuf: Any, info: Any = None) -> Prequest:
-        """Make a request that exchanges blocks of sizes and datatypes of their own with the neighbours."""
-        return self._neighbor_init(
-            "Neighbor_alltoallw_init", lambda: self._tables(sendbuf, recvbuf, parse_vector_w)
-        )
-
     # --- what is sent and received: a block per neighbour ---------------------------------------------
 
     def _same(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
@@ -119,9 +54,12 @@ class NeighborCollectives:
         received = parse_simple(recvbuf, True, len(sources))
         return _blocks(sent, len(targets)), _blocks(received, len(sources))
 
-    def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector]) -> _Exchange:
+    def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector] = parse_vector) -> _Exchange:
         sources, targets = self.inoutedges
         return _table(sendbuf, False, len(targets), parse), _table(recvbuf, True, len(sources), parse)
+
+    def _tables_of_types(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        return self._tables(sendbuf, recvbuf, parse_vector_w)
 
     def neighbor_allgather(self, sendobj: Any) -> list[Any]:
         """Send an object to every neighbour; what they sent (None beyond an edge)."""
@@ -210,3 +148,25 @@ def _table(message: Any, is_writable: bool, blocks: int, parse: Callable[..., Ve
     extent = vector.datatype.extent
     places = zip(vector.displs.tolist(), vector.counts.tolist(), strict=True)
     return [vector.memory[place * extent : (place + count) * extent] for place, count in places]
+
+
+_READERS = {
+    "Neighbor_allgather": "_same", "Neighbor_allgatherv": "_same_to_table", "Neighbor_alltoall": "_each",
+    "Neighbor_alltoallv": "_tables", "Neighbor_alltoallw": "_tables_of_types",
+}  # fmt: skip
+
+
+def _expression(row: Method) -> str:
+    """Blocking, nonblocking or persistent (see labkit.comm.collective.collectives)."""
+    read = f"self.{_READERS[row.base]}(sendbuf, recvbuf)"
+    if row.form == "persistent":
+        return f"self._neighbor_init({row.name!r}, lambda: {read})"
+    return f"self.{'_exchange' if row.form == 'blocking' else '_begin'}({row.name!r}, *{read})"
+
+
+add_methods(
+    NeighborCollectives,
+    [row for row in METHODS if row.base in _READERS],
+    _expression,
+    {"__name__": __name__},
+)

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["BLOCKING", "COLLECTIVES"]
+from labkit.comm.surface import METHODS, Method
 
-#: upper-case collective -> what its arguments are: read, written, operator, root, counts
-BLOCKING: dict[str, tuple[str, ...]] = {
-    "Barrier": (),
-    "Bcast": ("write", "root"),
-    "Reduce": ("read", "write", "op", "root"),
-    "Allreduce": ("read", "write", "op"),
-    "Scan": ("read", "write", "op"),
-    "Exscan": ("read", "write", "op"),
-    "Gather": ("read", "write", "root"),
-    "Gatherv": ("read", "write", "root"),
-    "Scatter": ("read", "write", "root"),
-    "Scatterv": ("read", "write", "root"),
-    "Allgather": ("read", "write"),
-    "Allgatherv": ("read", "write"),
-    "Alltoall": ("read", "write"),
-    "Alltoallv": ("read", "write"),
-    "Reduce_scatter_block": ("read", "write", "op"),
-    "Reduce_scatter": ("read", "write", "counts", "op"),
+__all__ = ["COLLECTIVES", "ROWS"]
+
+#: their rows of the table of methods: all but those whose blocks have a datatype each
+ROWS: dict[str, Method] = {
+    row.name: row for row in METHODS if row.problem and row.form != "persistent" and row.base != "Alltoallw"
 }
-
-#: these, and their nonblocking twins: Allreduce and Iallreduce
-COLLECTIVES = {**BLOCKING, **{f"I{name[0].lower()}{name[1:]}": kinds for name, kinds in BLOCKING.items()}}
+#: name -> the roles of its arguments: read, written, operator, root, counts
+COLLECTIVES = {row.name: tuple(p.role for p in row.parameters) for row in ROWS.values()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +13,16 @@ from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.communicator import COMM_NULL
 from labkit.comm.create import _grid as make_grid
-from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
+from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.operators import Op
+from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.handles.status import Status
 from labkit.comm.pickling import pickle
+from labkit.comm.surface import METHODS, NAMED, Method, add_methods
 from labkit.comm.topology.grid import Grid
 from labkit.errors import UnsupportedError
-from labkit.grading.sandbox.calls import COLLECTIVES
+from labkit.grading.sandbox.calls import ROWS
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
 
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
 
-_NAMES = {
-    "sendbuf": "read", "recvbuf": "write", "buf": "write", "root": "root", "op": "op", "recvcounts": "counts",
-}  # fmt: skip
-_DEFAULTS: dict[str, Any] = {"root": 0, "op": None, "counts": None}
+#: of the arguments that a submission may leave out
+_DEFAULTS = {"ANY_SOURCE": ANY_SOURCE, "ANY_TAG": ANY_TAG, "SUM": OPERATORS["SUM"], "__name__": __name__}
 REFUSED = (
     "comm.{} is not there in graded runs: point-to-point calls, requests, collectives, Split, Dup and "
     "Create_cart are"
@@ -45,57 +44,10 @@ class _PointToPoint:
     _caller: Caller
     _number: int
 
-    def _post(self, name: str, data: Any, dest: int, tag: int) -> dict[str, Any]:
+    def _post(self, name: str, data: Any, dest: int, tag: int) -> RemoteRequest | None:
         header = {"op": name, "comm": self._number, "dest": operator.index(dest), "tag": operator.index(tag)}
-        return self._caller.ask(header, [data])[0]
-
-    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Send an object."""
-        self._post("send", pickle.dumps(obj), dest, tag)
-
-    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Send an object; wait for the receiver."""
-        self._post("ssend", pickle.dumps(obj), dest, tag)
-
-    def isend(self, obj: Any, dest: int, tag: int = 0) -> RemoteRequest:
-        """Post a send of an object."""
-        return RemoteRequest(self._caller, self._post("isend", pickle.dumps(obj), dest, tag)["request"], None)
-
-    def issend(self, obj: Any, dest: int, tag: int = 0) -> RemoteRequest:
-        """Post a synchronous send of an object."""
-        return RemoteRequest(
-            self._caller, self._post("issend", pickle.dumps(obj), dest, tag)["request"], None
-        )
-
-    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
-        """Send a buffer."""
-        self._post("send", array_of(parse_simple(buf, False)), dest, tag)
-
-    def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
-        """Send a buffer; wait for the receiver."""
-        self._post("ssend", array_of(parse_simple(buf, False)), dest, tag)
-
-    def Isend(self, buf: Any, dest: int, tag: int = 0) -> RemoteRequest:
-        """Post a send of a buffer."""
-        answer = self._post("isend", array_of(parse_simple(buf, False)), dest, tag)
-        return RemoteRequest(self._caller, answer["request"], None)
-
-    def Issend(self, buf: Any, dest: int, tag: int = 0) -> RemoteRequest:
-        """Post a synchronous send of a buffer."""
-        answer = self._post("issend", array_of(parse_simple(buf, False)), dest, tag)
-        return RemoteRequest(self._caller, answer["request"], None)
-
-    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
-        """Make a request that sends a buffer whenever it is started."""
-        return RemotePrequest(self._caller, lambda: self.Isend(buf, dest, tag))
-
-    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> RemotePrequest:
-        """Make a request that sends a buffer in synchronous mode whenever it is started."""
-        return RemotePrequest(self._caller, lambda: self.Issend(buf, dest, tag))
-
-    def Recv_init(self, buf: Any, source: int = -1, tag: int = -1) -> RemotePrequest:
-        """Make a request that receives into a buffer whenever it is started."""
-        return RemotePrequest(self._caller, lambda: self.Irecv(buf, source, tag))
+        answer = self._caller.ask(header, [data])[0]
+        return RemoteRequest(self._caller, answer["request"], None) if "request" in answer else None
 
     def _source(self, name: str, source: int, tag: int) -> dict[str, Any]:
         return {
@@ -192,6 +144,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         Of a Cartesian communicator.
     """
 
+    #: what communicators on a grid are: `labkit.grading.sandbox.remote_grid` says it
+    grid_class: type[RemoteComm]
+
     def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
         self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
@@ -214,8 +169,6 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in COLLECTIVES:
-            return _collective(self, name)
         if name not in names.COMM and name not in names.TOPOLOGY:
             raise AttributeError(f"a communicator has no attribute {name!r}")
         raise UnsupportedError(REFUSED.format(name))
@@ -226,19 +179,14 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
 
     # --- collectives ------------------------------------------------------------------------------
 
-    def _collective(self, name: str, *args: Any, **kwargs: Any) -> RemoteRequest | None:
-        kinds = COLLECTIVES[name]
-        given = dict(zip(kinds, args, strict=False))
-        for key, value in kwargs.items():
-            kind = _NAMES.get(key)
-            if kind == "read" and "read" not in kinds:
-                kind = "write"
-            if kind not in kinds or kind in given:
-                raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
-            given[kind] = value
+    def _collective(self, method: Method, *arguments: Any) -> RemoteRequest | None:
         parts: list[Any] = []
         targets: list[Any] = []
-        values = [self._argument(name, kind, given, parts, targets) for kind in kinds]
+        values = [
+            self._argument(method, kind.role, value, arguments, parts, targets)
+            for kind, value in zip(method.parameters, arguments, strict=True)
+        ]
+        name = method.name
         header = {"op": "collective", "comm": self._number, "name": name, "args": values}
         answer, received = self._caller.ask(header, parts)
         if "request" in answer:
@@ -248,17 +196,14 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
                 target[:] = np.frombuffer(data, np.uint8)
         return None
 
-    def _argument(self, name: str, kind: str, given: dict[str, Any], parts: Any, targets: Any) -> Any:
-        if kind not in given and kind not in _DEFAULTS:
-            raise TypeError(f"{name}() is missing a buffer")
-        value: Any = given.get(kind, _DEFAULTS.get(kind))
+    def _argument(
+        self, method: Method, kind: str, value: Any, arguments: Sequence[Any], parts: Any, targets: Any
+    ) -> Any:
         if kind == "root":
             return operator.index(value)
         if kind == "counts":
             return None if value is None else [operator.index(count) for count in value]
         if kind == "op":
-            if value is None:
-                return "SUM"
             if not isinstance(value, Op):
                 raise TypeError(f"op: expected an MPI.Op, got {type(value).__name__}")
             if value._constant is not None:
@@ -266,9 +211,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
             if not value:
                 return "OP_NULL"
             return {"own": self._caller.operator(value), "commutes": value.Is_commutative()}
-        is_root = (
-            name in ("Bcast", "Ibcast") and operator.index(given.get("root", 0)) == self.rank
-        )  # it only reads
+        is_root = method.base == "Bcast" and operator.index(arguments[1]) == self.rank  # it only reads
         return _buffer(value, kind == "write" and not is_root, parts, targets)
 
     # --- for the reductions of objects ------------------------------------------------------------
@@ -284,9 +227,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         answer, _ = self._caller.ask({"op": "make", "comm": self._number, "name": name, "args": args})
         if answer["comm"] is None:
             return COMM_NULL
-        from labkit.grading.sandbox.remote_grid import RemoteCart
-
-        kind = RemoteComm if shape is None else RemoteCart
+        kind = RemoteComm if shape is None else self.grid_class
         return kind(self._caller, answer["comm"], answer["rank"], answer["size"], shape)
 
     def Dup(self, info: Any = None) -> Any:
@@ -321,11 +262,34 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
     free = Free
 
 
-def _collective(comm: RemoteComm, name: str) -> Callable[..., RemoteRequest | None]:
-    def call(*args: Any, **kwargs: Any) -> RemoteRequest | None:
-        return comm._collective(name, *args, **kwargs)
+def _message(row: Method) -> str | None:
+    """What a send in standard or synchronous mode does; other modes are refused."""
+    if row.base.lower() not in ("send", "ssend"):
+        return None
+    if row.form == "persistent":
+        return f"RemotePrequest(self._caller, lambda: self.I{row.base.lower()}({{args}}))"
+    data = "array_of(parse_simple(buf, False))" if row.is_buffer else "pickle.dumps(obj)"
+    return f"self._post({row.name.lower()!r}, {data}, dest, tag)"
 
-    return call
+
+add_methods(
+    _PointToPoint,
+    [row for row in METHODS if row.kind == "send"],
+    _message,
+    {"array_of": array_of, "parse_simple": parse_simple, "pickle": pickle, "RemotePrequest": RemotePrequest},
+)
+add_methods(
+    _PointToPoint,
+    [NAMED["Recv_init"]],
+    lambda row: "RemotePrequest(self._caller, lambda: self.Irecv({args}))",
+    {**_DEFAULTS, "RemotePrequest": RemotePrequest},
+)
+add_methods(
+    RemoteComm,
+    ROWS.values(),
+    lambda row: "self._collective(method{rest})".format(rest=f", {row.arguments}" if row.arguments else ""),
+    _DEFAULTS,
+)
 
 
 def _buffer(message: Any, is_writable: bool, parts: list[Any], targets: list[Any]) -> Any:

@@ -49,3 +49,6 @@ class RemoteCart(NeighborCollectives, RemoteComm):
         if len(keeps) != len(self._grid().dims):
             raise ValueError(f"expecting {len(self._grid().dims)} items, got {len(keeps)}")
         return self._make("Sub", keeps, shape=self._grid().kept([bool(keep) for keep in keeps]))
+
+
+RemoteComm.grid_class = RemoteCart

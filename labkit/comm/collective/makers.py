@@ -1,0 +1,281 @@
+"""Collective calls out of the arguments that MPI gives them: messages are read, compared and described.
+
+There is a maker a layout of blocks, and one for each collective with a table of sizes; all take the
+communicator, the collective's contract, the method's name and its arguments.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
+from labkit.comm.collective.binding import block, blocks_kept, own_block, single, table
+from labkit.comm.collective.native import ANYTHING, Call
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.operators import Op
+from labkit.comm.handles.special import is_in_place
+from labkit.comm.surface import Method
+from labkit.schedule.problem import PROBLEMS, Problem
+
+__all__ = ["Maker", "counts_of", "maker_of"]
+
+#: ``maker(comm, problem, name, *arguments)``
+Maker = Callable[..., Call]
+_Parse = Callable[..., Vector]
+
+_ERR_COUNT, _ERR_ROOT, _ERR_OP = 2, 8, 10
+
+
+def maker_of(method: Method) -> Maker:
+    """Return what makes the calls of a collective method on buffers.
+
+    Raises
+    ------
+    KeyError
+        A collective with a table of sizes that no maker here reads.
+    """
+    problem = PROBLEMS[method.problem]
+    if not problem.shapes:
+        return _nothing
+    if problem.layout == "table":
+        return _TABLES[method.base]
+    if problem.layout == "uniform":
+        return _reduced_blocks if problem.is_reduction else _blocks
+    return _reduced if problem.is_reduction else _message
+
+
+def _is_root(comm: Any, root: int) -> bool:
+    """Refuse a root outside the communicator; whether this rank is it."""
+    if not 0 <= root < comm.size:
+        raise MPIException(
+            _ERR_ROOT,
+            f"root={root} is not a rank of this communicator, which has ranks 0 to {comm.size - 1}",
+        )
+    return bool(comm.rank == root)
+
+
+def _nothing(comm: Any, problem: Problem, name: str) -> Call:
+    return Call(problem.name, name)
+
+
+def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Call:
+    """A message of the root's, cut into parts: bcast."""
+    message = parse_simple(buf, not _is_root(comm, root))
+    call = Call(problem.name, name, root, {"root": root, "bytes": message.bytes}, message.bytes)
+    call.buffers = (block(message),)
+    call.is_split = True
+    return call
+
+
+def _blocks(
+    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
+) -> Call:
+    """Equal blocks: gather, scatter, allgather, alltoall."""
+    is_root = root is None or _is_root(comm, root)
+    sends, receives = (comm.size if problem.shapes[b] == "all" else 0 for b in ("send", "recv"))
+    sent = received = None
+    if "send" in problem.at_root:
+        sent = parse_simple(sendbuf, False, sends) if is_root else None
+        if sent is not None and is_in_place(recvbuf):
+            received = Simple(np.empty(sent.bytes, np.uint8), 0, sent.count, sent.datatype)
+        else:
+            received = parse_simple(recvbuf, True, receives)
+    else:
+        if is_root or "recv" not in problem.at_root:
+            received = parse_simple(recvbuf, True, receives)
+        if received is not None and is_in_place(sendbuf):
+            first = comm.rank if receives and not sends else 0
+            sent = blocks_kept(received, first, sends or 1)
+        else:
+            sent = parse_simple(sendbuf, False, sends)
+    if sent is not None and received is not None and sent.bytes != received.bytes:
+        raise ValueError(f"rank {comm.rank} sends blocks of {sent.bytes} bytes and receives {received.bytes}")
+    n_bytes = next(message.bytes for message in (sent, received) if message is not None)
+    call = Call(problem.name, name, root or 0, {"bytes": n_bytes}, n_bytes)
+    if root is not None:
+        call.facts = {"root": root, "bytes": n_bytes}
+    call.buffers = (
+        ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
+    )  # fmt: skip
+    return call
+
+
+# --- tables of sizes ----------------------------------------------------------------------------------
+
+
+def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    received = parse_vector(recvbuf, True, comm.size) if _is_root(comm, root) else None
+    if received is not None and is_in_place(sendbuf):
+        sent = own_block(received, comm.rank)
+    else:
+        sent = parse_simple(sendbuf, False)
+    if received is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+        received.counts[comm.rank] = min(int(received.counts[comm.rank]), sent.count)
+    call = Call(problem.name, name, root, {"root": root}, sent.bytes)
+    call.buffers = (single(sent), ANYTHING if received is None else table(received))
+    return call
+
+
+def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    sent = parse_vector(sendbuf, False, comm.size) if _is_root(comm, root) else None
+    if sent is not None and is_in_place(recvbuf):
+        received = own_block(sent, comm.rank)
+    else:
+        received = parse_simple(recvbuf, True)
+        if sent is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+            received.count = min(received.count, int(sent.counts[comm.rank]))
+    call = Call(problem.name, name, root, {"root": root}, received.bytes)
+    call.buffers = (ANYTHING if sent is None else table(sent), single(received))
+    return call
+
+
+def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+    received = parse_vector(recvbuf, True, comm.size)
+    sent = own_block(received, comm.rank) if is_in_place(sendbuf) else parse_simple(sendbuf, False)
+    sizes = received.counts * received.datatype.extent
+    if sizes[comm.rank] != sent.bytes:
+        raise ValueError(
+            f"{name}: rank {comm.rank} sends {sent.bytes} bytes and expects {sizes[comm.rank]} of itself"
+        )
+    call = Call(problem.name, name, 0, {"bytes of each rank": sizes.tobytes()}, int(sizes.mean()))
+    call.buffers = (single(sent), table(received))
+    return call
+
+
+def _alltoallv(
+    comm: Any,
+    problem: Problem,
+    name: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    parse: _Parse = parse_vector,
+) -> Call:
+    received = parse(recvbuf, True, comm.size)
+    if is_in_place(sendbuf):
+        sent = Vector(received.memory.copy(), received.counts, received.displs, received.datatype)
+    else:
+        sent = parse(sendbuf, False, comm.size)
+    mean = int(sent.counts.sum()) * sent.datatype.extent // max(comm.size, 1)
+    call = Call(problem.name, name, 0, {}, mean)
+    call.buffers = (table(sent), table(received))
+    return call
+
+
+def _alltoallw(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+    return _alltoallv(comm, problem, name, sendbuf, recvbuf, parse_vector_w)
+
+
+# --- reductions: operands in rank order unless the operator commutes ------------------------------------
+
+
+def _reduced(
+    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int | None = None
+) -> Call:
+    """A message cut into parts: reduce, allreduce, scan, exscan."""
+    received = parse_simple(recvbuf, True) if root is None or _is_root(comm, root) else None
+    if received is not None and is_in_place(sendbuf):
+        sent = blocks_kept(received)
+    else:
+        sent = parse_simple(sendbuf, False)
+    if received is not None:
+        _agree(sent, received)
+    call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
+    if root is not None:
+        call.root = call.facts["root"] = root
+    call.is_split = True
+    call.buffers = (block(sent), ANYTHING if received is None else block(received))
+    return call
+
+
+def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
+    """Equal blocks: reduce_scatter_block."""
+    if is_in_place(sendbuf):
+        received = parse_simple(recvbuf, True, comm.size)
+        sent = blocks_kept(received, 0, comm.size)
+    else:
+        received = parse_simple(recvbuf, True)
+        sent = parse_simple(sendbuf, False, comm.size)
+        _agree(sent, received)
+    call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
+    call.buffers = (block(sent), block(received))
+    return call
+
+
+def _reduce_scatter(
+    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Op
+) -> Call:
+    received = parse_simple(recvbuf, True)
+    has_own = not is_in_place(sendbuf)
+    sent = parse_simple(sendbuf, False) if has_own else blocks_kept(received)
+    counts = counts_of(comm, recvcounts, received.count, has_own)
+    if has_own:
+        _agree_counts(sent, received, counts, comm.rank)
+    elif received.count != counts.sum():
+        raise ValueError(f"mismatch in receive count {received.count} and sum(counts) {counts.sum()}")
+    call = _operated(problem, name, sent, op, {"counts": counts.tobytes()})
+    call.bytes = sent.bytes // comm.size
+    blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype)
+    mine = Simple(received.memory, received.offset, int(counts[comm.rank]), received.datatype)
+    call.buffers = (table(blocks), single(mine))
+    return call
+
+
+def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
+    """Return every rank's number of elements: as given, or as the ranks tell each other.
+
+    Raises
+    ------
+    TypeError, ValueError, MPI.Exception
+        None are given where nobody can be asked; there are not as many as ranks; one is negative.
+    """
+    if given is None and may_ask:
+        everybodys = np.empty(comm.size, np.int64)
+        comm.Allgather(np.array([mine], np.int64), everybodys)
+        return everybodys
+    if given is None:
+        raise TypeError("Reduce_scatter with IN_PLACE needs recvcounts")
+    counts = np.fromiter((operator.index(count) for count in given), np.int64)
+    if len(counts) != comm.size:
+        raise ValueError(f"expecting {comm.size} items, got {len(counts)}")
+    if counts.min() < 0:
+        raise MPIException(_ERR_COUNT, f"recvcounts={counts.tolist()}: counts are 0 or more")
+    return counts
+
+
+def _agree(sent: Simple, received: Simple) -> None:
+    if sent.datatype.code != received.datatype.code:
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    if sent.count != received.count:
+        raise ValueError(f"mismatch in send count {sent.count} and receive count {received.count}")
+
+
+def _agree_counts(sent: Simple, received: Simple, counts: NDArray[np.int64], rank: int) -> None:
+    if sent.datatype.code != received.datatype.code:
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    if sent.count != counts.sum():
+        raise ValueError(f"mismatch in send count {sent.count} and sum(counts) {counts.sum()}")
+    if received.count != counts[rank]:
+        raise ValueError(f"mismatch in receive count {received.count} and counts[{rank}] {counts[rank]}")
+
+
+def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str, Any]) -> Call:
+    """Return the call of a reduction: operator and datatype must be the same everywhere."""
+    if not isinstance(op, Op):
+        raise TypeError(f"op: expected an MPI.Op, got {type(op).__name__}")
+    reduction = op._reduction(sent.datatype) if op else None
+    if reduction is None:
+        raise MPIException(_ERR_OP, f"{op!r} is not defined on {sent.datatype!r}")
+    constant = op._constant
+    facts["datatype"], facts["op"] = sent.datatype._name, constant or "the program's own"
+    return Call(problem.name, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)
+
+
+_TABLES: dict[str, Maker] = {
+    "Gatherv": _gatherv, "Scatterv": _scatterv, "Allgatherv": _allgatherv, "Alltoallv": _alltoallv,
+    "Alltoallw": _alltoallw, "Reduce_scatter": _reduce_scatter,
+}  # fmt: skip
