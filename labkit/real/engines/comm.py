@@ -14,6 +14,7 @@ from typing import Any
 
 from mpi4py import MPI as MPI4PY
 
+from labkit.comm.surface import MAKERS, METHODS
 from labkit.real.engines.objects import ObjectCollectives, take_contexts
 from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
 
@@ -22,16 +23,19 @@ __all__ = ["CLASSES", "Aborted", "Communicator", "interruptible"]
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
 
-_P2P = {"Send": "Isend", "Ssend": "Issend", "Rsend": "Irsend"}
-_COLLECTIVE = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
-               "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter_block",
-               "Reduce_scatter"]  # fmt: skip
-_PREFIX = ["Scan", "Exscan"]
-_NEIGHBOR = ["allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"]
-_STARTED = ["Isend", "Issend", "Irsend", "Ibsend", "Irecv", "Isendrecv", "Isendrecv_replace"]
-_STARTED_OBJECTS = ["isend", "issend", "ibsend", "irecv"]
-_MAKERS = ["Dup", "Dup_with_info", "Clone", "Create", "Split", "Split_type"]
-_INTRA_MAKERS = ["Create_cart", "Create_graph", "Create_dist_graph", "Create_dist_graph_adjacent"]
+#: blocking calls that are their nonblocking twins, waited for
+_TWINS = {
+    row.base: row.name
+    for row in METHODS
+    if row.form == "nonblocking" and row.kind in ("send", "collective") and row.base.lower() != "bsend"
+}
+#: calls that give a request
+_STARTED = {
+    row.name: PersistentRequest if row.form == "persistent" else Request
+    for row in METHODS
+    if row.form != "blocking" and row.kind != "probe"
+}
+_NEIGHBOR = [row.name for row in METHODS if row.kind == "neighbor" and row.form == "blocking"]
 
 
 #: mpi4py's own class: the names of the module mean others during a recorded run
@@ -97,14 +101,6 @@ class Communicator:
 
     # -- objects ------------------------------------------------------------------------------------------
 
-    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Send an object."""
-        finish(_Comm.isend(self, obj, dest, tag))
-
-    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Send an object, and wait until its reception has begun."""
-        finish(_Comm.issend(self, obj, dest, tag))
-
     def recv(
         self, buf: Any = None, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
     ) -> Any:
@@ -153,44 +149,20 @@ def _make_null(comm: Any) -> None:
     ctypes.memmove(MPI._addressof(comm), MPI._addressof(MPI.COMM_NULL), size)
 
 
-def _blocking(owner: Any, name: str, twin: str) -> Callable[..., Any]:
-    start = getattr(owner, twin)
+def _call(
+    owner: Any, name: str, then: Callable[[Any], Any], shown: str = "", is_together: bool = False
+) -> Callable[..., Any]:
+    """Return a call that makes mpi4py's own, then does something with what that returns.
 
-    @functools.wraps(getattr(owner, name))
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        finish(start(self, *args, **kwargs))
+    With `is_together` all ranks of the communicator make it, and come together before.
+    """
+    original = getattr(owner, name)
 
-    return call
-
-
-def _started(owner: Any, name: str, kind: Any) -> Callable[..., Any]:
-    start = getattr(owner, name)
-
-    @functools.wraps(start)
+    @functools.wraps(getattr(owner, shown or name))
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return kind(start(self, *args, **kwargs))
-
-    return call
-
-
-def _after_barrier(owner: Any, name: str) -> Callable[..., Any]:
-    make = getattr(owner, name)
-
-    @functools.wraps(make)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        finish(_Comm.Ibarrier(self))
-        return interruptible(make(self, *args, **kwargs))
-
-    return call
-
-
-def _made(owner: Any, name: str) -> Callable[..., Any]:
-    """Only wrap what is made: these calls are not made by all ranks of the communicator."""
-    make = getattr(owner, name)
-
-    @functools.wraps(make)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return interruptible(make(self, *args, **kwargs))
+        if is_together:
+            finish(_Comm.Ibarrier(self))
+        return then(original(self, *args, **kwargs))
 
     return call
 
@@ -199,30 +171,19 @@ def _calls(owner: Any) -> dict[str, Any]:
     """Build the calls that replace those which mpi4py's class `owner` itself defines."""
     own = vars(owner)
     calls: dict[str, Any] = {}
-    twins = _P2P | {name: "I" + name[0].lower() + name[1:] for name in _COLLECTIVE + _PREFIX}
-    for name, twin in twins.items():
+    for name, twin in _TWINS.items():
         if name in own and twin in own:
-            calls[name] = _blocking(owner, name, twin)
-            if name not in _P2P:
-                calls[twin] = _started(owner, twin, Request)
-    for name in own:
-        if name.endswith("_init") and not name.startswith("P"):
-            calls[name] = _started(owner, name, PersistentRequest)
-    for name in _STARTED + _STARTED_OBJECTS:
+            calls[name] = _call(owner, twin, finish, shown=name)
+    for name, kind in _STARTED.items():
         if name in own:
-            calls[name] = _started(owner, name, Request)
+            calls[name] = _call(owner, name, kind)
     # Open MPI's nonblocking neighbour exchanges swap the two messages of a pair that is a neighbour twice.
-    for name in [prefix + kind for prefix in ("Neighbor_", "neighbor_") for kind in _NEIGHBOR]:
+    for name in _NEIGHBOR:
         if name in own:
-            calls[name] = _after_barrier(owner, name)
-        if f"I{name.lower()}" in own:
-            calls[f"I{name.lower()}"] = _started(owner, f"I{name.lower()}", Request)
-    for name in [*_MAKERS, *_INTRA_MAKERS, "Sub", "Merge"]:
+            calls[name] = _call(owner, name, interruptible, is_together=True)
+    for name, is_together in MAKERS.items():
         if name in own:
-            calls[name] = _after_barrier(owner, name)
-    for name in ("Create_group", "Create_intercomm"):
-        if name in own:
-            calls[name] = _made(owner, name)
+            calls[name] = _call(owner, name, interruptible, is_together=is_together)
     return calls
 
 
