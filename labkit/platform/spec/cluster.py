@@ -85,6 +85,8 @@ class ClusterSpec(MachineSpec):
     SIMGRID: ClassVar[str | None] = None
     #: hosts of the largest machine that is drawn as it is
     MOST_DRAWN: ClassVar[int] = MAX_DRAWN_HOSTS
+    #: how SimGrid writes its size, for messages
+    SIMGRID_SIZE: ClassVar[str] = ""
     LIMITED: ClassVar[str] = "limiter per host"
 
     bw: float = 1.25e9
@@ -303,7 +305,10 @@ class ClusterSpec(MachineSpec):
         PlatformError
             SimGrid has no such machine.
         """
-        raise PlatformError(f"SimGrid has no {self.KIND}")
+        if self.SIMGRID is None:
+            raise PlatformError(f"SimGrid has no {self.KIND}")
+        numbers = (self.size or "").replace("x", ",").replace(":", ";")
+        return {"topology": self.SIMGRID, "topo_parameters": numbers}
 
     @classmethod
     def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
@@ -314,7 +319,15 @@ class ClusterSpec(MachineSpec):
         PlatformError
             They cannot be read.
         """
-        raise NotImplementedError(cls)
+        del hosts
+        text = "".join(given["topo_parameters"].split())
+        why = "numbers with , and ; between them, at most 64"
+        if not set(text) - set("0123456789,;") and text.count(",") + text.count(";") < 64:
+            try:
+                return cls.parse_size(text.replace(",", "x").replace(";", ":"))
+            except PlatformError:
+                why = cls.SIMGRID_SIZE
+        raise PlatformError(f"topo_parameters {text[:60]!r} of a {cls.SIMGRID} are {why}")
 
     def xml(self) -> str:
         """Write a file of this cluster alone, its hosts named host-0, host-1, ...

@@ -23,7 +23,6 @@ __all__ = [
     "parse_counts",
     "parse_mapping",
     "parse_seed",
-    "parse_simgrid_counts",
 ]
 
 SHARINGS = ("splitduplex", "shared", "fatpipe")
@@ -102,20 +101,6 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
             raise Misplaced(offset, str(error)) from None
         offset += len(part) + 1
     return tuple(counts)
-
-
-def parse_simgrid_counts(text: str) -> tuple[int, ...]:
-    """Read counts of SimGrid's ``topo_parameters``, with commas between them.
-
-    Raises
-    ------
-    PlatformError
-        One of them is no count, or there are more than 64.
-    """
-    parts = text.split(",")
-    if len(parts) > 64:
-        raise PlatformError(f"topo_parameters have {len(parts)} numbers in a row; at most 64")
-    return tuple(units.parse_whole(part.strip(), "topo_parameters", 10**9) for part in parts)
 
 
 def parse_seed(text: str) -> int:

@@ -18,7 +18,6 @@ from labkit.platform.spec.options import (
     one_of,
     parse_counts,
     parse_seed,
-    parse_simgrid_counts,
 )
 
 __all__ = ["DragonflySpec", "grown_dragonfly"]
@@ -96,6 +95,9 @@ class DragonflySpec(ClusterSpec):
         "seed": Option(parse_seed, str, "choice of routes"),
     }
     SIMGRID: ClassVar[str | None] = "DRAGONFLY"
+    SIMGRID_SIZE: ClassVar[str] = (
+        "groups,blue;chassis,black;routers,green;nodes, for example 4,4;3,4;5,1;2"
+    )  # fmt: skip
     LIMITED: ClassVar[str] = "limiter per node"
 
     groups: int | None = None
@@ -311,7 +313,7 @@ class DragonflySpec(ClusterSpec):
         PlatformError
             SimGrid has no such machine.
         """
-        groups, blue, chassis, black, routers, green, nodes = self.counts
+        groups, routers = self.counts[0], self.counts[4]
         if self.routing != "minimal":
             raise PlatformError(f"SimGrid has no routing={self.routing}; it has minimal")
         if groups > routers:
@@ -319,20 +321,7 @@ class DragonflySpec(ClusterSpec):
                 "SimGrid's dragonflies have at most as many groups as routers in a chassis; this one has "
                 f"{groups} groups and {routers} routers"
             )
-        text = f"{groups},{blue};{chassis},{black};{routers},{green};{nodes}"
-        return {"topology": "DRAGONFLY", "topo_parameters": text}
-
-    @classmethod
-    def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
-        """Read the counts."""
-        text = given["topo_parameters"]
-        groups = [parse_simgrid_counts(part) for part in text.split(";")]
-        if [len(one) for one in groups] != [2, 2, 2, 1]:
-            raise PlatformError(
-                f"topo_parameters {text[:60]!r} of a DRAGONFLY are groups,blue;chassis,black;routers,green;"
-                "nodes, for example 4,4;3,4;5,1;2"
-            )
-        return dict(zip(COUNTS, itertools.chain(*groups), strict=True))
+        return super().simgrid_size()
 
 
 @dataclass(frozen=True)

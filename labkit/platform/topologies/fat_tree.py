@@ -13,7 +13,7 @@ from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout
 from labkit.platform.measure import Bisection
 from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
-from labkit.platform.spec.options import Misplaced, parse_counts, parse_simgrid_counts
+from labkit.platform.spec.options import Misplaced, parse_counts
 
 __all__ = ["FatTreeSpec", "grown_tree"]
 
@@ -71,6 +71,9 @@ class FatTreeSpec(ClusterSpec):
     FORM: ClassVar[str] = "fattree or fattree:4x4:1x2:1x2 (down : up : cables, from the hosts upwards)"
     EXAMPLE: ClassVar[tuple[str, str]] = ("4x4:1x2:1x2", "down : up : cables, from the hosts upwards")
     SIMGRID: ClassVar[str | None] = "FAT_TREE"
+    SIMGRID_SIZE: ClassVar[str] = (
+        "levels;down,..;up,..;cables,.. with one number a level, for example 2;4,4;1,2;1,2"
+    )
     LIMITED: ClassVar[str] = "limiter per node"
 
     down: Counts | None = None
@@ -260,21 +263,19 @@ class FatTreeSpec(ClusterSpec):
         return layout
 
     def simgrid_size(self) -> dict[str, str]:
-        """SimGrid's words for it."""
-        text = ";".join([str(len(self.lists[0])), *(",".join(map(str, part)) for part in self.lists)])
-        return {"topology": "FAT_TREE", "topo_parameters": text}
+        """The number of levels, then the lists."""
+        found = super().simgrid_size()
+        return found | {"topo_parameters": f"{len(self.down or ())};{found['topo_parameters']}"}
 
     @classmethod
     def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
-        """Read the three lists."""
-        text = given["topo_parameters"]
-        levels, *lists = [parse_simgrid_counts(part) for part in text.split(";")]
-        if len(lists) != 3 or len(levels) != 1 or any(len(one) != levels[0] for one in lists):
-            raise PlatformError(
-                f"topo_parameters {text[:60]!r} of a FAT_TREE are levels;down,..;up,..;cables,.. with one "
-                "number a level, for example 2;4,4;1,2;1,2"
-            )
-        return dict(zip(("down", "up", "cables"), lists, strict=True))
+        """Read the number of levels, then the lists."""
+        levels, _, lists = given["topo_parameters"].partition(";")
+        found = super().from_simgrid({**given, "topo_parameters": lists}, hosts)
+        if levels.strip() != str(len(found["down"])):
+            text = given["topo_parameters"]
+            raise PlatformError(f"topo_parameters {text[:60]!r} of a FAT_TREE are {cls.SIMGRID_SIZE}")
+        return found
 
 
 def _least_sums(a: Costs, b: Costs) -> Costs:

@@ -13,7 +13,7 @@ from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout, Point, circle
 from labkit.platform.measure import Bisection, LinkKind
 from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
-from labkit.platform.spec.options import Misplaced, parse_counts, parse_simgrid_counts
+from labkit.platform.spec.options import Misplaced, parse_counts
 
 __all__ = ["TorusSpec", "near_cube", "torus_cut"]
 
@@ -64,6 +64,7 @@ class TorusSpec(ClusterSpec):
     FORM: ClassVar[str] = "torus or torus:8x8x8 (hosts per dimension)"
     EXAMPLE: ClassVar[tuple[str, str]] = ("4x4", "hosts per dimension")
     SIMGRID: ClassVar[str | None] = "TORUS"
+    SIMGRID_SIZE: ClassVar[str] = "hosts per dimension, for example 8,8,4"
 
     sizes: tuple[int, ...] | None = None
 
@@ -160,15 +161,6 @@ class TorusSpec(ClusterSpec):
     def lay_out(self) -> Layout:
         """A ring, a grid, a box; larger ones as slices."""
         return _lay_out(tuple(size for size in self.sizes or () if size > 1) or (1,))
-
-    def simgrid_size(self) -> dict[str, str]:
-        """SimGrid's words for it."""
-        return {"topology": "TORUS", "topo_parameters": ",".join(map(str, self.sizes or ()))}
-
-    @classmethod
-    def from_simgrid(cls, given: dict[str, str], hosts: int) -> dict[str, Any]:
-        """Read the sizes."""
-        return {"sizes": parse_simgrid_counts(given["topo_parameters"])}
 
 
 def torus_cut(sizes: tuple[int, ...]) -> tuple[int, bool]:
