@@ -7,10 +7,11 @@ registered anywhere: adding an algorithm is adding its file.
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from labkit.errors import ScheduleError
@@ -33,11 +34,15 @@ class Cost:
         Bytes one after another (each costs beta).
     reduced_bytes : float
         Bytes combined one after another (each costs gamma).
+    is_bound : bool
+        Whether the three belong to different paths, or overlap in time (a pipeline that combines one
+        part while the next arrives): each is exact by itself, and their sum is an upper bound.
     """
 
     rounds: float
     volume_bytes: float = 0.0
     reduced_bytes: float = 0.0
+    is_bound: bool = field(default=False, repr=False)
 
     def seconds(self, alpha_s: float, beta_s_per_byte: float, gamma_s_per_byte: float = 0.0) -> float:
         """Return ``rounds*alpha + volume*beta + reduced*gamma``."""
@@ -58,6 +63,10 @@ class Requirements:
         Works only for 1, 2, 4, ... ranks.
     commutative : bool
         Combines operands out of rank order.
+    even : bool
+        Works only for one rank or an even number of ranks.
+    max_ranks : int, optional
+        Works for at most so many ranks.
     keys_per_rank : int, optional
         A sorter that takes exactly so many keys on each rank.
     """
@@ -65,11 +74,17 @@ class Requirements:
     power_of_two: bool = False
     commutative: bool = False
     keys_per_rank: int | None = None
+    even: bool = False
+    max_ranks: int | None = None
 
     def unmet(self, ranks: int, commutative: bool = True) -> str | None:
         """Return what is missing, as the end of a sentence, or None."""
         if self.power_of_two and ranks & (ranks - 1):
             return f"needs a power of two ranks, got {ranks}"
+        if self.even and ranks % 2 and ranks > 1:
+            return f"needs an even number of ranks, got {ranks}"
+        if self.max_ranks is not None and ranks > self.max_ranks:
+            return f"needs at most {self.max_ranks} ranks, got {ranks}"
         if self.commutative and not commutative:
             return "needs a commutative operator"
         return None
@@ -77,6 +92,14 @@ class Requirements:
 
 def _one_part(ranks: int) -> int:
     return 1
+
+
+def _bound(function: Any, values: Mapping[str, int]) -> Any:
+    """Return a function with those of the values set that it takes."""
+    if function is None:
+        return None
+    taken = {key: value for key, value in values.items() if key in inspect.signature(function).parameters}
+    return partial(function, **taken) if taken else function
 
 
 @dataclass(frozen=True)
@@ -99,6 +122,9 @@ class Algorithm:
         ``parts(ranks)``: into how many blocks a message is cut.
     temporaries : tuple
         Work buffers of the schedule.
+    parameters : mapping of str to int
+        What can be set besides (radix, number of segments, ranks of a node), with the values it has:
+        keyword arguments of `schedule`, `cost`, `parts` and the work buffers' `blocks`.
     expectations : mapping of str to str
         Phase -> how its time is expected to grow with the ranks p at a fixed amount of input per rank;
         the empty name stands for the makespan (algorithms that are programs).
@@ -113,6 +139,41 @@ class Algorithm:
     parts: Callable[[int], int] = _one_part
     temporaries: tuple[Temporary | str, ...] = ()
     expectations: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def tuned(self, **values: int) -> Algorithm:
+        """Return the same algorithm with some parameters set.
+
+        Raises
+        ------
+        ScheduleError
+            For a parameter that it does not have, or a value below 1.
+
+        Examples
+        --------
+        >>> get("bcast", "chain").tuned(chains=2).name
+        'chain:chains=2'
+        """
+        for key, value in values.items():
+            if key not in self.parameters:
+                known = ", ".join(f"{k}={v}" for k, v in self.parameters.items()) or "none"
+                raise ScheduleError(f"{self.problem}/{self.name} has no parameter {key!r}; it has: {known}")
+            if value < 1:
+                raise ScheduleError(f"{self.problem}/{self.name}: {key} must be at least 1, got {value}")
+        if not values:
+            return self
+        return replace(
+            self,
+            name=":".join([self.name, *(f"{key}={value}" for key, value in values.items())]),
+            schedule=_bound(self.schedule, values),
+            cost=_bound(self.cost, values),
+            parts=_bound(self.parts, values),
+            temporaries=tuple(
+                replace(t, blocks=_bound(t.blocks, values)) if isinstance(t, Temporary) and t.blocks else t
+                for t in self.temporaries
+            ),
+            parameters={**self.parameters, **values},
+        )
 
     def build(self, ranks: int, root: int = 0, commutative: bool = True) -> Schedule:
         """Return the schedule for a number of ranks.
@@ -170,13 +231,21 @@ def names(problem: str) -> tuple[str, ...]:
 
 @cache
 def get(problem: str, name: str) -> Algorithm:
-    """Return an algorithm by the names of its folder and file.
+    """Return an algorithm by the names of its folder and file, parameters after colons.
 
     Raises
     ------
     ScheduleError
-        If there is no such file, or its ``ALGORITHM`` disagrees with its place.
+        If there is no such file, its ``ALGORITHM`` disagrees with its place, or it has no such parameter.
+
+    Examples
+    --------
+    >>> dict(get("alltoall", "bruck:radix=4").parameters)
+    {'radix': 4}
     """
+    name, *settings = name.split(":")
+    if settings:
+        return get(problem, name).tuned(**dict(_setting(problem, name, one) for one in settings))
     if name not in names(problem):
         raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(names(problem))}")
     module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
@@ -195,6 +264,15 @@ def get(problem: str, name: str) -> Algorithm:
 def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
     """Return the kernels' program of an algorithm; the same object for the same arguments."""
     return program_of(get(problem, name).build(ranks, root, commutative))
+
+
+def _setting(problem: str, name: str, text: str) -> tuple[str, int]:
+    key, _, value = text.partition("=")
+    if not value.isdecimal():
+        raise ScheduleError(
+            f"{problem}/{name}:{text}: a parameter is given as name=number, as in bruck:radix=4"
+        )
+    return key, int(value)
 
 
 def schedules() -> tuple[tuple[str, str], ...]:

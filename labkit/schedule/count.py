@@ -98,8 +98,8 @@ class Ports:
         self.pairs: dict[tuple[int, int], tuple[deque[_Request], deque[_Request]]] = {}
         self.out_free = [0.0] * schedule.size
         self.in_free = [0.0] * schedule.size
-        #: (possible start, the later post's number, tie) of matched messages
-        self.matched: list[tuple[float, int, int, _Request, _Request]] = []
+        #: (possible start, which post of its sender and of its receiver, tie) of matched messages
+        self.matched: list[tuple[float, tuple[int, int], int, _Request, _Request]] = []
         self.ties = 0
 
     def run(self) -> float:
@@ -168,7 +168,7 @@ class Ports:
             send, receive = sends.popleft(), receives.popleft()
             self.ties += 1
             ready = max(send.posted, receive.posted)
-            heapq.heappush(self.matched, (ready, max(send.number, receive.number), self.ties, send, receive))
+            heapq.heappush(self.matched, (ready, (send.number, receive.number), self.ties, send, receive))
         return request
 
     def _bytes(self, rank: int, section: Blocks) -> float:

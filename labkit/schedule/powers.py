@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ceil_log2", "doublings", "floor_power_of_two", "subtree_sizes"]
+__all__ = ["bine_labels", "ceil_log2", "doublings", "floor_power_of_two", "log_ceil", "subtree_sizes"]
 
 
 def doublings(size: int) -> list[int]:
@@ -39,3 +39,38 @@ def subtree_sizes(number: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """
     lowest_bit = np.where(number == 0, size, number & -number)
     return np.minimum(lowest_bit, size - number)
+
+
+def log_ceil(size: int, radix: int) -> int:
+    """Return the smallest k with ``radix**k >= size``.
+
+    Examples
+    --------
+    >>> [log_ceil(p, 3) for p in (1, 2, 3, 4, 9, 10)]
+    [0, 1, 1, 2, 2, 3]
+    """
+    k, power = 0, 1
+    while power < size:
+        k, power = k + 1, power * radix
+    return k
+
+
+def bine_labels(size: int) -> NDArray[np.int64]:
+    """Return labels under which Bine trees and butterflies are binomial trees and hypercubes.
+
+    A number (modulo `size`, a power of two) has digits in base -2; neighbours of a Bine network differ in
+    all of the lowest digits. In the Gray code of the digits that is one bit. Labels that differ in bit j
+    belong to numbers ``(1 - (-2)**(j+1)) / 3`` apart, 1, 1, 3, 5, 11 ..., instead of 1, 2, 4, 8, 16 ...
+
+    Examples
+    --------
+    >>> bine_labels(8)
+    array([0, 1, 5, 4, 6, 7, 3, 2])
+    """
+    digits = np.arange(size)
+    value = np.zeros(size, np.int64)
+    for place in range(size.bit_length() - 1):
+        value += (digits >> place & 1) * (-2) ** place
+    labels = np.empty(size, np.int64)
+    labels[value % size] = digits ^ digits >> 1
+    return labels

@@ -55,9 +55,10 @@ def test_native(problem: str, name: str, p: int) -> None:
 @pytest.mark.parametrize(("problem", "name"), registry.schedules())
 def test_native_with_rendezvous(problem: str, name: str, n: int) -> None:
     algorithm = registry.get(problem, name)
-    schedule = algorithm.build(5, root=3)
+    ranks = next(p for p in (5, 6, 8, 2) if not algorithm.requirements.unmet(p))
+    schedule = algorithm.build(ranks, root=ranks - 2)
     case = case_of(schedule, np.random.default_rng(1), n)
-    perform(schedule, case.buffers, "star:5", "smpi", op=case.op, counts=case.counts)
+    perform(schedule, case.buffers, f"star:{ranks}", "smpi", op=case.op, counts=case.counts)
     case.verify()
 
 
@@ -78,6 +79,8 @@ def test_over_messages(problem: str, name: str, p: int) -> None:
 @pytest.mark.parametrize(("problem", "name"), registry.schedules())
 def test_one_rank_sees_its_part_of_the_whole(problem: str, name: str) -> None:
     for p in (1, 2, 3, 6, 8, 11):
+        if registry.get(problem, name).requirements.unmet(p):
+            continue
         schedule = registry.get(problem, name).build(p, root=p - 1)
         programs: dict[int, list[Any]] = defaultdict(list)
         for step in schedule.steps():

@@ -15,6 +15,8 @@ def test_closed_formula_equals_the_count(problem: str, name: str) -> None:
     algorithm = registry.get(problem, name)
     assert algorithm.cost is not None
     for p in RANKS:
+        if algorithm.requirements.unmet(p):
+            continue
         schedule = algorithm.build(p)
         cost = algorithm.cost(p, 720.0)
         assert count(schedule, 720.0) == pytest.approx(
@@ -22,7 +24,12 @@ def test_closed_formula_equals_the_count(problem: str, name: str) -> None:
         ), p
         for alpha, beta, gamma in [(5.0, 0.01, 0.003), (1.0, 1.0, 0.5)]:
             seconds = cost.seconds(alpha, beta, gamma)
-            assert predict(schedule, 720.0, alpha, beta, gamma) == pytest.approx(seconds), (p, alpha)
+            found = predict(schedule, 720.0, alpha, beta, gamma)
+            if cost.is_bound:
+                parts = (cost.rounds * alpha, cost.volume_bytes * beta, cost.reduced_bytes * gamma)
+                assert max(parts) * (1 - 1e-9) <= found <= seconds * (1 + 1e-9), (p, alpha)
+            else:
+                assert found == pytest.approx(seconds), (p, alpha)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""The scatter that broadcasts of long messages begin with: part v of the message goes to number v."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.schedule import Step, blocks
+from labkit.schedule.powers import doublings
+from labkit.schedule.team import Team
+
+__all__ = ["scatter_parts"]
+
+
+def scatter_parts(team: Team, numbers: int) -> Iterator[Step]:
+    """Yield a binomial scatter of `numbers` parts of ``data`` over as many numbers of the team."""
+    number = team.number
+    for distance in reversed(doublings(numbers)):
+        length = np.minimum(distance, numbers - number)
+        is_child = (number % (2 * distance) == distance) & (number < numbers)
+        is_parent = (number % (2 * distance) == 0) & (number + distance < numbers)
+        given = np.minimum(distance, numbers - number - distance)
+        yield team.recv(blocks("data", number, length), number - distance, where=is_child) + team.send(
+            blocks("data", number + distance, given), number + distance, where=is_parent
+        )
