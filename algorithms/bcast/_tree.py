@@ -10,12 +10,17 @@ from labkit.schedule.phases import down
 from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree
 
-__all__ = ["cost_of", "number_of_segments", "rounds_of"]
+__all__ = ["cost_of", "number_of_segments", "rounds_below", "rounds_of"]
 
 
 def rounds_of(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
     """Yield the message's way down a tree that is numbered from the root on, segment by segment."""
     yield from down(everyone(group, group.root), tree, lambda part: block("data", part), segments)
+
+
+def rounds_below(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
+    """Yield the message's way down a tree over ranks, with the root at its top."""
+    yield from down(everyone(group), tree, lambda part: block("data", part), segments)
 
 
 def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:

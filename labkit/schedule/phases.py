@@ -30,11 +30,11 @@ def down(team: Team, tree: Tree, section: Parts, parts: int = 1) -> Iterator[Ste
 
     The sends of a part are waited for when the next one has come: two parts are under way at a rank.
     """
-    number, size = team.number, team.size
+    number, size, parent = team.number, team.size, _parent(tree, team.number)
     children = [_at(slot, number, size) for slot in tree.children]
     has_child = np.any([child >= 0 for child in children], axis=0) if children else False
     for part in range(parts):
-        yield team.recv(section(part), _parent(tree, number), where=number > 0)
+        yield team.recv(section(part), parent, where=parent >= 0)
         if part > 0:
             yield team.wait(where=has_child)
         for child in children:
@@ -49,14 +49,15 @@ def up(
     incoming: Buffers = no_buffer,
     parts: int = 1,
     is_overlapped: bool = False,
+    is_in_front: bool = False,
 ) -> Iterator[Step]:
     """Yield the way up: every number combines what its children send, then posts the sum to its parent.
 
-    Children come in reverse order of sending and are put behind what is there: in rank order for k-nomial
-    trees. With `is_overlapped` the next message is being received while the last one is combined;
+    Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
+    order for k-nomial trees. With `is_overlapped` the next message is being received while the last one is combined;
     ``incoming(part, turn)`` is then one of two buffers by turn.
     """
-    number, size = team.number, team.size
+    number, size, parent = team.number, team.size, _parent(tree, team.number)
     slots = [_at(slot, number, size) for slot in tree.children[::-1]]
     turns = [(part, child) for part in range(parts) for child in slots]
 
@@ -75,11 +76,11 @@ def up(
         else:
             yield team.recv(received, child, where=has_child)
         if received is not None and total is not None:
-            yield team.combine(received, total, source_first=False, where=has_child)
+            yield team.combine(received, total, source_first=is_in_front, where=has_child)
         if (turn + 1) % len(slots) == 0:
-            yield team.isend(total, _parent(tree, number), where=number > 0, label=2)
+            yield team.isend(total, parent, where=parent >= 0, label=2)
     if slots:
-        yield team.wait(where=number > 0, label=2)
+        yield team.wait(where=parent >= 0, label=2)
 
 
 def pass_around(team: Team, section: Callable[[Ints], Section | None]) -> Iterator[Step]:

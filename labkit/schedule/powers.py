@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bine_labels", "ceil_log2", "doublings", "floor_power_of_two", "log_ceil", "subtree_sizes"]
+__all__ = ["bine_labels", "ceil_log2", "doublings", "floor_power_of_two", "log_ceil", "mesh", "prime_factors", "subtree_sizes"]
 
 
 def doublings(size: int) -> list[int]:
@@ -74,3 +74,31 @@ def bine_labels(size: int) -> NDArray[np.int64]:
     labels = np.empty(size, np.int64)
     labels[value % size] = digits ^ digits >> 1
     return labels
+
+
+def mesh(size: int, dimensions: int) -> tuple[int, ...]:
+    """Return the dimensions of a mesh of `size` points, as equal as whole numbers allow, the smaller first.
+
+    Examples
+    --------
+    >>> mesh(12, 2), mesh(64, 3), mesh(7, 2)
+    ((3, 4), (4, 4, 4), (1, 7))
+    """
+    if dimensions == 1:
+        return (size,)
+    first = next(d for d in range(round(size ** (1 / dimensions)), 0, -1) if size % d == 0)
+    return (first, *mesh(size // first, dimensions - 1))
+
+
+def prime_factors(size: int) -> tuple[int, ...]:
+    """Return the prime factors, in rising order.
+
+    Examples
+    --------
+    >>> prime_factors(12), prime_factors(1)
+    ((2, 2, 3), ())
+    """
+    for d in range(2, size + 1):
+        if size % d == 0:
+            return (d, *prime_factors(size // d))
+    return ()

@@ -1,11 +1,12 @@
-"""Trees over the numbers 0 .. size - 1, with 0 at the top: who is whose child, in which order, and what a
-message costs on its way down or up.
+"""Trees over the numbers 0 .. size - 1: who is whose child, in which order, and what a message costs on its
+way down or up. The top is 0 where nothing else is said.
 
 The trees of `kary`, `knomial` and `flat` grow: that of fewer numbers is the beginning of the larger one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from labkit.schedule.powers import bine_labels, floor_power_of_two
 
-__all__ = ["Tree", "bine", "chains", "flat", "kary", "knomial", "tree_of"]
+__all__ = ["Tree", "bine", "chains", "flat", "in_order", "kary", "knomial", "tree_of", "two_level"]
 
 Numbers = NDArray[np.int64]
 
@@ -26,7 +27,7 @@ class Tree:
     Attributes
     ----------
     parent : array of int64, shape (size,)
-        The parent of each number (-1 for 0).
+        The parent of each number (-1 for the top).
     children : array of int64, shape (n_slots, size)
         The children of each number in the order in which it sends to them; -1 where there is none.
     """
@@ -43,9 +44,14 @@ class Tree:
         return len(self.children)
 
     @cached_property
+    def top(self) -> int:
+        """The number without a parent."""
+        return int(np.flatnonzero(self.parent < 0)[0])
+
+    @cached_property
     def _order(self) -> list[int]:
         """The numbers, parents before children."""
-        order = [0]
+        order = [self.top]
         for number in order:
             order += [int(c) for c in self.children[:, number] if c >= 0]
         return order
@@ -61,7 +67,7 @@ class Tree:
             present = self.children[:, number]
             present = present[present >= 0]
             arrival[present] = arrival[number] + 1 + np.arange(len(present))
-        return int(arrival.max()) + (parts - 1) * int((self.children[:, 0] >= 0).sum())
+        return int(arrival.max()) + (parts - 1) * int((self.children[:, self.top] >= 0).sum())
 
     def up(self, parts: int = 1) -> int:
         """Return after how many messages, one after another, the top has the last part of all others.
@@ -73,7 +79,7 @@ class Tree:
             for child in self.children[::-1, number]:
                 if child >= 0:
                     done[number] = max(done[number], done[child]) + 1
-        return int(done[0]) + (parts - 1) * int((self.children[:, 0] >= 0).sum())
+        return int(done[self.top]) + (parts - 1) * int((self.children[:, self.top] >= 0).sum())
 
 
 def tree_of(parent: Numbers, key: Numbers | None = None) -> Tree:
@@ -161,7 +167,7 @@ def bine(size: int) -> Tree:
     Examples
     --------
     >>> bine(8).parent
-    array([-1,  0,  1,  0,  3,  4,  7,  0])
+    array([-1,  0,  3,  0,  3,  4,  7,  0])
     """
     core = floor_power_of_two(size)
     label = bine_labels(core)
@@ -177,3 +183,65 @@ def bine(size: int) -> Tree:
 def flat(size: int, radix: int = 0) -> Tree:
     """Return the flat tree: all below 0."""
     return knomial(size, max(size, 2))
+
+
+@lru_cache(maxsize=64)
+def in_order(size: int) -> Tree:
+    """Return the binary tree with the last number at the top whose subtrees are ranges before it.
+
+    Below the top of a range stand the tops of the halves of the rest, the nearer half first on the way up.
+
+    Examples
+    --------
+    >>> in_order(6).parent
+    array([ 2,  2,  5,  4,  5, -1])
+    """
+    parent = np.full(size, -1, np.int64)
+    ranges = [(0, size)]
+    for begin, end in ranges:
+        rest = end - 1 - begin
+        middle = begin + (rest + 1) // 2
+        for first, last in ((begin, middle), (middle, end - 1)):
+            if last > first:
+                parent[last - 1] = end - 1
+                ranges.append((first, last))
+    return tree_of(parent)
+
+
+@lru_cache(maxsize=64)
+def two_level(
+    size: int, node: int, inner: Callable[[int], Tree], outer: Callable[[int], Tree], root: int = 0
+) -> Tree:
+    """Return a tree over ranks: `outer` over the leaders of nodes, then `inner` below every leader.
+
+    A node is `node` consecutive ranks, its leader the first one, or the root. `inner` must be a tree that
+    grows.
+
+    Examples
+    --------
+    >>> two_level(8, 4, flat, flat, root=5).parent
+    array([ 5,  0,  0,  0,  5, -1,  5,  5])
+    """
+    nodes, home = -(-size // node), root // node
+    upper, lower = outer(nodes), inner(node)
+    leader = np.arange(nodes) * node
+    leader[home] = root
+    rank = np.arange(size)
+    begin = rank // node * node
+    count = np.minimum(node, size - begin)
+    number = (rank - leader[rank // node]) % count
+    parent = begin + (lower.parent[number] + leader[rank // node] - begin) % count
+    key = size + _slots(lower)[number]
+    turned = (np.arange(nodes) - home) % nodes
+    above = upper.parent[turned]
+    parent[leader] = np.where(above < 0, -1, leader[(above + home) % nodes])
+    key[leader] = _slots(upper)[turned]
+    return tree_of(parent, key)
+
+
+def _slots(tree: Tree) -> Numbers:
+    """Return each number's place among its siblings."""
+    place = np.zeros(len(tree), np.int64)
+    for slot, children in enumerate(tree.children):
+        place[children[children >= 0]] = slot
+    return place

@@ -1,0 +1,43 @@
+"""Alltoall through a mesh of two dimensions: along the columns, then along the rows.
+
+Ranks are the points of an a x b mesh, a the largest divisor of p that is not above its square root. A rank
+first sends to every rank of its column the b blocks that belong in that one's row, then to every rank of its
+row the a blocks that have come together for it.
+
+**Cost**: ``(a+b-2)*alpha + ((a-1)*b + (b-1)*a)*n*beta``: about 2*sqrt(p) messages and twice the volume for squares.
+
+**Requires**: nothing; any number of ranks.
+
+**Properties**: every block travels at most twice; messages grow. If p is prime the mesh is a line and the
+algorithm that of shifts.
+
+**Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
+ICS 2005. doi:10.1145/1088149.1088202
+
+>>> cost(12, 100)
+Cost(rounds=5, volume_bytes=1700, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.algorithms.alltoall._mesh import cost_of, rounds_of
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step
+from labkit.schedule.powers import mesh
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the exchanges along each dimension."""
+    return rounds_of(group, mesh(group.size, 2))
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    return cost_of(mesh(ranks, 2), n_bytes)
+
+
+ALGORITHM = Algorithm("mesh_2d", "alltoall", schedule=rounds, cost=cost, temporaries=("moving",))

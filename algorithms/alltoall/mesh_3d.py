@@ -1,0 +1,42 @@
+"""Alltoall through a mesh of three dimensions, along one after another.
+
+Ranks are the points of an a x b x c mesh, as near to a cube as p allows. Along each dimension of d ranks
+everyone sends to each of the d - 1 others of its line the p/d blocks that must get there.
+
+**Cost**: ``(a+b+c-3)*alpha + (p/a*(a-1) + p/b*(b-1) + p/c*(c-1))*n*beta``.
+
+**Requires**: nothing; any number of ranks.
+
+**Properties**: three times the volume in 3*(p**(1/3) - 1) messages for cubes: for short blocks and many ranks.
+If p is prime the mesh is a line.
+
+**Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
+ICS 2005. doi:10.1145/1088149.1088202
+
+>>> cost(27, 100)
+Cost(rounds=6, volume_bytes=5400, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.algorithms.alltoall._mesh import cost_of, rounds_of
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step
+from labkit.schedule.powers import mesh
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the exchanges along each dimension."""
+    return rounds_of(group, mesh(group.size, 3))
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    return cost_of(mesh(ranks, 3), n_bytes)
+
+
+ALGORITHM = Algorithm("mesh_3d", "alltoall", schedule=rounds, cost=cost, temporaries=("moving",))

@@ -1,0 +1,27 @@
+"""Alltoallv by pairwise exchange, with light barriers between the rounds.
+
+The schedule is that of the alltoall of the same name; only the sizes differ, and they are bound at run time.
+
+**Cost**: with equal blocks of n bytes ``(2p-3)*alpha + (p-1)*n*beta`` (p > 1). Otherwise each round lasts as long as its
+largest message.
+
+**Requires**: nothing; any number of ranks, any counts, zero included.
+
+**Properties**: no rank uses a size that MPI does not tell it: a rank knows what it sends to and receives
+from each other rank. An empty block is a message of 0 bytes.
+
+**Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
+ICS 2005. doi:10.1145/1088149.1088202
+
+>>> cost(8, 100)
+Cost(rounds=13, volume_bytes=700, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.alltoall.pairwise_light_barriers import cost, rounds
+from labkit.registry import Algorithm
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm("pairwise_light_barriers", "alltoallv", schedule=rounds, cost=cost)

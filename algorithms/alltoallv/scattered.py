@@ -1,0 +1,29 @@
+"""Alltoallv in batches: only a few messages are posted at the same time.
+
+The schedule is that of the alltoall of the same name; only the sizes differ, and they are bound at run time.
+
+**Cost**: with equal blocks of n bytes ``(p-1) * (alpha + n*beta)``. Otherwise each round lasts as long as its
+largest message.
+
+**Requires**: nothing; any number of ranks (parameter: `outstanding`), any counts, zero included.
+
+**Properties**: no rank uses a size that MPI does not tell it: a rank knows what it sends to and receives
+from each other rank. An empty block is a message of 0 bytes.
+
+**Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
+in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
+
+>>> cost(8, 100)
+Cost(rounds=7, volume_bytes=700, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.alltoall.scattered import cost, rounds
+from labkit.registry import Algorithm
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm(
+    "scattered", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 4}
+)
