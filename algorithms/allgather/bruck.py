@@ -1,13 +1,14 @@
-"""Bruck's allgather: everyone passes all it has to a rank twice as far away, for any number of ranks.
+"""Bruck's allgather: everyone passes all it has to ever farther ranks, for any number of ranks.
 
-Before the round with distance d = 1, 2, 4, ... rank r holds the blocks of ranks r, ..., r + d - 1 (mod p).
-It sends them to r - d and receives those of r + d, ..., r + 2d - 1; the last round moves only what is
-missing. Blocks are received where they belong, so the usual final rotation is not needed.
+Before the rounds with distance d = 1, k, k**2, ... rank r holds the blocks of ranks r, ..., r + d - 1 (mod
+p). For v = 1 ... k - 1 it sends them to r - v*d and receives those of r + v*d, ..., r + (v+1)*d - 1; the
+last rounds move only what is missing. Blocks are received where they belong, so the usual final rotation is
+not needed.
 
-**Cost**: ceil(log2 p) rounds, p - 1 blocks of n bytes, for every p:
-``ceil(log2 p)*alpha + (p-1)*n*beta``.
+**Cost**: with k = 2 ceil(log2 p) rounds, p - 1 blocks of n bytes, for every p:
+``ceil(log2 p)*alpha + (p-1)*n*beta``; in general a message for each v*d < p.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `radix` (k).
 
 **Properties**: minimal rounds and volume for every p; messages may wrap around the end of the buffer.
 
@@ -24,28 +25,32 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks
-from labkit.schedule.powers import ceil_log2, doublings
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
-    """Yield one step for each distance 1, 2, 4, ..."""
+def _hops(p: int, radix: int) -> Iterator[tuple[int, int]]:
+    """Yield the distances v*d below p, and how many blocks go there."""
+    distance = 1
+    while distance < p:
+        for hop in range(distance, min(radix * distance, p), distance):
+            yield hop, min(distance, p - hop)
+        distance *= radix
+
+
+def rounds(group: Group, radix: int = 2) -> Iterator[Step]:
+    """Yield one step for each distance."""
     me, p = group.ranks, group.size
     yield group.copy(block("send"), block("recv", me))
-    for distance in doublings(p):
-        moved = min(distance, p - distance)
+    for hop, moved in _hops(p, max(radix, 2)):
         yield group.sendrecv(
-            blocks("recv", me, moved),
-            (me - distance) % p,
-            blocks("recv", me + distance, moved),
-            (me + distance) % p,
+            blocks("recv", me, moved), (me - hop) % p, blocks("recv", me + hop, moved), (me + hop) % p
         )
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
+def cost(ranks: int, n_bytes: float, radix: int = 2) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
-    return Cost(ceil_log2(ranks), (ranks - 1) * n_bytes)
+    return Cost(sum(1 for _ in _hops(ranks, max(radix, 2))), (ranks - 1) * n_bytes)
 
 
-ALGORITHM = Algorithm("bruck", "allgather", schedule=rounds, cost=cost)
+ALGORITHM = Algorithm("bruck", "allgather", schedule=rounds, cost=cost, parameters={"radix": 2})

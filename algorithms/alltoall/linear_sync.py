@@ -7,8 +7,9 @@ oldest pair is done, the next one.
 
 **Requires**: nothing; any number of ranks. Parameter: `outstanding`.
 
-**Properties**: never more than `outstanding` sends and receives of a rank under way, and no batch that waits for
-its slowest message. (Open MPI waits for any pair; here it is the oldest, so that every run is the same.)
+**Properties**: never more than `outstanding` sends and receives of a rank under way, and no batch that
+waits for its slowest message. (Open MPI waits for any pair; here it is the oldest, so that every run is the
+same.)
 
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
@@ -41,12 +42,9 @@ def rounds(group: Group, outstanding: int = 3) -> Iterator[Step]:
     yield group.wait(p > 1)
 
 
-
 def cost(ranks: int, n_bytes: float, outstanding: int = 3) -> Cost:
     """Return the exact cost for blocks of `n_bytes`, however many are outstanding."""
     return Cost(ranks - 1, (ranks - 1) * n_bytes)
 
 
-ALGORITHM = Algorithm(
-    "linear_sync", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 3}
-)
+ALGORITHM = Algorithm("linear_sync", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 3})

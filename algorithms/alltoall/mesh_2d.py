@@ -4,7 +4,8 @@ Ranks are the points of an a x b mesh, a the largest divisor of p that is not ab
 first sends to every rank of its column the b blocks that belong in that one's row, then to every rank of its
 row the a blocks that have come together for it.
 
-**Cost**: ``(a+b-2)*alpha + ((a-1)*b + (b-1)*a)*n*beta``: about 2*sqrt(p) messages and twice the volume for squares.
+**Cost**: ``(a+b-2)*alpha + ((a-1)*b + (b-1)*a)*n*beta``: about 2*sqrt(p) messages and twice the volume for
+squares.
 
 **Requires**: nothing; any number of ranks.
 

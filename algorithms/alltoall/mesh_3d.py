@@ -7,8 +7,8 @@ everyone sends to each of the d - 1 others of its line the p/d blocks that must 
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: three times the volume in 3*(p**(1/3) - 1) messages for cubes: for short blocks and many ranks.
-If p is prime the mesh is a line.
+**Properties**: three times the volume in 3*(p**(1/3) - 1) messages for cubes: for short blocks and many
+ranks. If p is prime the mesh is a line.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202

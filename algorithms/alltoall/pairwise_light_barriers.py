@@ -8,8 +8,8 @@ rounds everybody tells the next sender, by an empty message, that it is ready.
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: no message meets a receiver that is busy in the round before, at the price of one start-up, not
-of a barrier.
+**Properties**: no message meets a receiver that is busy in the round before, at the price of one start-up,
+not of a barrier.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202

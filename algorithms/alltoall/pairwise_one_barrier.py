@@ -8,8 +8,8 @@ all meet in a barrier (dissemination).
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: the barrier keeps early ranks from disturbing the rounds of late ones; it pays where ranks come
-at different times and messages are long.
+**Properties**: the barrier keeps early ranks from disturbing the rounds of late ones; it pays where ranks
+come at different times and messages are long.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202

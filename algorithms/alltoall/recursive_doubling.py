@@ -9,8 +9,8 @@ p/2*n*beta)`` for powers of two.
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: fewest rounds for powers of two, as Bruck; blocks stay in order, so that nothing is rotated, but
-messages are strided.
+**Properties**: fewest rounds for powers of two, as Bruck; blocks stay in order, so that nothing is rotated,
+but messages are strided.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202

@@ -1,7 +1,7 @@
 """Alltoall by shifts, with a barrier before each round.
 
-In round i = 1, ..., p - 1 rank r sends to r + i and receives from r - i (mod p), whatever p is. Before each round
-all meet in a barrier (dissemination).
+In round i = 1, ..., p - 1 rank r sends to r + i and receives from r - i (mod p), whatever p is. Before each
+round all meet in a barrier (dissemination).
 
 **Cost**: ``(p-1)*(1+ceil(log2 p))*alpha + (p-1)*n*beta``.
 

@@ -1,14 +1,14 @@
 """Alltoall by shifts, after a barrier.
 
-In round i = 1, ..., p - 1 rank r sends to r + i and receives from r - i (mod p), whatever p is. Before the first round
-all meet in a barrier (dissemination).
+In round i = 1, ..., p - 1 rank r sends to r + i and receives from r - i (mod p), whatever p is. Before the
+first round all meet in a barrier (dissemination).
 
 **Cost**: ``(p-1+ceil(log2 p))*alpha + (p-1)*n*beta``.
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: the barrier keeps early ranks from disturbing the rounds of late ones; it pays where ranks come
-at different times and messages are long.
+**Properties**: the barrier keeps early ranks from disturbing the rounds of late ones; it pays where ranks
+come at different times and messages are long.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202

@@ -7,8 +7,8 @@ sends to r - i (mod p), and waits for all of them before the next batch.
 
 **Requires**: nothing; any number of ranks. Parameter: `outstanding`.
 
-**Properties**: between the linear algorithm (all at once) and the exchange by shifts (one at once): few requests
-to match, and yet rounds overlap.
+**Properties**: between the linear algorithm (all at once) and the exchange by shifts (one at once): few
+requests to match, and yet rounds overlap.
 
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
@@ -40,12 +40,9 @@ def rounds(group: Group, outstanding: int = 4) -> Iterator[Step]:
         yield group.wait(bool(offsets))
 
 
-
 def cost(ranks: int, n_bytes: float, outstanding: int = 4) -> Cost:
     """Return the exact cost for blocks of `n_bytes`, however many are outstanding."""
     return Cost(ranks - 1, (ranks - 1) * n_bytes)
 
 
-ALGORITHM = Algorithm(
-    "scattered", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 4}
-)
+ALGORITHM = Algorithm("scattered", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 4})

@@ -24,6 +24,4 @@ from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
-ALGORITHM = Algorithm(
-    "linear_sync", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 3}
-)
+ALGORITHM = Algorithm("linear_sync", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 3})

@@ -2,8 +2,8 @@
 
 The schedule is that of the alltoall of the same name; only the sizes differ, and they are bound at run time.
 
-**Cost**: with equal blocks of n bytes ``(p-1)*(1+ceil(log2 p))*alpha + (p-1)*n*beta``. Otherwise each round lasts as long as its
-largest message.
+**Cost**: with equal blocks of n bytes ``(p-1)*(1+ceil(log2 p))*alpha + (p-1)*n*beta``. Otherwise each round
+lasts as long as its largest message.
 
 **Requires**: nothing; any number of ranks, any counts, zero included.
 

@@ -2,8 +2,8 @@
 
 The schedule is that of the alltoall of the same name; only the sizes differ, and they are bound at run time.
 
-**Cost**: with equal blocks of n bytes ``(2p-3)*alpha + (p-1)*n*beta`` (p > 1). Otherwise each round lasts as long as its
-largest message.
+**Cost**: with equal blocks of n bytes ``(2p-3)*alpha + (p-1)*n*beta`` (p > 1). Otherwise each round lasts
+as long as its largest message.
 
 **Requires**: nothing; any number of ranks, any counts, zero included.
 

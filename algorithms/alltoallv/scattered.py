@@ -24,6 +24,4 @@ from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
-ALGORITHM = Algorithm(
-    "scattered", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 4}
-)
+ALGORITHM = Algorithm("scattered", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 4})

@@ -25,8 +25,7 @@ from collections.abc import Iterator
 
 from labkit.algorithms.bcast._tree import cost_of, number_of_segments, rounds_of
 from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
-from labkit.schedule import trees
+from labkit.schedule import Group, Step, trees
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

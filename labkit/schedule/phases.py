@@ -1,5 +1,4 @@
-"""Phases that many algorithms are made of, written for a team: down a tree, up a tree, around a ring, by
-recursive doubling."""
+"""Phases that many algorithms are made of, written for a team: down a tree, up a tree, around a ring."""
 
 from __future__ import annotations
 
@@ -54,8 +53,8 @@ def up(
     """Yield the way up: every number combines what its children send, then posts the sum to its parent.
 
     Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
-    order for k-nomial trees. With `is_overlapped` the next message is being received while the last one is combined;
-    ``incoming(part, turn)`` is then one of two buffers by turn.
+    order for k-nomial trees. With `is_overlapped` the next message is being received while the last one is
+    combined; ``incoming(part, turn)`` is then one of two buffers by turn.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     slots = [_at(slot, number, size) for slot in tree.children[::-1]]

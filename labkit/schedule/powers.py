@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bine_labels", "ceil_log2", "doublings", "floor_power_of_two", "log_ceil", "mesh", "prime_factors", "subtree_sizes"]
+__all__ = [
+    "bine_labels",
+    "ceil_log2",
+    "doublings",
+    "floor_power_of_two",
+    "log_ceil",
+    "mesh",
+    "prime_factors",
+    "subtree_sizes",
+]
 
 
 def doublings(size: int) -> list[int]:

@@ -1,5 +1,6 @@
-"""Trees over the numbers 0 .. size - 1: who is whose child, in which order, and what a message costs on its
-way down or up. The top is 0 where nothing else is said.
+"""Trees over the numbers 0 .. size - 1: who is whose child, and what a message costs on its way.
+
+The top is 0 where nothing else is said; children are in the order in which they are served.
 
 The trees of `kary`, `knomial` and `flat` grow: that of fewer numbers is the beginning of the larger one.
 """
@@ -102,7 +103,8 @@ def tree_of(parent: Numbers, key: Numbers | None = None) -> Tree:
 def knomial(size: int, radix: int) -> Tree:
     """Return the k-nomial tree: a number's parent lacks its lowest digit (base `radix`) that is not zero.
 
-    The largest subtrees are served first, the last of equal ones before the others. Radix 2 is the binomial tree; radix >= size the flat one.
+    The largest subtrees are served first, the last of equal ones before the others. Radix 2 is the binomial
+    tree; radix >= size the flat one.
 
     Examples
     --------

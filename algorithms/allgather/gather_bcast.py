@@ -1,0 +1,54 @@
+"""Allgather as gather and broadcast: everything goes to rank 0 and back.
+
+The blocks go up a binomial tree to rank 0, which then broadcasts all of them down the same tree.
+
+**Cost**: with L = ceil(log2 p): ``2L*alpha + (p-1 + L*p)*n*beta``.
+
+**Requires**: nothing; any number of ranks.
+
+**Properties**: the baseline: L times the minimal volume, and all of it through rank 0.
+
+**Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
+in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
+
+>>> cost(8, 100)
+Cost(rounds=6, volume_bytes=3100, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step, block, blocks, whole
+from labkit.schedule.phases import down
+from labkit.schedule.powers import ceil_log2, doublings
+from labkit.schedule.team import everyone
+from labkit.schedule.trees import knomial
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the levels up, then those down."""
+    me, p = group.ranks, group.size
+    yield group.copy(block("send"), block("recv", me))
+    for distance in doublings(p):
+        is_child = me % (2 * distance) == distance
+        is_parent = (me % (2 * distance) == 0) & (me + distance < p)
+        length, theirs = np.minimum(distance, p - me), np.minimum(distance, p - me - distance)
+        yield group.send(blocks("recv", me, length), me - distance, where=is_child) + group.recv(
+            blocks("recv", me + distance, theirs), me + distance, where=is_parent
+        )
+    yield from down(everyone(group), knomial(p, 2), lambda part: whole("recv"))
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    levels = ceil_log2(ranks)
+    return Cost(2 * levels, (ranks - 1 + levels * ranks) * n_bytes)
+
+
+ALGORITHM = Algorithm("gather_bcast", "allgather", schedule=rounds, cost=cost)

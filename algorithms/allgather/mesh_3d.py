@@ -1,0 +1,41 @@
+"""Allgather through a mesh of three dimensions, along one after another.
+
+Ranks are the points of an a x b x c mesh, as near to a cube as p allows. Along each dimension, the last one
+first, everyone sends all it has to all others of its line.
+
+**Cost**: ``(a+b+c-3)*alpha + (p-1)*n*beta``.
+
+**Requires**: nothing; any number of ranks.
+
+**Properties**: minimal volume in about 3*p**(1/3) messages. If p is prime the mesh is a line.
+
+**Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
+ICS 2005. doi:10.1145/1088149.1088202
+
+>>> cost(27, 100)
+Cost(rounds=6, volume_bytes=2600, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.algorithms.allgather._mesh import cost_of, rounds_of
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step
+from labkit.schedule.powers import mesh
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the exchanges along each dimension."""
+    return rounds_of(group, mesh(group.size, 3), is_last_first=True)
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost for blocks of `n_bytes`."""
+    return cost_of(mesh(ranks, 3), n_bytes)
+
+
+ALGORITHM = Algorithm("mesh_3d", "allgather", schedule=rounds, cost=cost)

@@ -1,0 +1,27 @@
+"""Allgatherv by recursive doubling: partners at distance 1, 2, 4, ... exchange all they have.
+
+The schedule is that of the allgather of the same name; only the sizes differ, and they are bound at run
+time.
+
+**Cost**: with equal blocks of n bytes ``log2(p)*alpha + (p-1)*n*beta`` (powers of two). Otherwise each
+round lasts as long as its largest message.
+
+**Requires**: nothing; any number of ranks, any counts, zero included.
+
+**Properties**: no rank uses a size that MPI does not tell it: all know all counts.
+
+**Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
+in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
+
+>>> cost(8, 100)
+Cost(rounds=3, volume_bytes=700, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.allgather.recursive_doubling import cost, rounds
+from labkit.registry import Algorithm
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm("recursive_doubling", "allgatherv", schedule=rounds, cost=cost)
