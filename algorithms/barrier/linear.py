@@ -1,0 +1,43 @@
+"""Barrier by one: everyone reports to rank 0, which lets everyone go.
+
+Rank 0 waits for an empty message from each other rank, then sends one to each.
+
+**Cost**: ``2(p-1) * alpha``, all of them through the ports of rank 0.
+
+**Requires**: nothing; any number of ranks.
+
+**Properties**: the baseline.
+
+**Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
+Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
+
+>>> cost(8, 0)
+Cost(rounds=14, volume_bytes=0.0, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step
+from labkit.schedule.phases import down, up
+from labkit.schedule.team import everyone
+from labkit.schedule.trees import flat
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def rounds(group: Group) -> Iterator[Step]:
+    """Yield the reports, then the releases."""
+    team, tree = everyone(group), flat(group.size)
+    yield from up(team, tree, lambda part: None)
+    yield from down(team, tree, lambda part: None)
+
+
+def cost(ranks: int, n_bytes: float) -> Cost:
+    """Return the exact cost: 2(p - 1) messages."""
+    return Cost(2 * (ranks - 1))
+
+
+ALGORITHM = Algorithm("linear", "barrier", schedule=rounds, cost=cost)
