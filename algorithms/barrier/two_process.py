@@ -37,5 +37,9 @@ def cost(ranks: int, n_bytes: float) -> Cost:
 
 
 ALGORITHM = Algorithm(
-    "two_process", "barrier", schedule=rounds, cost=cost, requirements=Requirements(max_ranks=2)
+    "two_process",
+    "barrier",
+    schedule=rounds,
+    cost=cost,
+    requirements=Requirements(max_ranks=2),
 )
