@@ -71,7 +71,7 @@ def up(
     for turn, (part, child) in enumerate(turns):
         has_child, received, total = child >= 0, incoming(part, turn % 2), partial(part)
         if is_overlapped:
-            yield post(turn + 1) + team.wait(where=has_child, label=turn % 2)
+            yield team.wait(where=has_child, label=turn % 2) + post(turn + 1)
         else:
             yield team.recv(received, child, where=has_child)
         if received is not None and total is not None:
