@@ -10,6 +10,7 @@ __all__ = [
     "ceil_log2",
     "doublings",
     "floor_power_of_two",
+    "largest_divisor",
     "log_ceil",
     "mesh",
     "prime_factors",
@@ -111,3 +112,14 @@ def prime_factors(size: int) -> tuple[int, ...]:
         if size % d == 0:
             return (d, *prime_factors(size // d))
     return ()
+
+
+def largest_divisor(size: int, limit: int) -> int:
+    """Return the largest divisor of `size` that is not above `limit`.
+
+    Examples
+    --------
+    >>> largest_divisor(12, 5)
+    4
+    """
+    return next(d for d in range(min(limit, size), 0, -1) if size % d == 0)
