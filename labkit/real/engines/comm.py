@@ -167,6 +167,16 @@ def _call(
     return call
 
 
+def interruptible(comm: Any) -> Any:
+    """Return the communicator with calls that can be interrupted; what is null stays as it is."""
+    if isinstance(comm, Communicator) or comm == MPI.COMM_NULL:
+        return comm
+    for kind, wrapped in reversed(CLASSES.items()):  # the special ones first
+        if isinstance(comm, kind):
+            return wrapped(comm)
+    return comm
+
+
 def _calls(owner: Any) -> dict[str, Any]:
     """Build the calls that replace those which mpi4py's class `owner` itself defines."""
     own = vars(owner)
@@ -199,13 +209,3 @@ CLASSES: dict[type, type] = {
     MPI.Distgraphcomm: type("Distgraphcomm", (_TOPO, MPI.Distgraphcomm), {}),
     MPI.Intercomm: type("Intercomm", (_ANY, MPI.Intercomm), _calls(MPI.Intercomm)),
 }
-
-
-def interruptible(comm: Any) -> Any:
-    """Return the communicator with calls that can be interrupted; what is null stays as it is."""
-    if isinstance(comm, Communicator) or comm == MPI.COMM_NULL:
-        return comm
-    for kind, wrapped in reversed(CLASSES.items()):  # the special ones first
-        if isinstance(comm, kind):
-            return wrapped(comm)
-    return comm
