@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import selectors
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
@@ -19,7 +19,6 @@ from labkit.process.child import ChildProcess, ending_text, telling_words
 from labkit.study.hashing import workers_seed
 from labkit.study.measure import Found
 from labkit.study.points import Point
-from labkit.study.worker import LENGTH, write_message
 
 __all__ = ["LocalPool"]
 
@@ -33,14 +32,15 @@ LOOK_S = 0.2
 
 @dataclass(eq=False)
 class _Worker:
-    """One process, what it is doing, and what it has said so far."""
+    """One process, the ways to it and from it, and what it is doing."""
 
     process: ChildProcess
     words: Any
+    requests: Connection[Any, Any]
+    answers: Connection[Any, Any]
     deadline: float | None
     is_ready: bool = False
     point: Point | None = None
-    heard: bytearray = field(default_factory=bytearray)
 
 
 class LocalPool:
@@ -75,7 +75,6 @@ class LocalPool:
         self._hash_seed = workers_seed() if hash_seed is None else hash_seed
         self._limit_s = None if limit_s is None else limit_s * repeats + GRACE_S
         self._workers: list[_Worker] = []
-        self._selector = selectors.DefaultSelector()
 
     @property
     def has_room(self) -> bool:
@@ -99,8 +98,9 @@ class LocalPool:
             The workers cannot work at all.
         """
         while True:
-            for key, _ in self._selector.select(LOOK_S):
-                if (done := self._hear(key.data)) is not None:
+            ready = wait([worker.answers for worker in self._workers], LOOK_S)
+            for worker in [one for one in self._workers if one.answers in ready]:
+                if (done := self._hear(worker)) is not None:
                     return done
             now = time.monotonic()
             for worker in self._workers:
@@ -111,7 +111,6 @@ class LocalPool:
         """End all workers, whatever they are doing."""
         for worker in list(self._workers):
             self._end(worker)
-        self._selector.close()
 
     # --- processes ----------------------------------------------------------------------------------
 
@@ -128,12 +127,12 @@ class LocalPool:
             )  # fmt: skip
         except OSError as error:
             raise MachineError(f"a worker process cannot be started: {error}") from error
-        worker = _Worker(process, words, self._until(START_S))
+        assert process.popen.stdin is not None
+        assert process.popen.stdout is not None
+        requests: Connection[Any, Any] = Connection(os.dup(process.popen.stdin.fileno()), readable=False)
+        answers: Connection[Any, Any] = Connection(os.dup(process.popen.stdout.fileno()), writable=False)
+        worker = _Worker(process, words, requests, answers, self._until(START_S))
         self._workers.append(worker)
-        answers = process.popen.stdout
-        assert answers is not None
-        os.set_blocking(answers.fileno(), False)
-        self._selector.register(answers, selectors.EVENT_READ, worker)
         self._send(worker, self._setting)
         self._send(worker, self._job)
         return worker
@@ -143,16 +142,15 @@ class LocalPool:
 
     def _send(self, worker: _Worker, message: Any) -> None:
         with contextlib.suppress(OSError):  # it is gone: that is noticed where its answer is waited for
-            write_message(worker.process.popen.stdin, message)  # type: ignore[arg-type]
+            worker.requests.send(message)
 
     def _end(self, worker: _Worker) -> None:
         if worker not in self._workers:
             return
         self._workers.remove(worker)
-        assert worker.process.popen.stdout is not None
-        self._selector.unregister(worker.process.popen.stdout)
         worker.process.end()
-        worker.words.close()
+        for one in (worker.requests, worker.answers, worker.words):
+            one.close()
 
     @staticmethod
     def _until(seconds: float | None) -> float | None:
@@ -161,32 +159,20 @@ class LocalPool:
     # --- answers ------------------------------------------------------------------------------------
 
     def _hear(self, worker: _Worker) -> tuple[Point, Found] | None:
-        """Take in what a worker says; a whole answer, or its end, is returned."""
-        assert worker.process.popen.stdout is not None
+        """Take in what a worker says; a point that is done, or lost, is returned."""
         try:
-            heard = os.read(worker.process.popen.stdout.fileno(), 1 << 20)
-        except BlockingIOError:
-            return None
-        if not heard:
+            message = worker.answers.recv()
+        except (EOFError, OSError):
             return self._lost(worker)
-        worker.heard += heard
-        while len(worker.heard) >= LENGTH.size:
-            (size,) = LENGTH.unpack(worker.heard[: LENGTH.size])
-            if len(worker.heard) < LENGTH.size + size:
-                return None
-            body = bytes(worker.heard[LENGTH.size : LENGTH.size + size])
-            del worker.heard[: LENGTH.size + size]
-            message = pickle.loads(body)
-            if isinstance(message, LabkitError):
-                raise message
-            if message == "ready":
-                worker.is_ready = True
-                worker.deadline = self._until(self._limit_s) if worker.point is not None else None
-                continue
-            point, worker.point, worker.deadline = worker.point, None, None
-            assert point is not None
-            return point, pickle.loads(message)
-        return None
+        if isinstance(message, LabkitError):
+            raise message
+        if message == "ready":
+            worker.is_ready = True
+            worker.deadline = self._until(self._limit_s) if worker.point is not None else None
+            return None
+        point, worker.point, worker.deadline = worker.point, None, None
+        assert point is not None
+        return point, pickle.loads(message)
 
     def _lost(self, worker: _Worker) -> tuple[Point, Found] | None:
         """Say how a worker ended; one that never worked ends the sweep."""

@@ -1,7 +1,7 @@
 """A worker process of a sweep: it runs points until nobody sends any more.
 
 ``python -m labkit.study.worker``: requests come in through standard input, answers leave through what was
-standard output: each a length and a pickle. It ends when its parent is gone, also in the middle of a point.
+standard output. It ends when its parent is gone, also in the middle of a point.
 """
 
 from __future__ import annotations
@@ -12,35 +12,16 @@ import io
 import os
 import pickle
 import queue
-import struct
 import sys
 import threading
-from typing import Any, BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 from labkit.errors import LabkitError, MachineError
 from labkit.study.hashing import fingerprint
 from labkit.study.measure import Found, Job
 
-__all__ = ["LENGTH", "answer", "load", "main", "read_message", "write_message"]
-
-LENGTH = struct.Struct("<Q")
-
-
-def read_message(stream: BinaryIO) -> Any:
-    """Read one message; None at the end of the stream."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (size,) = LENGTH.unpack(head)
-    body = stream.read(size)
-    return pickle.loads(body) if len(body) == size else None
-
-
-def write_message(stream: BinaryIO, message: Any) -> None:
-    """Write one message."""
-    body = pickle.dumps(message)
-    stream.write(LENGTH.pack(len(body)) + body)
-    stream.flush()
+__all__ = ["answer", "load", "main"]
 
 
 class _Unpickler(pickle.Unpickler):
@@ -104,7 +85,7 @@ def main() -> None:
     """Serve the parent process."""
     from labkit.study.worker_setup import settle
 
-    answers = os.fdopen(os.dup(1), "wb")
+    answers: Connection[Any, Any] = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what compiled code prints must not mix with the answers
     faulthandler.enable()
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -115,19 +96,20 @@ def main() -> None:
             job = load(requests.get())
         except BaseException as error:  # unpickling runs foreign code: anything may be raised
             text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
-            write_message(answers, MachineError(text))
+            answers.send(MachineError(text))
             return
-        write_message(answers, "ready")
+        answers.send("ready")
         while True:
             point, is_once = requests.get()
-            write_message(answers, answer(job, point, is_once))
+            answers.send(answer(job, point, is_once))
 
 
 def _read_requests(requests: queue.SimpleQueue[Any]) -> None:
     """Read what the parent sends; leave with it, whatever is being run."""
-    stream = sys.stdin.buffer
-    while (message := read_message(stream)) is not None:
-        requests.put(message)
+    stream: Connection[Any, Any] = Connection(os.dup(0), writable=False)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            requests.put(stream.recv())
     os._exit(0)
 
 

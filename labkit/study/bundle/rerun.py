@@ -84,10 +84,9 @@ def _execute(
     # Packages of the user's own stay where they are, though the home is another.
     environment |= {"HOME": home, "TMPDIR": home, "PYTHONUSERBASE": site.getuserbase()}
     words = module_words("labkit.study.bundle.child", folder, memory_bytes, os.getpid())
-    streams = {"cwd": home, "environment": environment}
     deadline = time.monotonic() + timeout_s
     with (folder / "output").open("w+b") as output:
-        with ChildProcess(words, **streams, stdout=output, stderr=output) as child:
+        with ChildProcess(words, environment=environment, cwd=home, stdout=output, stderr=output) as child:
             while not child.wait(_POLL_S) and time.monotonic() < deadline:
                 look()
             is_timed_out = child.code is None
