@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d
 from bokeh.plotting import figure
 
@@ -146,9 +147,24 @@ def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> A
             tips.append(("message" if kind != COLLECTIVE else "collective", "@message"))
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
         items.append(LegendItem(label=state.name, renderers=[drawn]))
+        if kind == COLLECTIVE:
+            _names(fig, what, run, rows)
     items += _operations(fig, run, what.makespan_s)
     _legend(fig, items)
     return fig
+
+
+def _names(fig: Any, what: Activity, run: Run, rows: Any) -> None:
+    """Write the names of collectives into bars that have room for them."""
+    names = run.trace.calls["call"].to_numpy()[-2 - what.message[rows]]
+    middle, length = (what.begin_s + what.end_s)[rows] / 2, (what.end_s - what.begin_s)[rows]
+    wide = length / what.makespan_s > np.array([0.0085 * (len(name) + 1.5) for name in names])
+    source = ColumnDataSource({"x": middle[wide], "y": what.rank[rows][wide], "name": names[wide]})
+    fig.text(
+        "x", "y", text="name", source=source, text_align="center", text_baseline="middle",
+        text_font=value(FONT), text_font_size="10px", text_color="white", padding=2,
+        background_fill_color=STATES[COLLECTIVE].color,
+    )  # fmt: skip
 
 
 def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:

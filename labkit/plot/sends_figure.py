@@ -74,8 +74,11 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
         _matrix(counts, "messages", "", ranks, block, size, (bytes_, counts)),
     ]
     panels[1].yaxis.axis_label = None
+    blocks = run.trace.calls is not None and (run.trace.calls["joint"] >= 0).any()
     name = f"{run.program}{f', phase {phase}' if phase else ''}, {ranks} ranks"
     reading = f"{name}: {_said(ranks, *rows)}"
+    if blocks:
+        reading += " A collective counts as its blocks, whatever messages MPI made of them."
     if block > 1:
         reading += f" A cell stands for {block} senders and {block} receivers."
     return Figure(grid_of(panels), reading, f"Matrices of bytes and messages from rank to rank. {reading}")
@@ -84,7 +87,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
 def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
     if run.trace is None:
         raise DataError(f"{run.program} on {run.on} has no record of its messages; run it with trace=True")
-    table = run.trace.messages
+    table = run.trace.payloads()
     if phase is not None:
         entries = run.phases[run.phases["phase"] == phase]
         if not len(entries):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.trace.states import CALLS, COLLECTIVE, COMPUTING, MESSAGE, STATES, Waits
+from labkit.trace.states import BEGINNING, CALLS, COLLECTIVE, COMPUTING, MESSAGE, STATES, Waits
 
 if TYPE_CHECKING:
     from labkit.trace.trace import Trace
@@ -105,6 +105,10 @@ def activity(trace: Trace) -> Activity:
         (waits.rank, side, ended_by, waits.begin_s, cut),
         (waits.rank, moving, ended_by, cut, waits.end_s),
     ]  # fmt: skip
+    if trace.begins_s is not None:
+        before = np.asarray(trace.begins_s, np.float64)
+        ranks = np.arange(len(before))
+        parts.append((ranks, ranks * 0 + BEGINNING, ranks * 0 - 1, before * 0, before))
     ends = np.asarray(trace.ends_s, np.float64)
     columns: list[NDArray[Any]] = [np.concatenate(of) for of in zip(*parts, strict=True)]
     of_rank, kind, by, begin, end = _with_calls(columns, ends)

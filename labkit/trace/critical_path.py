@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "critical_path"]
 
-Kind = Literal["computation", "overhead", "transfer", "probe", "collective"]
+Kind = Literal["computation", "overhead", "transfer", "probe", "collective", "start"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Step:
     kind : str
         ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
         ``transfer`` (of a message), ``probe`` (a wait for a message that nobody had sent), ``collective`` (of
-        a real run, from when its last rank came).
+        a real run, from when its last rank came), ``start`` (of a real run: the rank had not begun).
     rank : int
         Where: of a transfer, the rank that waited for it.
     begin_s, end_s : float
@@ -163,6 +163,11 @@ def critical_path(trace: Trace) -> list[Step]:
         now = float(start[message])
         steps.append(Step("transfer", rank, now, resumed, message))
         line = int(lines.source[message] if sent[message] >= now else lines.destination[message])
+    if trace.begins_s is not None and steps and steps[-1].kind == "overhead" and steps[-1].begin_s == 0.0:
+        first = steps.pop()
+        begin = min(trace.begins_s[first.rank], first.end_s)
+        steps += [Step("overhead", first.rank, begin, first.end_s)] if begin < first.end_s else []
+        steps += [Step("start", first.rank, 0.0, begin)] if begin > 0.0 else []
     return steps[::-1]
 
 

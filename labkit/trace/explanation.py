@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 
-COMPUTATION, OVERHEAD, PROBE, TRANSFER, COLLECTIVE = (
-    state_of_step(kind).reading for kind in ("computation", "overhead", "probe", "transfer", "collective")
+COMPUTATION, OVERHEAD, PROBE, TRANSFER, COLLECTIVE, START = (
+    state_of_step(kind).reading
+    for kind in ("computation", "overhead", "probe", "transfer", "collective", "start")
 )
 #: followed by how many ranks share how many cores
 SHARED_CORES = "shared cores"
@@ -301,7 +302,9 @@ def _no_links() -> pd.DataFrame:
 
 def spoken(reason: str) -> str:
     """Return a reason as a part of a sentence."""
-    if reason in (COMPUTATION, LATENCY, NOT_SOLVED, TRANSFER, COLLECTIVE) or reason.startswith(SHARED_CORES):
+    if reason in (COMPUTATION, LATENCY, NOT_SOLVED, TRANSFER, COLLECTIVE, START) or reason.startswith(
+        SHARED_CORES
+    ):
         return reason
     if reason == OWN_BOUND:
         return "transfers alone at their own bound"

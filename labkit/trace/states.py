@@ -12,7 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CALLS", "COLLECTIVE", "COMPUTING", "MESSAGE", "STATES", "State", "Waits", "state_of_step"]
+__all__ = [
+    "BEGINNING",
+    "CALLS",
+    "COLLECTIVE",
+    "COMPUTING",
+    "MESSAGE",
+    "STATES",
+    "State",
+    "Waits",
+    "state_of_step",
+]
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ STATES = [
     ),
     State("message under way", "#4B0F5E", "dot", "messages under way", "transfer"),
     State("collective", "#009E73", "cross", "collectives", "collective"),
+    State("not yet begun", "#F4F4F4", "blank", "a rank that began late", "start"),
     State(
         "late sender", "#E3E3E3", "horizontal_line", "nobody had sent", "probe",
         holds=lambda waits: np.ones(len(waits.rank), bool),
@@ -95,7 +106,7 @@ STATES = [
         holds=lambda waits: waits.call >= 0,
     ),
 ]  # fmt: skip
-COMPUTING, CALLS, MESSAGE, COLLECTIVE = range(4)
+COMPUTING, CALLS, MESSAGE, COLLECTIVE, BEGINNING = range(5)
 
 
 def state_of_step(kind: str) -> State:

@@ -49,9 +49,14 @@ class Trace:
     calls : pandas.DataFrame or None
         Of a real run a row for every call of MPI: rank, call (its name), bytes (what the rank gave to a
         collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or -1),
-        place (its call path), phase. Its collectives are calls, not messages.
+        root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase. Its
+        collectives are calls, not messages.
     clocks : Clocks or None
         Of a real run how its ranks' clocks go (`labkit.trace.recorder.clocks`).
+    begins_s : list of float or None
+        Of a real run when each rank entered the program, behind a barrier.
+    blocks : dict
+        Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
 
     Notes
     -----
@@ -69,6 +74,8 @@ class Trace:
     beside: Beside | None = None
     calls: pd.DataFrame | None = None
     clocks: Clocks | None = None
+    begins_s: list[float] | None = None
+    blocks: dict[int, list[int]] = field(default_factory=dict)
 
     @classmethod
     def from_columns(
@@ -94,6 +101,23 @@ class Trace:
         if self.beside is None:
             return pd.DataFrame({"rank": [], "name": [], "begin_s": [], "end_s": []})
         return self.beside.operations
+
+    def payloads(self) -> pd.DataFrame:
+        """Return who gave how much to whom when: messages, and the blocks of a real run's collectives.
+
+        Returns
+        -------
+        pandas.DataFrame
+            source, destination, bytes, send_posted_s.
+        """
+        columns = ["source", "destination", "bytes", "send_posted_s"]
+        if self.calls is None:
+            return self.messages[columns]
+        import pandas as pd
+
+        from labkit.trace.payloads import blocks_of
+
+        return pd.concat([self.messages[columns], blocks_of(self)], ignore_index=True)
 
     def explain(self, run: Run) -> Explanation:
         """Say why the run of this trace took as long as it did: see `Run.explain`."""

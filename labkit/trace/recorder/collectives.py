@@ -17,6 +17,8 @@ __all__ = ["Collectives"]
 
 _Call = Callable[..., Any]
 
+#: collectives whose sender says how much each rank gets
+_UNEQUAL = frozenset(("alltoallv", "scatterv"))
 #: collectives with a root
 ROOTED = frozenset(("bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"))
 
@@ -75,7 +77,11 @@ class Collectives:
         try:
             known = ledger.known(comm)
             call = described(known)  # before: the buffers are as the program gave them
-            ledger.joined(known, sent_bytes(call), call.root if call.problem in ROOTED else None)
+            number = ledger.joined(known, sent_bytes(call), call.root if call.problem in ROOTED else None)
+            if call.problem in _UNEQUAL and ledger.has_times:
+                counts = call.buffers[0].counts
+                if counts is not None and len(counts) == known.size:
+                    ledger.blocks[number] = (np.asarray(counts) * call.buffers[0].element_bytes).tolist()
             result = original(comm, *arguments)
             ledger.collective(known, call)
             return result

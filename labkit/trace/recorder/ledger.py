@@ -104,6 +104,8 @@ class Ledger:
         self.polls = 0
         self.names: dict[str, int] = {}
         self.places = Places()
+        #: by number of a call its blocks for the ranks of its communicator, where these differ
+        self.blocks: dict[int, list[int]] = {}
         self._undefined: Any = mpi.UNDEFINED
         self._world_group: Any = world.Get_group()
         self._thread = threading.get_ident()
@@ -263,6 +265,7 @@ class Ledger:
         return {
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
+            "blocks": dict(self.blocks),
         }  # fmt: skip
 
 

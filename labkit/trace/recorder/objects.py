@@ -66,9 +66,11 @@ class Objects:
             known = ledger.known(comm)
             ledger.dumped.clear()
             ledger.loaded.clear()
-            ledger.joined(known, 0, arguments[-1] if name in ROOTED else None)
+            number = ledger.joined(known, 0, arguments[-1] if name in ROOTED else None)
             result = original(comm, *arguments)
             ledger.sized(sum(ledger.dumped))
+            if ledger.has_times and name in ("alltoall", "scatter") and len(ledger.dumped) == known.size:
+                ledger.blocks[number] = list(ledger.dumped)
             if ledger.has_lines:
                 ledger.log.is_quiet = True
                 note(known)

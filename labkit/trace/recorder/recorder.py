@@ -184,6 +184,7 @@ class Recorder:
         """Note that the program begins: what came before is not its own."""
         self.ledger.is_busy = False
         self.ledger.log.restart()
+        self.ledger.blocks.clear()
         self.ledger.log.resume()
 
     def record(self) -> dict[str, Any]:

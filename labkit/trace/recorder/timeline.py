@@ -66,7 +66,7 @@ def trace_of(
     import pandas as pd
 
     zero = min(begin for begin, _ in spans)
-    calls, posts = _together(timelines, clocks, zero)
+    calls, posts, blocks = _together(timelines, clocks, zero)
     ends = [end - zero for _, end in spans]
     messages, unmatched = _matched(calls, posts)
     clocks.violations = int((messages["end_s"] < messages["send_posted_s"]).sum())
@@ -76,6 +76,7 @@ def trace_of(
     table = pd.DataFrame({
         "rank": calls["rank"], "call": names, "bytes": calls["bytes"].astype(np.int64),
         "begin_s": begins, "end_s": calls["end_s"], "joint": joint,
+        "root": calls["root"], "position": calls["position"],
         "place": _words(timelines, calls, "place", "places"),
     })  # fmt: skip
     clock = PhaseClock(phases)
@@ -86,8 +87,10 @@ def trace_of(
             messages[side] = np.full(len(messages["bytes"]), -1)
     work = _between(calls, [(begin - zero, end - zero) for begin, end in spans])
     trace = Trace(
-        pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(work), ends, None, beside, table, clocks
-    )
+        pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(work), ends, None, beside, table, clocks,
+        [begin - zero for begin, _ in spans],
+    )  # fmt: skip
+    trace.blocks = blocks
     remarks = dict.fromkeys(remark for one in timelines for remark in one["notes"])
     return trace, [*unmatched, *remarks]
 
@@ -97,6 +100,7 @@ def _together(timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: floa
     contexts: dict[Any, int] = {"world": 0}
     calls: dict[str, list[Any]] = {}
     posts: dict[str, list[Any]] = {}
+    blocks: dict[int, list[int]] = {}
     first = 0
     for rank, one in enumerate(timelines):
         # A rank's numbers of communicators, and the run's: the same for all of a communicator's ranks.
@@ -116,8 +120,10 @@ def _together(timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: floa
         for whole, part in ((calls, own), (posts, sent)):
             for name, column in part.items():
                 whole.setdefault(name, []).append(column)
+        blocks |= {first + number: counts for number, counts in one["blocks"].items()}
         first += count
-    return tuple({n: np.concatenate(c) for n, c in whole.items()} for whole in (calls, posts))  # type: ignore[return-value]
+    calls_of, posts_of = ({n: np.concatenate(c) for n, c in whole.items()} for whole in (calls, posts))
+    return calls_of, posts_of, blocks
 
 
 def _renumbered(numbers: NDArray[Any], known: Mapping[int, int]) -> NDArray[np.int64]:
