@@ -133,11 +133,11 @@ class Clocks:
     def text(self) -> str:
         """Say it in a sentence."""
         own = [rank for rank in range(len(self.samples)) if self.is_own(rank)]
-        known = quantity(self.bound_s, "s", 2)
+        known = quantity(self.bound_s, "s", 3)
         if not own:
             most = max((abs(one.offset_s) for samples in self.samples for one in samples), default=0.0)
             said = (
-                f"the ranks read one clock (differences of up to {quantity(most, 's', 2)} were measured, "
+                f"the ranks read one clock (differences of up to {quantity(most, 's', 3)} were measured, "
                 f"within {known})"
             )
         else:

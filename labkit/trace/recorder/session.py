@@ -69,7 +69,7 @@ class Staged:
         self._recorder.install(dumps, None if dumps is None else pickle.loads)
         if self._settings["has_lines"]:
             threading.Thread(target=self._watch, daemon=True).start()
-        if self._clocks is not None and not self._is_begun:
+        if self._clocks is not None:
             self._end_with(mpi)
 
     def _end_with(self, mpi: Any) -> None:
