@@ -1,9 +1,11 @@
-"""What recording costs: CPU microseconds a call of mpi4py, plain and recorded, on one real rank.
+"""What recording costs: CPU microseconds a call of mpi4py, plain and recorded, on one real rank; and two
+programs with and without ``trace=True``: a ping-pong of 8 bytes, and sample sort.
 
     python benchmarks/recording.py
 
 One rank that talks to itself never waits, so that its CPU time is what its calls cost. The recorder's time is
-not part of the trace: the clock that measures computation stands still in every call.
+not part of the lines: the clock that measures computation stands still in every call. In a trace it is part
+of what lies between the calls.
 """
 
 from __future__ import annotations
@@ -69,13 +71,55 @@ def main(count: int = 5000) -> None:
         for compute in ("none", "measured"):
             run = lk.run(program, 1, "mpi", args=(count,), trace_ti=Path(folder) / "t", compute=compute)
             columns[f"recorded, {compute}"] = run.results[0]
+        run = lk.run(program, 1, "mpi", args=(count,), trace=True)
+        columns["trace=True"] = run.results[0]
         size = (Path(folder) / "t").stat().st_size
-    print(f"{'microseconds of CPU':20}" + "".join(f"{name:>20}" for name in columns) + f"{'a call more':>14}")
+    head = "".join(f"{name:>20}" for name in columns)
+    print(f"{'microseconds of CPU':20}{head}{'a call more':>14}{'with times':>14}")
     for name, calls in CALLS.items():
-        more = (columns["recorded, measured"][name] - plain[name]) / calls * 1e6
+        kinds = ("recorded, measured", "trace=True")
+        more = [(columns[kind][name] - plain[name]) / calls * 1e6 for kind in kinds]
         row = "".join(f"{column[name] * 1e6:20.2f}" for column in columns.values())
-        print(f"{name:20}{row}{more:14.2f}")
-    print(f"trace: {size / 1e6:.1f} MB")
+        print(f"{name:20}{row}{more[0]:14.2f}{more[1]:14.2f}")
+    print(f"lines: {size / 1e6:.1f} MB; trace: {run.trace!r}")
+    both("ping-pong of 8 B, a round trip", ping_pong, 2, (count,), lambda run: run.results[0] / count)
+    both("sample sort of 2 x 500,000 keys", sort, 2, (500_000,), lambda run: run.makespan_s)
+
+
+def both(name, program, ranks, args, seconds):
+    """Print what a program takes with and without a trace: the best of several runs, turn about."""
+    found = {False: [], True: []}
+    for _ in range(5):
+        for trace in (False, True):
+            run = lk.run(program, ranks, "mpi", args=args, trace=trace)
+            found[trace].append(seconds(run))
+    plain, traced = min(found[False]), min(found[True])
+    print(f"{name:34}{plain * 1e6:12.2f} us, traced {traced * 1e6:12.2f} us: {traced / plain - 1:+.1%}")
+
+
+def ping_pong(comm, count):
+    """Seconds of `count` round trips of 8 bytes."""
+    import time
+
+    x = np.ones(1)
+    comm.Barrier()
+    begin = time.perf_counter()
+    for _ in range(count):
+        if comm.rank == 0:
+            comm.Send(x, 1)
+            comm.Recv(x, 1)
+        else:
+            comm.Recv(x, 0)
+            comm.Send(x, 0)
+    return time.perf_counter() - begin
+
+
+def sort(comm, count):
+    """Sort random keys."""
+    from labkit.algorithms.sorting.sample_sort import sample_sort
+
+    keys = np.random.default_rng(comm.rank).integers(0, 1 << 40, count)
+    return len(sample_sort(comm, keys))
 
 
 if __name__ == "__main__":

@@ -95,8 +95,6 @@ def check_options(arguments: argparse.Namespace) -> None:
     is_mpi = _is_mpi(arguments.on)
     if arguments.mpi and not is_mpi:
         raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
-    if arguments.explain and is_mpi:
-        raise MachineError("--explain needs a simulated machine; give --on a platform such as star:64")
 
 
 def _is_mpi(on: Any) -> bool:

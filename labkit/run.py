@@ -111,7 +111,7 @@ def run(
     model : str or NetworkModel, optional
         Network model of a simulated run (default: the platform's, else ``lab``).
     trace : bool
-        Record a trace.
+        Record every message, wait and computation, on any machine: `Run.trace` is a `labkit.trace.Trace`.
     timeout_s : float or None
         Limit of host time in seconds; None for no limit.
     seed : int

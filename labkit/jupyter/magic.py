@@ -11,7 +11,6 @@ from typing import Any
 from labkit.errors import (
     DeadlockError,
     LabkitError,
-    MachineError,
     MismatchError,
     ProgramError,
     RankError,
@@ -91,8 +90,6 @@ class Spmd:
         is_real = machine_of(machine).is_real
         chosen = options.effective(given, session, is_real)
         chosen.on = machine
-        if chosen.explain and is_real:
-            raise MachineError("--explain needs a simulated machine; give --on a platform such as star:64")
         check_options(chosen)
         chosen.keywords = run_keywords(chosen)
         return chosen

@@ -14,7 +14,7 @@ __all__ = ["SIMULATED_ONLY", "cell_options", "describe", "effective", "help_text
 #: options of simulated machines: those of the session rest while a cell runs on a real one
 SIMULATED_ONLY = (
     *("model", "no_crosstraffic", "coll", "mapping", "tolerance", "calibration", "noise", "compute"),
-    *("trace", "explain", "trace_ti"),
+    "trace_ti",
 )
 
 _HELP = {

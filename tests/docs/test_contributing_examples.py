@@ -34,7 +34,7 @@ def sections() -> dict[str, str]:
 
 
 def test_the_promised_examples_are_there() -> None:
-    assert {"Add a selector", "Add a collective"} <= set(sections())
+    assert {"Add a wait state", "Add a selector", "Add a collective"} <= set(sections())
 
 
 @pytest.mark.parametrize("title", sections())

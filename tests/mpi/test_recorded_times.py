@@ -1,10 +1,14 @@
 """A trace of real MPI: the messages of the simulated run, each matched once, and what ranks did when."""
 
+import json
+
 import numpy as np
 import pytest
 
 import labkit as lk
 from labkit import MPI
+from labkit.cli.main import main
+from labkit.errors import DataError
 from labkit.trace.activity import activity
 from labkit.trace.critical_path import critical_path
 
@@ -189,3 +193,27 @@ def test_a_script_is_recorded_from_its_start_to_its_finalize(tmp_path):
     assert run.output == ["1\n", "0\n"]
     assert len(run.trace) == 2
     assert all(len(samples) == 2 for samples in run.trace.clocks.samples)
+
+
+def test_the_command_line_explains_a_real_run(tmp_path, monkeypatch, capsys):
+    script = tmp_path / "prog.py"
+    script.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "-n", "2", "--explain", "--trace", "--json", "--on", "mpi", str(script)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert "Which links its messages used, a real run does not tell" in record["explanation"]["reading"]
+    assert record["explanation"]["reasons"]
+    assert (tmp_path / "prog.trace.csv").exists()
+
+
+def test_figures_draw_it_as_a_simulated_one(real):
+    run = lk.run(_exchange, 4, real, trace=True)
+    said = lk.plot.gantt(run).reading
+    assert "computing" in said
+    assert "Arrows are messages" in said
+    assert "4 ranks" in lk.plot.sends(run, phase="ring").reading
+    explained = run.explain()
+    assert "The critical path of _exchange" in lk.plot.critical_path(explained).reading
+    for needs_links in (lk.plot.heat, lk.plot.utilisation):
+        with pytest.raises(DataError, match="a real run does not tell which links"):
+            needs_links(explained)

@@ -80,7 +80,6 @@ def test_options_reach_the_run(notebook):
         ("-n 4 --colls ring", "'--colls ring' is no option here"),
         ("-n 4 -o 1a", "-o takes a name"),
         ("-n 4 'open", "No closing quotation"),
-        ("-n 4 --on mpi --explain", "--explain needs a simulated machine"),
         ("-n 4 --mpi system", "--mpi belongs to --on mpi"),
     ],
 )

@@ -163,5 +163,3 @@ def test_command_line_explains(tmp_path, monkeypatch, capsys):
     assert main(["run", "-n", "4", "--explain", "--json", str(script)]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["explanation"]["reasons"]
-    assert main(["run", "-n", "4", "--explain", "--on", "mpi", str(script)]) == 3
-    assert "--explain needs a simulated machine" in capsys.readouterr().err
