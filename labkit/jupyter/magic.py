@@ -136,7 +136,7 @@ class Spmd:
         self.keep(made, chosen)
         if not chosen.quiet:
             display(made)
-        if chosen.explain:
+        if chosen.explain and made.trace is not None:
             display(made.explain())
 
     @contextlib.contextmanager
