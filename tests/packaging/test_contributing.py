@@ -1,0 +1,62 @@
+"""What CONTRIBUTING.md says of rooms, kinds of tests, paths and commands is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.test_import_direction import ROOMS
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def first_column(head: str) -> list[str]:
+    """The names in the first column of the table with this head."""
+    rows = TEXT.partition(f"| {head} |")[2].split("\n\n")[0].splitlines()
+    return [name for row in rows[2:] for name in re.findall(r"`([\w./]+)`", row.split("|")[1])]
+
+
+def test_the_rooms_stand_in_their_order() -> None:
+    there = [r for r in ROOMS if (ROOT / "labkit" / r).is_dir() or (ROOT / "labkit" / f"{r}.py").exists()]
+    assert first_column("room") == there
+
+
+def test_every_kind_of_tests_is_said() -> None:
+    found = {
+        path.name for path in (ROOT / "tests").iterdir() if any(path.glob("*.*")) or any(path.rglob("*.py"))
+    }
+    assert set(first_column("tests")) == {name for name in found if not name.startswith("__")}
+
+
+def test_unit_tests_mirror_the_rooms() -> None:
+    beside = {"algorithms", "datasets", "support"}
+    folders = {path.name for path in (ROOT / "tests" / "unit").iterdir() if any(path.rglob("test_*.py"))}
+    files = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "unit").glob("test_*.py")}
+    assert {name for name in folders if not name.endswith(".py")} - beside <= set(ROOMS) | {"__pycache__"}
+    assert files <= set(ROOMS)
+
+
+def test_the_way_of_a_run_goes_through_files_that_are_there() -> None:
+    ways = re.findall(r"^    \w+ +run -> (.*)$", TEXT, re.MULTILINE)
+    assert len(ways) == 4
+    for way in ways:
+        folder = ROOT / "labkit"
+        for step in re.findall(r"(?:-> |^)(?:\([\w ]+\) )?([\w/]+)", way):
+            path = ROOT / "labkit" / f"{step}.py" if "/" in step else folder / f"{step}.py"
+            folder = path.parent
+            assert step == "_kernels" or path.exists(), (way, step)
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"`make ([a-z-]+)", TEXT)) - {"help"}))
+def test_a_target_is_in_the_makefile(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`((?:labkit|tests|algorithms|kernels|datasets|docs)/[\w./]+)`", TEXT)))
+)
+def test_a_path_is_there(path: str) -> None:
+    assert (ROOT / path).exists()
