@@ -32,7 +32,8 @@ course-release: $(VENV)/.set-up-course   ## the students' notebooks of the assig
 course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): grades.csv, feedback pages, nbgrader's database
 	$(BIN)/python -m labkit.grading.nbgrader_course grade $(COURSE) --jobs $(JOBS)
 
-test: $(VENV)/.set-up-dev lint types cpp-test    ## set-up and all tests but the long ones
+test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
+	$(MAKE) --no-print-directory -j2 lint types cpp-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 	$(BIN)/python -m pytest -m "mpi and not slow"
 	$(MAKE) --no-print-directory notebooks
