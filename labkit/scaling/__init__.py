@@ -1,5 +1,6 @@
 """Empirical scaling models and verdicts: fits of one term, judged against an order of growth."""
 
+from labkit.scaling.beyond import Limit, Outlook, limit, outlook
 from labkit.scaling.deviation import Deviation, deviation_for, match, outcome
 from labkit.scaling.expectation import Expectation, read_expectation
 from labkit.scaling.fitting import find_changes, fit, fit_many
@@ -8,6 +9,7 @@ from labkit.scaling.judgement import judge
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples, read_samples
 from labkit.scaling.space import PAPER, WIDE, ruler, space_for
+from labkit.scaling.surface import Surface, SurfaceVerdict, fit_surface, judge_surface
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import Verdict
 
@@ -18,8 +20,12 @@ __all__ = [
     "Deviation",
     "Expectation",
     "Guideline",
+    "Limit",
     "Model",
+    "Outlook",
     "Samples",
+    "Surface",
+    "SurfaceVerdict",
     "Term",
     "Verdict",
     "check_guideline",
@@ -27,9 +33,13 @@ __all__ = [
     "find_changes",
     "fit",
     "fit_many",
+    "fit_surface",
     "judge",
+    "judge_surface",
+    "limit",
     "match",
     "outcome",
+    "outlook",
     "read_expectation",
     "read_samples",
     "ruler",

@@ -14,7 +14,7 @@ from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.leastsquares import Fits, Floats, fit_all
 from labkit.scaling.model import Model, Part
-from labkit.scaling.posterior import Belief, weigh
+from labkit.scaling.posterior import Belief, Data, weigh
 from labkit.scaling.samples import Samples, Summary, read_samples, summarize
 from labkit.scaling.search import Search, Space, falls, search_for, settle
 from labkit.scaling.selection import (
@@ -73,9 +73,8 @@ class Fitting:
         self.weights: Floats | None = None
         if noisy:
             spread = np.array([self.summary.spread])
-            self.weights = weigh(self.search.values, y[None], self.summary.counts, spread, self.search.prior)[
-                0
-            ]
+            self.data = Data(self.search.values, y[None], self.summary.counts, spread)
+            self.weights = weigh(self.data, self.fits, self.search.prior)[0]
 
     @cached_property
     def best(self) -> int:
@@ -100,15 +99,7 @@ class Fitting:
     def belief(self) -> Belief:
         """The weights of all curves, for intervals."""
         s = self.search
-        return Belief(
-            s.bases,
-            s.log_scales,
-            s.values,
-            self.summary.points,
-            self.summary.counts,
-            self.summary.spread,
-            s.prior,
-        )
+        return Belief(s.bases, s.log_scales, self.data, self.fits, s.prior)
 
     def law(self, tolerance: float = 0.02) -> Model | None:
         """Return the sum that describes the data where no single term does, or far better than any does."""
@@ -300,21 +291,19 @@ def _fit_rows(
         search = search_for(space, e, x, direction, symbol)
         counts = summaries[int(rows[0])].counts
         if noise:
-            spread = np.array([summaries[int(i)].spread for i in rows])
-            weights = weigh(search.values, points[rows], counts, spread, search.prior)
+            data = Data(
+                search.values, points[rows], counts, np.array([summaries[int(i)].spread for i in rows])
+            )
             fits = fit_all(search.values, points[rows], counts, is_noisy=True)
-            winners = choose_weighted(weights, fits)
+            winners = choose_weighted(weigh(data, fits, search.prior), fits)
+            belief = Belief(search.bases, search.log_scales, data, fits, search.prior)
         else:
             fits = fit_all(search.values, points[rows])
             winners = choose(fits, x.size, search.constant, search.expected)
         for i, row in enumerate(rows):
             model = _model(search, fits, i, int(winners[i]), x, summaries[int(row)])
             if noise:
-                s = summaries[int(row)]
-                belief = Belief(
-                    search.bases, search.log_scales, search.values, s.points, s.counts, s.spread, search.prior
-                )
-                model = replace(model, belief=belief)
+                model = replace(model, belief=replace(belief, row=i))
             models[int(row)] = model
     return [models[i] for i in range(len(summaries))]
 
@@ -343,7 +332,7 @@ def find_changes(x: npt.ArrayLike, y: npt.ArrayLike, *, aggregate: str = "auto")
     Examples
     --------
     >>> p = 2.0 ** np.arange(2, 14)
-    >>> find_changes(p, np.where(p < 256, 1.0, (p / 128) ** 2))
+    >>> find_changes(p, np.where(p < 256, 1.0, 3 * (p / 256) ** 2))
     [256.0]
     """
     fitting = Fitting(read_samples(x, y), None, None, "p", aggregate)

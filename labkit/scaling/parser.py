@@ -23,6 +23,11 @@ _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _LOGS = {"log", "log2", "lg", "ld", "ln", "log10", "lb"}
 _ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3), "√": Fraction(1, 2)}
 _LANDAU = {"O", "o", "Theta", "Θ", "θ"}
+#: words that are no parameters, and what they mean
+_WORDS = {
+    "constant": "1", "const": "1", "linear": "p", "quadratic": "p^2", "cubic": "p^3", "logarithmic": "log p",
+    "exponential": "2^p", "polylog": "log^2 p",
+}  # fmt: skip
 _LONGEST = 120
 _LARGEST_EXPONENT = 64
 #: two printed digits of a third are a third, as the literature prints p^0.67
@@ -191,6 +196,9 @@ class _Parser:
                 left, right = token.text.lower().split(word, 1)
                 hint = f"{left} {word}({right.lstrip('2') or left or 'p'})".strip()
                 self.fail(token.at, f"{token.text!r} is not a function; write {hint!r}, with spaces")
+        if token.text.lower() in _WORDS:
+            plain = _WORDS[token.text.lower()]
+            self.fail(token.at, f"{token.text!r} is a word, not an order of growth; write {plain!r}")
         if token.text == "exp":
             self.fail(token.at, "only powers of two are terms: e^p is 2^(1.443 p)")
         if self.token.text == "(" and (token.text in _LANDAU or len(token.text) > 1):

@@ -2,144 +2,156 @@
 
 A curve c + a f is a scale times a shape; the shape has one number, the odds a f / c where f is least. For
 errors relative to the value, the logarithms of the data lie around the logarithm of the shape with one
-unknown shift and one unknown spread, both of which integrate in closed form; the odds are summed over a fixed
-grid. It depends on the values of the parameter alone, so that thousands of data sets cost one product of
-matrices.
+unknown shift and one unknown spread, both of which integrate in closed form; the odds are summed over nodes
+around the best fit, as far as the data allow, with a broad prior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.scaling.expectation import Basis
+from labkit.scaling.leastsquares import Fits
 from labkit.scaling.term import Term
 
-__all__ = ["Belief", "Layout", "layout_of", "prior_of", "weigh"]
+__all__ = ["Belief", "Data", "prior_of", "weigh"]
 
 Floats = npt.NDArray[np.float64]
 
-#: decades of a f / c at the least f, their spread, and the share of curves without a constant
-_ODDS = np.linspace(-2.5, 3.0, 192)
-_WIDTH, _WITHOUT = 1.0, 0.05
+_DECADE = float(np.log(10.0))
+#: range and width of the logarithm of a f / c at the least f, and the share of curves without a constant
+_LEAST, _MOST, _WIDTH, _WITHOUT = -2.5 * _DECADE, 3.0 * _DECADE, 1.0 * _DECADE, 0.05
 #: a second logarithm is the rarer thing; an expectation is twice as likely as another term
 _SECOND_LOG, _EXPECTED = 0.5, 2.0
-_NEGLIGIBLE = 25.0  # what is less likely by e^-25 than the best is left out
-_BATCH = 400
+_NODES = 40
+_REACH = 5.0  # standard deviations that the nodes cover
+_NEGLIGIBLE = 12.0  # terms less likely by e^-12 than the best get no weight
+_BATCH = 4000
 #: nodes and weights that stand for a normal spread of the scale
-_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """The logarithms of all shapes at the values of the parameter.
-
-    Attributes
-    ----------
-    shapes : ndarray, shape (k * g, n)
-        Centred, times the roots of the counts.
-    centres : ndarray, shape (k * g,)
-        What was taken off.
-    squares : ndarray, shape (k * g,)
-        Sums of squares of the rows.
-    prior : ndarray, shape (g,)
-        Weights of the grid.
-    least : ndarray, shape (k,)
-        The least positive value of each function.
-    root, total : ndarray, float
-        Roots of the counts, and their sum of squares.
-    """
-
-    shapes: Floats
-    centres: Floats
-    squares: Floats
-    prior: Floats
-    least: Floats
-    root: Floats
-    total: float
-
-
-def layout_of(values: Floats, counts: Floats) -> Layout:
-    """Return the layout of functions (k, n), each scaled to a maximum of 1."""
-    return _layout(values.tobytes(), values.shape, counts.tobytes())
-
-
-@lru_cache(maxsize=24)
-def _layout(values: bytes, shape: tuple[int, int], counts: bytes) -> Layout:
-    f, n = np.frombuffer(values).reshape(shape), np.frombuffer(counts)
-    positive = np.where(f > 0, f, np.inf).min(axis=1)
-    least = np.where(np.isfinite(positive), positive, 1.0)
-    relative = np.nan_to_num(f / least[:, None], nan=1.0)
-    odds = np.exp(np.log(10.0) * _ODDS)
-    logs = np.log1p(odds[:, None] * relative[:, None, :])
-    alone = np.log(np.maximum(relative, 1e-9))[:, None, :]
-    logs = np.concatenate([logs, alone], axis=1).reshape(-1, shape[1])
-    prior = np.exp(-0.5 * (_ODDS / _WIDTH) ** 2)
-    prior = np.append(prior / prior.sum() * (1 - _WITHOUT), _WITHOUT)
-    centres = logs @ n / n.sum()
-    root = np.sqrt(n)
-    rows = (logs - centres[:, None]) * root
-    return Layout(rows, centres, (rows * rows).sum(axis=1), prior, least, root, float(n.sum()))
+_NORMAL, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 
 def prior_of(terms: Sequence[Term], expected: int | None) -> Floats:
     """Return how likely each term is beforehand."""
-    weights = np.array([_SECOND_LOG if abs(t.logarithmic) > 1 else 1.0 for t in terms])
+    weights = np.array([_SECOND_LOG if abs(t[2].numerator) > t[2].denominator else 1.0 for t in terms])
     if expected is not None:
         weights[expected] = _EXPECTED
     return weights
 
 
-def _densities(layout: Layout, points: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """Return (sets, k * g) the residual sums of squares, and the densities relative to the best."""
-    logs = np.log(points)
-    centred = (logs - (logs @ layout.root**2 / layout.total)[:, None]) * layout.root
-    residual = centred @ layout.shapes.T
-    residual *= -2.0
-    residual += layout.squares
-    residual += (centred * centred).sum(axis=1)[:, None]
-    np.maximum(residual, 0.0, out=residual)
-    residual += spread[:, None] + 1e-12
-    power = (layout.total - 1) / 2
-    best = residual.min(axis=1)
-    density = np.zeros_like(residual)
-    near = residual < (best * np.exp(_NEGLIGIBLE / power))[:, None]
-    rows = np.nonzero(near)[0]
-    density[near] = (residual[near] / best[rows]) ** -power
-    return residual, density
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Noisy data sets measured at the same values.
 
-
-def weigh(values: Floats, points: Floats, counts: Floats, spread: Floats, prior: Floats) -> Floats:
-    """Return the weight of every term for every data set.
-
-    Parameters
+    Attributes
     ----------
     values : ndarray, shape (k, n)
-        Functions from `labkit.scaling.leastsquares.basis_values`; rows of nan get no weight.
+        Functions from `labkit.scaling.leastsquares.basis_values`; rows with nan get no weight.
     points : ndarray, shape (s, n)
         One value for each group of repetitions.
     counts : ndarray, shape (n,)
         How many measurements each is worth.
     spread : ndarray, shape (s,)
         Sum of squared relative deviations within the groups.
+    """
+
+    values: Floats
+    points: Floats
+    counts: Floats
+    spread: Floats
+
+    @property
+    def total(self) -> float:
+        """How many measurements there are."""
+        return float(self.counts.sum())
+
+    @property
+    def relative(self) -> Floats:
+        """The functions relative to their least positive values, shape (k, n)."""
+        positive = np.where(self.values > 0, self.values, np.inf).min(axis=1)
+        return np.nan_to_num(self.values / np.where(np.isfinite(positive), positive, 1.0)[:, None], nan=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Shapes with their weights: arrays over (candidates, nodes), the last node without a constant."""
+
+    row: npt.NDArray[np.int64]
+    term: npt.NDArray[np.int64]
+    log_odds: Floats
+    shift: Floats
+    error: Floats
+    log_weight: Floats
+
+
+def _candidates(data: Data, fits: Fits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return rows and terms that are not hopelessly unlikely."""
+    total = fits.sse + data.spread[:, None] + 1e-14
+    limit = total.min(axis=1) * np.exp(2 * _NEGLIGIBLE / (data.total - 1))
+    rows, terms = np.nonzero(total <= limit[:, None])
+    return rows, terms
+
+
+def _nodes(data: Data, fits: Fits, rows: npt.NDArray[np.int64], terms: npt.NDArray[np.int64]) -> _Nodes:
+    """Lay nodes around the best odds of each candidate, and weigh them."""
+    n, total = data.counts, data.total
+    f = data.relative[terms]
+    least = np.divide(1.0, f.max(axis=1))
+    with np.errstate(divide="ignore"):
+        best = np.log(fits.coefficient[rows, terms] * least) - np.log(fits.constant[rows, terms])
+    best = np.clip(np.nan_to_num(best, nan=0.0, posinf=_MOST, neginf=_LEAST), _LEAST, _MOST)
+    sse = fits.sse[rows, terms] + data.spread[rows] + 1e-14
+    deviation = np.sqrt(sse / max(total - 2, 1.0))
+    grown = np.exp(best)[:, None] * f
+    slope = grown / (1 + grown)
+    slope = slope - (slope @ n / total)[:, None]
+    width = deviation / np.sqrt((slope**2) @ n + 1e-300)
+    # without a constant the odds are open above, and below until the constant is seen
+    is_open = fits.constant[rows, terms] <= 0
+    low = np.where(is_open, -np.log(20 * deviation / np.sqrt(total)), best - _REACH * width)
+    low = np.clip(low, _LEAST, _MOST - 1.0)
+    high = np.clip(np.where(is_open, _MOST, best + _REACH * width), low + 1e-9, _MOST)
+    step = (high - low) / (_NODES - 1)
+    odds = low[:, None] + step[:, None] * np.arange(_NODES)
+    logs = np.log1p(np.exp(odds)[..., None] * f[:, None])
+    logs = np.concatenate([logs, np.log(np.maximum(f, 1e-9))[:, None]], axis=1)
+    z = np.log(data.points)[rows][:, None] - logs
+    shift = z @ n / total
+    error = ((z - shift[..., None]) ** 2) @ n + data.spread[rows][:, None] + 1e-14
+    prior = -0.5 * (odds / _WIDTH) ** 2 - np.log(_WIDTH * np.sqrt(2 * np.pi)) + np.log(1 - _WITHOUT)
+    prior = np.concatenate([prior + np.log(step)[:, None], np.full((rows.size, 1), np.log(_WITHOUT))], axis=1)
+    flat = f.max(axis=1) == 1.0  # the term 1 has no odds: its one shape gets all
+    prior[flat] = -np.inf
+    prior[flat, -1] = 0.0
+    odds = np.concatenate([odds, np.full((rows.size, 1), np.inf)], axis=1)
+    return _Nodes(rows, terms, odds, shift, error, prior - 0.5 * (total - 1) * np.log(error))
+
+
+def weigh(data: Data, fits: Fits, prior: Floats) -> Floats:
+    """Return the weight of every term for every data set, shape (s, k); sums to 1 in each row.
+
+    Parameters
+    ----------
+    data : Data
+        The data sets.
+    fits : Fits
+        Their fits with the same functions.
     prior : ndarray, shape (k,)
         From `prior_of`.
-
-    Returns
-    -------
-    ndarray, shape (s, k)
-        Sums to 1 in each row.
     """
-    layout = layout_of(values, counts)
-    parts = []
-    for i in range(0, len(points), _BATCH):
-        _, density = _densities(layout, points[i : i + _BATCH], spread[i : i + _BATCH])
-        parts.append(density.reshape(len(density), len(values), -1) @ layout.prior)
-    weights = np.concatenate(parts) * np.where(np.isnan(values).any(axis=1), 0.0, prior)
+    rows, terms = _candidates(data, fits)
+    evidence = np.full(fits.sse.shape, -np.inf)
+    for i in range(0, rows.size, _BATCH):
+        some = slice(i, i + _BATCH)
+        nodes = _nodes(data, fits, rows[some], terms[some])
+        top = nodes.log_weight.max(axis=1)
+        mass = np.exp(nodes.log_weight - top[:, None]).sum(axis=1)
+        evidence[nodes.row, nodes.term] = top + np.log(mass)
+    weights = prior * np.exp(evidence - evidence.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
@@ -153,41 +165,42 @@ class Belief:
         The functions.
     log_scales : ndarray, shape (k,)
         log2 of what their values were divided by.
-    values, points, counts, spread, prior
-        As in `weigh`, of one data set.
+    data : Data
+        The data sets.
+    fits : Fits
+        Their fits.
+    prior : ndarray, shape (k,)
+        As in `weigh`.
+    row : int
+        Which data set.
     """
 
     bases: Sequence[Basis]
     log_scales: Floats
-    values: Floats = field(repr=False)
-    points: Floats
-    counts: Floats
-    spread: float
+    data: Data = field(repr=False)
+    fits: Fits = field(repr=False)
     prior: Floats = field(repr=False)
+    row: int = 0
 
     def quantiles(self, x: npt.ArrayLike, levels: Sequence[float]) -> Floats:
         """Return quantiles of the curve at x, shape (levels, *x.shape)."""
-        at = np.asarray(x, dtype=float)
-        layout = layout_of(self.values, self.counts)
-        residual, density = _densities(layout, self.points[None], np.array([self.spread]))
-        usable = np.where(np.isnan(self.values).any(axis=1), 0.0, self.prior)
-        weights = (density[0].reshape(usable.size, -1) * layout.prior * usable[:, None]).ravel()
-        chosen = np.flatnonzero(weights > 1e-7 * weights.max())
-        k, g = np.divmod(chosen, layout.prior.size)
-        spread = np.sqrt(residual[0, chosen] / max(layout.total - 2, 1.0) / layout.total)
-        level = np.log(self.points) @ layout.root**2 / layout.total - layout.centres[chosen]
-        mass = (weights[chosen][:, None] * _NODE_WEIGHTS).ravel()
-        odds = np.append(np.log(10.0) * _ODDS, np.inf)[g]
+        at, data = np.asarray(x, dtype=float), self.data
+        rows, terms = _candidates(data, self.fits)
+        chosen = rows == self.row
+        nodes = _nodes(data, self.fits, rows[chosen], terms[chosen])
+        weights = nodes.log_weight + np.log(self.prior[nodes.term])[:, None]
+        weights = np.exp(weights - weights.max())
+        usable = weights > 1e-7
+        spread = np.sqrt(nodes.error / max(data.total - 2, 1.0) / data.total)[usable]
+        mass = (weights[usable][:, None] * _NORMAL_WEIGHTS).ravel()
+        base = np.log(data.relative.max(axis=1)) - np.log(2.0) * self.log_scales
         out = np.empty((len(levels), at.size))
         for i, value in enumerate(at.ravel()):
-            logs = np.log(2.0) * np.array([float(b.log2(value)) for b in self.bases])
-            with np.errstate(divide="ignore"):
-                shape = (logs - np.log(2.0) * self.log_scales - np.log(layout.least))[k]
-            grown = np.where(
-                np.isinf(odds), shape, np.logaddexp(0.0, shape + np.where(np.isinf(odds), 0, odds))
-            )
-            logs_at = ((level + grown)[:, None] + spread[:, None] * _NODES).ravel()
-            out[:, i] = _weighted_quantiles(logs_at, mass, levels)
+            logs = {int(k): np.log(2.0) * float(self.bases[k].log2(value)) + base[k] for k in nodes.term}
+            shape = np.array([logs[int(k)] for k in nodes.term])[:, None]
+            grown = np.where(np.isinf(nodes.log_odds), shape, np.logaddexp(0.0, shape + nodes.log_odds))
+            logs_at = (nodes.shift + grown)[usable][:, None] + spread[:, None] * _NORMAL
+            out[:, i] = _weighted_quantiles(logs_at.ravel(), mass, levels)
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(out).reshape(len(levels), *at.shape), dtype=np.float64)
 

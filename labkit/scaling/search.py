@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ __all__ = ["Search", "Space", "falls", "search_for", "settle"]
 Space = str | Iterable[Term] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Search:
     """A space laid out over the values of the parameter."""
 
@@ -32,7 +32,7 @@ class Search:
     constant: int
     expected: int | None
 
-    @property
+    @cached_property
     def prior(self) -> Floats:
         """How likely each term is beforehand."""
         return prior_of(self.terms, self.expected)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pair", "find_pairs", "find_signed"]
+__all__ = ["Pair", "find_pairs", "find_signed", "solve"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,14 +69,33 @@ def find_pairs(values: Floats, y: Floats, weights: Floats, counts: Floats, const
     quick = np.minimum(with_constant, alone)
     i, j = np.triu_indices(len(usable), 1)
     order = np.argsort(quick[i, j], kind="stable")[:_REFINED]
-    found = []
-    for k, l in zip(i[order], j[order], strict=True):  # noqa: E741
-        pair = _fit(rows[k], rows[l], unit, target, root)
-        if pair is not None:
-            c, a, b, sse, worst, free = pair
-            numbers = c / unit_size, a / float(sizes[k]), b / float(sizes[l])
-            found.append(Pair(int(usable[k]), int(usable[l]), *numbers, sse, worst, free))
-    return sorted(found, key=lambda p: (p.sse, p.k, p.l or 0))
+    order = order[np.isfinite(quick[i, j][order])]
+    k, l = i[order], j[order]  # noqa: E741
+    found: dict[int, Pair] = {}
+    for with_unit in (True, False):
+        columns = [rows[k], rows[l]] + ([np.broadcast_to(unit, (k.size, unit.size))] if with_unit else [])
+        numbers, error = solve(np.stack(columns, axis=2), target)
+        sse, worst = (error**2).sum(axis=1), np.abs(error / root).max(axis=1)
+        for t in np.flatnonzero((numbers[:, :2] > 0).all(axis=1)):
+            c = float(numbers[t, 2]) / unit_size if with_unit else 0.0
+            if c >= 0 and int(t) not in found:
+                a, b = float(numbers[t, 0] / sizes[k[t]]), float(numbers[t, 1] / sizes[l[t]])
+                pair = (int(usable[k[t]]), int(usable[l[t]]), c, a, b)
+                found[int(t)] = Pair(*pair, float(sse[t]), float(worst[t]), len(columns))
+    return sorted(found.values(), key=lambda p: (p.sse, p.k, p.l or 0))
+
+
+def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Return the least-squares numbers and the residuals of many designs, shape (t, n, m)."""
+    sizes = np.abs(designs).max(axis=1)
+    q, r = np.linalg.qr(designs / sizes[:, None])
+    onto = np.einsum("tnm,n->tm", q, target)
+    diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
+    is_regular = diagonal.min(axis=1) > 1e-14 * diagonal.max(axis=1)
+    numbers = np.full(onto.shape, np.nan)
+    numbers[is_regular] = np.linalg.solve(r[is_regular], onto[is_regular][..., None])[..., 0]
+    error = target - np.einsum("tnm,tm->tn", designs / sizes[:, None], np.nan_to_num(numbers))
+    return numbers / sizes, np.where(is_regular[:, None], error, np.inf)
 
 
 def _without(rows: Floats, unit: Floats) -> Floats:
@@ -94,24 +113,6 @@ def _screen(rows: Floats, target: Floats) -> Floats:
         a = (onto[:, None] - product * onto[None, :]) / rest
         errors = target @ target - a * onto[:, None] - a.T * onto[None, :]
     return np.where((a > 0) & (a.T > 0) & np.isfinite(errors), np.maximum(errors, 0.0), np.inf)
-
-
-def _fit(
-    f: Floats, g: Floats, unit: Floats, target: Floats, root: Floats
-) -> tuple[float, float, float, float, float, int] | None:
-    """Fit one pair with care: with a constant, without where that is negative; None where a term vanishes."""
-    for columns in ((unit, f, g), (f, g)):
-        design = np.stack(columns, axis=1)
-        numbers = np.linalg.lstsq(design, target, rcond=None)[0]
-        if (numbers[-2:] <= 0).any():
-            continue
-        if len(columns) == 3 and numbers[0] < 0:
-            continue
-        error = target - design @ numbers
-        c = float(numbers[0]) if len(columns) == 3 else 0.0
-        worst = float(np.abs(error / root).max())
-        return c, float(numbers[-2]), float(numbers[-1]), float(error @ error), worst, len(columns)
-    return None
 
 
 def find_signed(values: Floats, y: Floats, constant: int, simple: npt.NDArray[np.bool_]) -> Pair | None:
@@ -134,29 +135,36 @@ def find_signed(values: Floats, y: Floats, constant: int, simple: npt.NDArray[np
         ``p - 1`` before ``p log p - p + 1``: the shortest law that is exact.
     """
     chosen = [int(k) for k in np.flatnonzero(simple) if k != constant and np.isfinite(values[k]).all()]
-    unit, target = 1.0 / y, np.ones_like(y)
+    unit = 1.0 / y
     rows = {k: values[k] / y for k in chosen}
     trials: list[tuple[int, ...]] = [(k,) for k in chosen]
     trials += [(k, l) for l in chosen for k in chosen if k < l]  # noqa: E741
     for with_constant in (False, True):
-        for trial in trials:
-            columns = [rows[k] for k in trial] + ([unit] if with_constant else [])
-            if len(columns) > y.size - 2:
-                continue
-            design = np.stack(columns, axis=1)
-            scale = np.abs(design).max(axis=0)
-            scaled = np.linalg.lstsq(design / scale, target, rcond=None)[0]
-            error = target - design / scale @ scaled
-            numbers = scaled / scale
-            lead = numbers[len(trial) - 1]
-            if np.abs(error).max() > 1e-11 or lead <= 0:
-                continue
-            c = float(numbers[-1]) if with_constant else 0.0
-            lower = float(numbers[0]) if len(trial) == 2 else 0.0
-            parts = np.abs(scaled)
-            if parts.min() < 1e-6 * parts.max():
-                continue
-            k, l = (trial[0], trial[1]) if len(trial) == 2 else (trial[0], None)  # noqa: E741
-            a, b = (lower, float(lead)) if l is not None else (float(lead), 0.0)
-            return Pair(k, l, c, a, b, float(error @ error), float(np.abs(error).max()), len(columns))
+        for length in (1, 2):
+            found = _exact(rows, [t for t in trials if len(t) == length], unit if with_constant else None)
+            if found is not None:
+                return found
     return None
+
+
+def _exact(rows: dict[int, Floats], trials: list[tuple[int, ...]], unit: Floats | None) -> Pair | None:
+    """Return the first of laws with as many terms that is exact, and none of whose parts vanishes."""
+    size = len(trials[0]) + (unit is not None) if trials else 0
+    if not trials or size > next(iter(rows.values())).size - 2:
+        return None
+    extra = [] if unit is None else [unit]
+    designs = np.stack([np.stack([*(rows[k] for k in trial), *extra], axis=1) for trial in trials])
+    numbers, error = solve(designs, np.ones(designs.shape[1]))
+    parts = np.abs(numbers * np.abs(designs).max(axis=1))
+    worst = np.abs(error).max(axis=1)
+    with np.errstate(invalid="ignore"):
+        good = (worst <= 1e-11) & (numbers[:, len(trials[0]) - 1] > 0)
+        good &= parts.min(axis=1) >= 1e-6 * parts.max(axis=1)
+    if not good.any():
+        return None
+    t = int(np.argmax(good))
+    trial, own = trials[t], [float(v) for v in numbers[t]]
+    c, sse = own[-1] if extra else 0.0, float(error[t] @ error[t])
+    if len(trial) == 1:
+        return Pair(trial[0], None, c, own[0], 0.0, sse, float(worst[t]), size)
+    return Pair(trial[0], trial[1], c, own[0], own[1], sse, float(worst[t]), size)

@@ -9,13 +9,17 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from labkit.errors import DataError
 from labkit.scaling import Samples, read_samples
 from labkit.study.rows import FIXED, parameter_columns
 
-__all__ = ["Curve", "pick"]
+__all__ = ["Curve", "pick", "pick_two"]
+
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,53 @@ def pick(
     DataError
         When the choice is empty or leaves more than one curve; the message says what there is.
     """
+    rows, metric, phase = _one(data, metric, phase, where)
+    column = _parameter(rows, parameter)
+    symbol = "p" if column == "ranks" else column
+    given = _others(rows, column, symbol)
+    units = rows["unit"].unique()
+    samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
+    unit = str(units[0]) if len(units) == 1 else ""
+    return Curve(samples, column, symbol, given, metric, phase, unit, bool(rows["is_valid"].all()))
+
+
+def pick_two(
+    data: pd.DataFrame,
+    parameters: tuple[str, str],
+    metric: str | None = None,
+    phase: str | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str]]:
+    """Pick the measurements of one metric over two parameters.
+
+    Returns
+    -------
+    x1, x2, values : ndarray
+        A row per measurement.
+    symbols : tuple of str
+        The parameters' symbols in expectations.
+
+    Raises
+    ------
+    DataError
+        When the choice is empty, leaves several surfaces, or a further parameter varies.
+    """
+    rows, _, _ = _one(data, metric, phase, where)
+    if len(parameters) != 2 or parameters[0] == parameters[1]:
+        raise DataError(f"a surface needs two different parameters; got {parameters!r}")
+    columns = [_parameter(rows, name) for name in parameters]
+    others = [c for c in parameter_columns(rows) if c not in columns and rows[c].nunique() > 1]
+    if others:
+        raise DataError(f"{others[0]} varies too; choose with where={{{others[0]!r}: ...}}")
+    symbols = ["p" if c == "ranks" else c for c in columns]
+    x1, x2 = (rows[c].to_numpy(float) for c in columns)
+    return x1, x2, rows["value"].to_numpy(float), (symbols[0], symbols[1])
+
+
+def _one(
+    data: pd.DataFrame, metric: str | None, phase: str | None, where: Mapping[str, Any] | None
+) -> tuple[pd.DataFrame, str, str]:
+    """Return the rows of one metric and phase."""
     rows = _where(data, where or {})
     metric = _metric(rows, metric, phase)
     rows = rows[rows["metric"] == metric]
@@ -83,13 +134,7 @@ def pick(
             raise DataError(
                 f"there are several curves; choose one with where={{{column!r}: ...}}: {_list(values)}"
             )
-    column = _parameter(rows, parameter)
-    symbol = "p" if column == "ranks" else column
-    given = _others(rows, column, symbol)
-    units = rows["unit"].unique()
-    samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
-    unit = str(units[0]) if len(units) == 1 else ""
-    return Curve(samples, column, symbol, given, metric, phase, unit, bool(rows["is_valid"].all()))
+    return rows, metric, phase
 
 
 def _where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:

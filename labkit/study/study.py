@@ -17,6 +17,7 @@ from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
 from labkit.study.files import read_data
+from labkit.study.predictions import Predictions
 from labkit.study.rows import parameter_columns, tidy
 from labkit.study.selection import Curve, pick
 from labkit.study.store import write_study
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-class Study:
+class Study(Predictions):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -343,8 +344,15 @@ def _bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]
     if curve.column in symbols:
         symbol = curve.column
     free = symbols - set(given) - {symbol}
-    if len(free) == 1 and symbol not in symbols:  # one foreign letter can only mean the parameter
-        (symbol,) = free
+    if free == {"p"}:  # what everybody calls the parameter, whatever its column is called
+        symbol = "p"
+    elif free:
+        known = ", ".join(dict.fromkeys([symbol, curve.column, *map(str, given)]))
+        word = min(free)
+        raise ExpectationError(
+            f"expectation {expectation!r}: {word!r} is not a parameter of this study; known: {known}. "
+            'What does not grow at all is "1".'
+        )
     return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})
 
 

@@ -1,0 +1,121 @@
+"""Predictions, budgets, change points, sums and two parameters, on data with a known answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, ExpectationError
+from labkit.scaling import Term, find_changes, fit_surface, judge_surface, limit, outlook
+
+P = 2.0 ** np.arange(2, 12)
+
+
+def test_a_budget_is_reached_where_the_curve_says() -> None:
+    found = limit(lk.fit(P, 2 + 3 * P), 30_002)
+    assert found.at == pytest.approx(10_000, rel=0.01)
+    assert "up to about p = 10000" in str(found)
+    assert "4.88 times beyond the data" in str(found)
+
+
+def test_budgets_of_falling_and_hopeless_curves() -> None:
+    falling = limit(lk.fit(P, 100 / P), 0.01)
+    assert falling.falls
+    assert falling.at == pytest.approx(10_000, rel=0.01)
+    assert "kept from about" in str(falling)
+    assert limit(lk.fit(P, 2 + 3 * P), 1.0).at == 0
+    assert "not kept at any p" in str(limit(lk.fit(P, 2 + 3 * P), 1.0))
+    assert limit(lk.fit(P, 7 + 0 * P), 8.0).at == np.inf
+    assert limit(lk.fit(P, 2 + 3 * P), 100.0).at == pytest.approx(98 / 3, rel=0.02)
+    for budget in (0, -1, float("nan"), "much"):
+        with pytest.raises(DataError, match="positive number"):
+            limit(lk.fit(P, P), budget)  # type: ignore[arg-type]
+
+
+def test_an_outlook_holds_the_truth_and_says_how_far_it_is() -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(60):
+        y = (5 + 0.1 * P * np.log2(P))[:, None] * (1 + 0.05 * rng.standard_normal((P.size, 5)))
+        seen = outlook(lk.fit(P, y), 8 * P[-1])
+        assert seen.low <= seen.value <= seen.high
+        held += seen.low <= 5 + 0.1 * 8 * P[-1] * np.log2(8 * P[-1]) <= seen.high
+    assert held >= 52
+    assert "8 times beyond the data" in str(seen)
+    with pytest.raises(DataError, match="positive number"):
+        outlook(lk.fit(P, P), 0)
+
+
+@pytest.mark.parametrize(
+    ("y", "terms"),
+    [
+        (P - 1, ["1", "p"]),
+        (P * (P - 1), ["p", "p^2"]),
+        (np.log2(P) - 1, ["1", "log p"]),
+        (3 * np.log2(P) + 0.01 * P + 7, ["1", "log p", "p"]),
+    ],
+)
+def test_counts_and_sums_are_exact(y: np.ndarray, terms: list[str]) -> None:
+    x, y = (P[1:], y[1:]) if y[0] <= 1 else (P, y)
+    model = lk.fit(x, y)
+    assert [str(part.term) for part in model.parts] == terms
+    assert np.allclose(model.predict(x), y, rtol=1e-9)
+    assert lk.judge(x, y, terms[-1]).match == "exact"
+
+
+def test_a_sum_says_where_the_second_term_takes_over() -> None:
+    verdict = lk.judge(P, 1e-5 * (300 * np.log2(P) + 0.5 * P), "p")
+    assert verdict.match == "exact"
+    assert verdict.model is not None
+    takeover = verdict.model.takeover
+    assert takeover is not None
+    crossing = takeover.at
+    assert 300 * np.log2(crossing) == pytest.approx(0.5 * crossing, rel=0.02)
+    assert "log p leads up to about p = 7800" in verdict.reading
+    assert "p from there on" in verdict.reading
+
+
+def test_change_points_have_their_places() -> None:
+    x = 2.0 ** np.arange(2, 14)
+    assert find_changes(x, np.where(x < 256, 1.0, 3 * (x / 256) ** 2)) == [256]
+    assert find_changes(x, 3 + x) == []
+    assert find_changes(x, np.arctan(x / 100)) == []
+    verdict = lk.judge(x, np.where(x < 256, 1.0, 3 * (x / 256) ** 2), "1")
+    assert verdict.match == "none"
+    assert "changes at p = 256" in verdict.reading
+
+
+N1, P1 = (v.ravel() for v in np.meshgrid(2.0 ** np.arange(4, 9), 2.0 ** np.arange(1, 6), indexing="ij"))
+
+
+@pytest.mark.parametrize(
+    ("y", "expected", "match"),
+    [
+        (2 * N1 * np.log2(P1) + 3, "n log p", "exact"),
+        (5 * N1 + 7 * P1 + 1, "n + p", "exact"),
+        (5 * N1 + 7 * P1 + 1, "n p", "bound"),
+        (N1 * P1, "n + p", "none"),
+        (N1**2 + 9 * P1, "n + p", "none"),
+        (N1 / P1 + 0.001, "n/p", "exact"),
+        (N1**1.25 * P1, "n p", "approximate"),
+    ],
+)
+def test_two_parameters(y: np.ndarray, expected: str, match: str) -> None:
+    verdict = judge_surface(N1, P1, y, expected)
+    assert verdict.match == match, str(verdict)
+    assert bool(verdict) == (match != "none")
+
+
+def test_two_parameters_refuse_in_sentences() -> None:
+    with pytest.raises(ExpectationError, match="'q' is not a parameter; known: n, p"):
+        judge_surface(N1, P1, N1, "q")
+    with pytest.raises(DataError, match="at least 5 values of each"):
+        fit_surface(N1[:10], P1[:10], N1[:10])
+    with pytest.raises(DataError, match="positive finite"):
+        fit_surface(N1, P1, 0 * N1)
+    rough = judge_surface(N1, P1, 1 + (np.arange(25) % 3), "n")
+    assert rough.match == "undecided"
+    model = fit_surface(N1, P1, 2 * N1 * P1)
+    assert model.summands[0].terms == (Term(0, 1), Term(0, 1))
+    assert model.predict(10, 4) == pytest.approx(80)
