@@ -1,12 +1,13 @@
 """The examples of CONTRIBUTING.md: each is as small as its commit would be, and each works.
 
 A fenced block whose first line is a comment with a path is a file; Python blocks without one are a program
-that is run beside them, in an interpreter of its own. Files under ``algorithms/`` and ``datasets/`` are found
-as if they lay in the checkout.
+that is run beside them, in an interpreter of its own. Files under ``algorithms/``, ``datasets/`` and
+``labkit/real/`` are found as if they lay in the checkout.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+TEXT_FOLDER = Path(__file__).parents[2]
+TEXT = (TEXT_FOLDER / "CONTRIBUTING.md").read_text()
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 _FILE = re.compile(r"# ((?:\w+/)+[\w.]+)\n")
 
@@ -22,8 +24,11 @@ _BEFORE = """\
 from pathlib import Path
 import labkit.algorithms
 import labkit.datasets
-for package in (labkit.algorithms, labkit.datasets):
-    package.__path__ = [str(Path(package.__name__.rpartition(".")[2]).absolute()), *package.__path__]
+import labkit.real
+for package, folder in (
+    (labkit.algorithms, "algorithms"), (labkit.datasets, "datasets"), (labkit.real, "labkit/real")
+):
+    package.__path__ = [str(Path(folder).absolute()), *package.__path__]
 """
 
 
@@ -34,7 +39,31 @@ def sections() -> dict[str, str]:
 
 
 def test_the_promised_examples_are_there() -> None:
-    assert {"Add a wait state", "Add a selector", "Add a collective"} <= set(sections())
+    assert {"Add a machine", "Add a wait state", "Add a selector", "Add a collective"} <= set(sections())
+
+
+def test_the_way_of_a_run_is_drawn_as_the_files_call_each_other() -> None:
+    text = re.search(r"^## From `lk.run` to the engine$.*?^## ", TEXT, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    lines = re.findall(r"^ {4,6}\S.*(?:->|=>).*$", text[0], re.MULTILINE)
+    assert len(lines) == 6
+    package = TEXT_FOLDER / "labkit"
+    front = (package / "run.py").read_text()
+    for line in lines:
+        steps = re.findall(r"(->|=>)? *([\w/]+\.py)", line)
+        for (_, here), (arrow, there) in itertools.pairwise(steps):
+            module = "labkit." + there.removesuffix(".py").replace("/", ".")
+            source = (package / here).read_text()
+            is_imported = (
+                f"from {module} import" in source or f"from {module.rpartition('.')[0]} import" in source
+            )
+            # another process is started by a command line, which may stand in a file beside
+            beside = "".join(path.read_text() for path in (package / here).parent.glob("*.py"))
+            assert is_imported if arrow == "->" else module in beside, (here, there)
+        names = [name for _, name in steps]
+        assert len(set(names)) == len(names)
+        if names[0].endswith("machine.py"):
+            assert f"from labkit.{names[0].removesuffix('.py').replace('/', '.')} import" in front
 
 
 @pytest.mark.parametrize("title", sections())
