@@ -12,6 +12,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.plot.export import draw_file
 from labkit.plot.page import render_page
+from labkit.plot.still import is_live, still_bundle
 from labkit.plot.tools import dress
 
 __all__ = ["Figure"]
@@ -72,8 +73,13 @@ class Figure:
         return "-".join(words)[:48] or "labkit"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        """Show the picture: as a widget where the extra ``lab`` is installed, else as a framed page."""
-        bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}"}
+        """Show the picture live where a notebook's page can, and a still one that stays in its file.
+
+        Without matplotlib there is no still one, without the extra ``lab`` a framed page instead of a widget.
+        """
+        bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}", **still_bundle([self])}
+        if "image/png" in bundle and not is_live():
+            return bundle
         try:
             shown = self.widget()._repr_mimebundle_(include=include, exclude=exclude)
         except ImportError:

@@ -15,6 +15,7 @@ from labkit.html import MATCH_COLORS, SI_UNITS
 
 __all__ = [
     "COLORS",
+    "COUNT_JS",
     "DASHES",
     "FONT",
     "HATCHES",
@@ -23,9 +24,11 @@ __all__ = [
     "PERCENT",
     "SI_JS",
     "count_axis",
+    "count_text",
     "heading",
     "rank_axis",
     "rank_ticks",
+    "si_text",
     "style_axes",
     "time_axis",
     "value_axis",
@@ -61,11 +64,45 @@ const scaled = Number((tick / Math.pow(1000, power)).toPrecision(3));
 return scaled + ((unit || power) ? " " : "") + prefixes[power + 4] + unit;
 """
 
-_COUNT_JS = """
+#: writes counts in full, large powers of two as such
+COUNT_JS = """
 const value = Number(tick.toPrecision(9)), power = Math.log2(value);
 if (value < 1e5 || power != Math.round(power)) return value.toLocaleString("en");
 return "2" + String(power).split("").map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("");
 """
+
+
+def si_text(tick: float, unit: str) -> str:
+    """Return what `SI_JS` writes: the twin for pictures that no browser draws.
+
+    Examples
+    --------
+    >>> si_text(0.000012, "s"), si_text(2.5e6, "")
+    ('12 µs', '2.5 M')
+    """
+    if tick == 0:
+        return f"0 {unit}".strip()
+    power = math.floor(math.log10(abs(tick)) / 3 + 1e-9)
+    power = max(-4 if unit else 0, min(5, power))
+    prefix = ("p", "n", "µ", "m", "", "k", "M", "G", "T", "P")[power + 4]
+    value = float(f"{tick / 1000.0**power:.3g}")
+    written = f"{value:.6f}".rstrip("0").rstrip(".") if abs(value) >= 1e-6 else f"{value:g}"
+    return f"{written} {prefix}{unit}".strip()
+
+
+def count_text(tick: float) -> str:
+    """Return what `COUNT_JS` writes.
+
+    Examples
+    --------
+    >>> count_text(12000), count_text(2.0**20)
+    ('12,000', '2²⁰')
+    """
+    value = float(f"{tick:.9g}")
+    power = math.log2(value) if value > 0 else 0.0
+    if value < 1e5 or power != round(power):
+        return f"{value:,.10g}"
+    return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(power)))
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -81,14 +118,14 @@ def heading(text: str, points: int = 15, color: str = "#222222") -> Title:
 def rank_axis(axis: Any, values: npt.ArrayLike, room: int = 9) -> None:
     """Put an axis' ticks at the measured values; large powers of two are written as such."""
     axis.ticker = rank_ticks(values, room)
-    axis.formatter = CustomJSTickFormatter(code=_COUNT_JS)
+    axis.formatter = CustomJSTickFormatter(code=COUNT_JS)
 
 
 def count_axis(axis: Any, label: str, most: int) -> None:
     """Name a linear axis of whole things (ranks) from 0 to `most`, with ticks at whole numbers only."""
     axis.ticker = BasicTicker(base=2 if most >= 16 else 10, mantissas=[1] if most >= 16 else [1, 2, 5],
                               min_interval=1, num_minor_ticks=0)  # fmt: skip
-    axis.formatter = CustomJSTickFormatter(code=_COUNT_JS)
+    axis.formatter = CustomJSTickFormatter(code=COUNT_JS)
     axis.axis_label = label
 
 

@@ -12,6 +12,7 @@ import ipywidgets as w
 from labkit.errors import LabkitError
 from labkit.html import escape
 from labkit.plot.figure import Figure
+from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 
 __all__ = ["Explorer", "choice", "number", "slider", "text"]
@@ -38,6 +39,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         self.problem = ""
         self._says = w.HTML("")
         self._pictures: dict[str, Picture] = {}
+        self._figures: dict[str, Figure] = {}
         self._due: asyncio.TimerHandle | None = None
         self._is_setting = False
         super().__init__()
@@ -94,11 +96,21 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     def picture(self, name: str, figure: Figure) -> Picture:
         """Show a figure in the place called `name`; return the widget of that place."""
         known = self._pictures.get(name)
+        self._figures[name] = figure
         if known is None:
             known = self._pictures[name] = figure.widget()
         else:
             known.show(figure)
         return known
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Show the explorer, and a still picture of its state for the notebook's file."""
+        still = still_bundle(list(self._figures.values()))
+        if still and not is_live():
+            return {"text/plain": f"{type(self).__name__}: {self.title}", **still}
+        shown = super()._repr_mimebundle_(**kwargs)
+        data = shown[0] if isinstance(shown, tuple) else shown
+        return {**(data or {}), **still}
 
     def pictures(self) -> list[Picture]:
         """Return the widgets of the pictures, in the order in which they were first shown."""

@@ -48,6 +48,27 @@ function asked(model) {
   })
 }
 
+const WIDGET = "application/vnd.jupyter.widget-view+json"
+
+// A widget in a saved notebook is an error message when the file is opened without its kernel: where a still
+// picture stands beside it, the file gets that one alone. What the page shows stays as it is.
+function saveStills(model) {
+  const book = model.widget_manager?.context?.model
+  if (typeof book?.toJSON != "function" || book.labkitStills) return
+  book.labkitStills = true
+  const whole = book.toJSON.bind(book)
+  const still = (output) => {
+    if (!output.data?.["image/png"] || !output.data[WIDGET]) return output
+    const {[WIDGET]: _, ...data} = output.data
+    return {...output, data}
+  }
+  book.toJSON = () => {
+    const made = whole()
+    const cells = made.cells?.map((cell) => cell.outputs ? {...cell, outputs: cell.outputs.map(still)} : cell)
+    return cells ? {...made, cells} : made
+  }
+}
+
 // Keep the document in the page and the one in the kernel alike.
 function connect(Bokeh, bokehDocument, model) {
   const {Receiver} = Bokeh.require("protocol/receiver")
@@ -74,6 +95,7 @@ function connect(Bokeh, bokehDocument, model) {
 }
 
 async function render({model, el}) {
+  saveStills(model)
   const figure = document.createElement("figure")
   figure.className = "labkit-picture"
   figure.style.margin = "0"

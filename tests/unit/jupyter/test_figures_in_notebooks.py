@@ -26,7 +26,9 @@ study.plot("p")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_everything_shows_itself() -> None:
+@pytest.mark.parametrize("live", ["1", "0"], ids=["seen", "executed"])
+def test_everything_shows_itself(live: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LABKIT_LIVE", live)
     cells = [nbformat.v4.new_code_cell(text.strip()) for text in CELLS.split("---")]
     book = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(book, timeout=120).execute()
@@ -34,5 +36,6 @@ def test_everything_shows_itself() -> None:
     for data in shown[:4]:
         assert "<table" in data["text/html"]
         assert "text/plain" in data
-    assert "application/vnd.jupyter.widget-view+json" in shown[4]
+    assert ("application/vnd.jupyter.widget-view+json" in shown[4]) == (live == "1")
+    assert "image/png" in shown[4]
     assert "Exact match" in shown[4]["text/plain"]
