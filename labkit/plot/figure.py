@@ -77,9 +77,10 @@ class Figure:
 
         Without matplotlib there is no still one, without the extra ``lab`` a framed page instead of a widget.
         """
-        bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}", **still_bundle([self])}
-        if "image/png" in bundle and not is_live():
-            return bundle
+        still, sizes = still_bundle([self])
+        bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}", **still}
+        if still and not is_live():
+            return bundle, sizes
         try:
             shown = self.widget()._repr_mimebundle_(include=include, exclude=exclude)
         except ImportError:
@@ -89,9 +90,9 @@ class Figure:
                 f'<iframe srcdoc="{page}" title="{escape(self.alt, quote=True)}" '
                 f'style="width:100%;height:{height}px;border:0"></iframe>'
             )
-            return bundle
+            return bundle, sizes
         data = shown[0] if isinstance(shown, tuple) else shown
-        return {**(data or {}), **bundle}
+        return {**(data or {}), **bundle}, sizes
 
     def to_page(self) -> str:
         """Return a standalone HTML page, everything it needs inside."""

@@ -59,15 +59,25 @@ def is_live() -> bool:
     return any(name.startswith(_PAGES) for name in os.environ)
 
 
-def still_bundle(figures: Sequence[Figure]) -> dict[str, str]:
-    """Return one PNG of figures, one below the other, as a notebook stores it; nothing without matplotlib."""
+def still_bundle(figures: Sequence[Figure]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return one PNG of figures, one below the other, as a notebook stores it, and the size to show it in.
+
+    Both are empty where there is no matplotlib.
+    """
+    from PIL import Image
+
     try:
         pictures = [draw_still(figure, "png", _SCALE) for figure in figures]
     except ImportError:
-        return {}
+        return {}, {}
     if not pictures:
-        return {}
-    return {"image/png": base64.b64encode(pictures[0] if len(pictures) == 1 else _stacked(pictures)).decode()}
+        return {}, {}
+    picture = pictures[0] if len(pictures) == 1 else _stacked(pictures)
+    with Image.open(io.BytesIO(picture)) as image:
+        size = {
+            name: round(pixels / _SCALE) for name, pixels in zip(("width", "height"), image.size, strict=True)
+        }
+    return {"image/png": base64.b64encode(picture).decode()}, {"image/png": size}
 
 
 def _stacked(pictures: Sequence[bytes]) -> bytes:
@@ -207,7 +217,7 @@ def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> 
         axes.set_title("\n".join(titles), fontsize=pt * min(big, 15.0), loc="left",
                        color=plot.title.text_color or "#222222")  # fmt: skip
     if getattr(plot, "match_aspect", False):
-        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_aspect("equal", adjustable="box")
     return axes
 
 

@@ -31,7 +31,8 @@ def stills(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     if "image/png" not in data:
         return []
     kept = {kind: data[kind] for kind in ("image/png", "text/plain") if kind in data}
-    return [nbformat.v4.new_output("display_data", kept)]
+    size = {"image/png": output.get("metadata", {}).get("image/png", {})}
+    return [nbformat.v4.new_output("display_data", kept, metadata=size)]
 
 
 def refresh(path: Path) -> list[str]:
@@ -54,7 +55,11 @@ def refresh(path: Path) -> list[str]:
                 f"{path.name}, cell {count}: its output holds {found[0]!r}; tag it nbval-ignore-output"
             )
         for output in cell.outputs:
-            output.pop("metadata", None) if output.output_type == "stream" else output.update(metadata={})
+            if output.output_type == "stream":
+                output.pop("metadata", None)
+            else:
+                sizes = output.get("metadata", {}).get("image/png")
+                output.update(metadata={"image/png": sizes} if sizes else {})
             if "execution_count" in output:
                 output.execution_count = count
     book.metadata = nbformat.from_dict(METADATA)

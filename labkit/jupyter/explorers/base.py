@@ -105,12 +105,12 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Show the explorer, and a still picture of its state for the notebook's file."""
-        still = still_bundle(list(self._figures.values()))
+        still, sizes = still_bundle(list(self._figures.values()))
         if still and not is_live():
-            return {"text/plain": f"{type(self).__name__}: {self.title}", **still}
+            return {"text/plain": f"{type(self).__name__}: {self.title}", **still}, sizes
         shown = super()._repr_mimebundle_(**kwargs)
         data = shown[0] if isinstance(shown, tuple) else shown
-        return {**(data or {}), **still}
+        return {**(data or {}), **still}, sizes
 
     def pictures(self) -> list[Picture]:
         """Return the widgets of the pictures, in the order in which they were first shown."""

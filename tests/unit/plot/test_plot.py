@@ -157,9 +157,9 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
 
 
 def test_figures_show_themselves_in_notebooks() -> None:
-    bundle = plot.scaling(lk.judge(P, P, "p"))._repr_mimebundle_()
+    bundle, _ = plot.scaling(lk.judge(P, P, "p"))._repr_mimebundle_()
     assert "Exact match" in bundle["text/plain"]
-    assert {"application/vnd.jupyter.widget-view+json", "text/html"} & set(bundle)
+    assert {"application/vnd.jupyter.widget-view+json", "text/html", "image/png"} & set(bundle)
 
 
 @pytest.mark.parametrize("has_words", [False, True])
@@ -174,7 +174,8 @@ def test_a_saved_figure_says_its_reading_once(tmp_path: Path, has_words: bool) -
 def test_without_jupyter_bokeh_a_framed_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "labkit.plot.widget", raising=False)
     monkeypatch.setitem(sys.modules, "jupyter_bokeh.widgets", None)
-    bundle = plot.scaling(lk.judge(P, P, "p"))._repr_mimebundle_()
+    monkeypatch.setenv("LABKIT_LIVE", "1")
+    bundle, _ = plot.scaling(lk.judge(P, P, "p"))._repr_mimebundle_()
     assert bundle["text/html"].startswith("<iframe srcdoc=")
 
 

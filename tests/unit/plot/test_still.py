@@ -87,11 +87,12 @@ def test_the_notebook_gets_both_and_a_kernel_without_a_page_the_still_one(
     pytest.importorskip("jupyter_bokeh")
     monkeypatch.setenv(VARIABLE, "1")
     assert is_live()
-    both = figures["scaling"]._repr_mimebundle_()
+    both, sizes = figures["scaling"]._repr_mimebundle_()
     assert {WIDGET, "image/png", "text/plain"} <= set(both)
+    assert sizes["image/png"]["width"] == figures["scaling"].layout.width
     monkeypatch.setenv(VARIABLE, "0")
     assert not is_live()
-    alone = figures["scaling"]._repr_mimebundle_()
+    alone, _ = figures["scaling"]._repr_mimebundle_()
     assert set(alone) == {"image/png", "text/plain"}
     assert base64.b64decode(alone["image/png"])[:4] == b"\x89PNG"
 
@@ -100,14 +101,14 @@ def test_an_explorer_leaves_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jupyter_bokeh")
     explorer = lk.explore.collective()
     monkeypatch.setenv(VARIABLE, "1")
-    assert {WIDGET, "image/png"} <= set(explorer._repr_mimebundle_())
+    assert {WIDGET, "image/png"} <= set(explorer._repr_mimebundle_()[0])
     monkeypatch.setenv(VARIABLE, "0")
-    assert WIDGET not in explorer._repr_mimebundle_()
+    assert WIDGET not in explorer._repr_mimebundle_()[0]
 
 
 def test_several_pictures_become_one(figures: dict[str, Figure]) -> None:
     one, two = (
-        image.open(io.BytesIO(base64.b64decode(still_bundle(chosen)["image/png"])))
+        image.open(io.BytesIO(base64.b64decode(still_bundle(chosen)[0]["image/png"])))
         for chosen in ([figures["scaling"]], [figures["scaling"], figures["sends"]])
     )
     assert two.height > one.height
@@ -141,7 +142,7 @@ def test_without_matplotlib_there_is_no_still_picture(
     figures: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    assert still_bundle([figures["scaling"]]) == {}
+    assert still_bundle([figures["scaling"]]) == ({}, {})
 
 
 def test_pages_hold_no_widget_of_a_saved_notebook() -> None:
