@@ -27,7 +27,7 @@ MOVED = {
     "labkit.batch.waiting": "labkit.real.slurm.watch",
     "labkit.bundle": "labkit.study.bundle",
     "labkit.bundle.carrying": "labkit.study.bundle.functions",
-    "labkit.bundle.comparing": "labkit.study.bundle.compare",
+    "labkit.bundle.comparing": "labkit.study.bundle.verify_bundle",
     "labkit.bundle.reading": "labkit.study.bundle.reader",
     "labkit.bundle.rerunning": "labkit.study.bundle.rerun",
     "labkit.bundle.surroundings": "labkit.study.bundle.provenance",

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from labkit.errors import DataError, LabkitError
 from labkit.process.confinement.containment import confine_rerun
 from labkit.study.bundle.plain import decode
-from labkit.study.bundle.whole import executed
+from labkit.study.bundle.source import executed
 
 __all__ = ["ANSWER", "REQUEST", "Rerun", "main"]
 

@@ -8,8 +8,7 @@ import types
 
 import pytest
 
-from labkit.study.bundle.source import source_of
-from labkit.study.bundle.whole import difference, executed, same_code
+from labkit.study.bundle.source import difference, executed, same_code, source_of
 
 CELLS = '''
 import math
