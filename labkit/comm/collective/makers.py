@@ -45,7 +45,7 @@ def maker_of(method: Method) -> Maker:
     if problem.layout == "table":
         return _TABLES[method.base]
     if problem.layout == "uniform":
-        return _reduced_blocks if problem.is_reduction else _blocks
+        return _reduced_blocks if problem.is_reduction else _blocks_of(problem)
     return _reduced if problem.is_reduction else _message
 
 
@@ -72,37 +72,45 @@ def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Cal
     return call
 
 
-def _blocks(
-    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
-) -> Call:
+def _blocks_of(problem: Problem) -> Maker:
     """Equal blocks: gather, scatter, allgather, alltoall."""
-    is_root = root is None or _is_root(comm, root)
-    sends, receives = (comm.size if problem.shapes[b] == "all" else 0 for b in ("send", "recv"))
-    sent = received = None
-    if "send" in problem.at_root:
-        sent = parse_simple(sendbuf, False, sends) if is_root else None
-        if sent is not None and is_in_place(recvbuf):
-            received = Simple(np.empty(sent.bytes, np.uint8), 0, sent.count, sent.datatype)
+    sends_all, receives_all = (problem.shapes[buffer] == "all" for buffer in ("send", "recv"))
+    from_root, to_root = "send" in problem.at_root, "recv" in problem.at_root
+
+    def make(
+        comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
+    ) -> Call:
+        is_root = root is None or _is_root(comm, root)
+        sends, receives = comm.size if sends_all else 0, comm.size if receives_all else 0
+        sent = received = None
+        if from_root:
+            if is_root:
+                sent = parse_simple(sendbuf, False, sends)
+            if sent is not None and is_in_place(recvbuf):
+                received = Simple(np.empty(sent.bytes, np.uint8), 0, sent.count, sent.datatype)
+            else:
+                received = parse_simple(recvbuf, True, receives)
         else:
-            received = parse_simple(recvbuf, True, receives)
-    else:
-        if is_root or "recv" not in problem.at_root:
-            received = parse_simple(recvbuf, True, receives)
-        if received is not None and is_in_place(sendbuf):
-            first = comm.rank if receives and not sends else 0
-            sent = blocks_kept(received, first, sends or 1)
-        else:
-            sent = parse_simple(sendbuf, False, sends)
-    if sent is not None and received is not None and sent.bytes != received.bytes:
-        raise ValueError(f"rank {comm.rank} sends blocks of {sent.bytes} bytes and receives {received.bytes}")
-    n_bytes = next(message.bytes for message in (sent, received) if message is not None)
-    call = Call(problem.name, name, root or 0, {"bytes": n_bytes}, n_bytes)
-    if root is not None:
-        call.facts = {"root": root, "bytes": n_bytes}
-    call.buffers = (
-        ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
-    )  # fmt: skip
-    return call
+            if is_root or not to_root:
+                received = parse_simple(recvbuf, True, receives)
+            if received is not None and is_in_place(sendbuf):
+                sent = blocks_kept(received, comm.rank if receives > sends else 0, sends or 1)
+            else:
+                sent = parse_simple(sendbuf, False, sends)
+        mine: Any = received if sent is None else sent
+        n_bytes = mine.bytes
+        if received is not None and n_bytes != received.bytes:
+            raise ValueError(
+                f"rank {comm.rank} sends blocks of {n_bytes} bytes and receives {received.bytes}"
+            )
+        facts = {"bytes": n_bytes} if root is None else {"root": root, "bytes": n_bytes}
+        call = Call(problem.name, name, root or 0, facts, n_bytes)
+        call.buffers = (
+            ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
+        )  # fmt: skip
+        return call
+
+    return make
 
 
 # --- tables of sizes ----------------------------------------------------------------------------------
