@@ -89,7 +89,7 @@ MOVED = {
     "labkit.run.cluster_comm": "labkit.real.engines.comm",
     "labkit.run.cluster_engine": "labkit.real.engines.engine",
     "labkit.run.cluster_guard": "labkit.real.engines.guard",
-    "labkit.run.cluster_objects": "labkit.real.engines.objects",
+    "labkit.run.cluster_objects": "labkit.real.engines.comm",
     "labkit.run.cluster_remote": "labkit.real.engines.remote",
     "labkit.run.cluster_report": "labkit.real.engines.report",
     "labkit.run.cluster_stage": "labkit.real.engines.stage",

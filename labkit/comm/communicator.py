@@ -8,7 +8,7 @@ from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.attributes import Attributes
 from labkit.comm.collective.collectives import BufferCollectives
-from labkit.comm.collective.native import arrive
+from labkit.comm.collective.native import arrive, leave
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.collective.persistent import PersistentMessages
 from labkit.comm.create import CommunicatorMaking
@@ -80,6 +80,10 @@ class Intracomm(
         private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
         return private, number & 0x3FFFFFFF | 0x40000000
+
+    def _leave(self, name: str) -> None:
+        """Note that this rank is through such a collective."""
+        leave(name)
 
 
 def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:

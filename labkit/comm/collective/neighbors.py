@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
-from labkit.comm.collective.native import leave, refuse_in_recordings, shared_calls
+from labkit.comm.collective.native import refuse_in_recordings, shared_calls
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.pickling import pickle
@@ -28,6 +28,7 @@ class NeighborCollectives:
     """The neighbour collectives of a communicator with a topology."""
 
     _private: Any
+    _leave: Callable[[str], None]
     _own_context: Callable[..., Any]
     Get_topology: Callable[[], int]
 
@@ -91,14 +92,14 @@ class NeighborCollectives:
         requests += [private.Isend(*message) for message in sends]
         if requests:
             type(requests[0]).Waitall(requests)
-        leave(name)
+        self._leave(name)
 
     def _begin(self, name: str, sent: list[_Bytes], received: list[_Bytes]) -> Any:
         """Post everything as one request."""
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
         private, tag = self._private(name, 0)
-        leave(name)
+        self._leave(name)
         return calls.hub.start_messages(private, name, *self._messages(sent, received, tag))
 
     def _neighbor_init(self, name: str, build: Callable[[], _Exchange]) -> Prequest:

@@ -22,19 +22,19 @@ def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(counts) - counts
 
 
-def _split(data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
+def _split(pickle: Any, data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
     view = data.data
     return [
-        _load(view[start : start + count])
+        _load(pickle, view[start : start + count])
         for start, count in zip(_offsets(counts).tolist(), counts.tolist(), strict=True)
     ]
 
 
-def _load(data: Any) -> Any:
+def _load(pickle: Any, data: Any) -> Any:
     return pickle.loads(data) if len(data) else None
 
 
-def _join(objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]]:
+def _join(pickle: Any, objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]]:
     items = [None] * size if objects is None else list(objects)
     if len(items) != size:
         raise ValueError(f"expecting {size} items, got {len(items)}")
@@ -43,10 +43,12 @@ def _join(objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]
 
 
 class ObjectCollectives:
-    """The lower-case collectives of a communicator."""
+    """The lower-case collectives of a communicator, made of its upper-case ones; reductions are trees."""
 
     rank: int
     size: int
+    #: how objects become bytes
+    _pickle: Any = pickle
     Bcast: Callable[..., None]
     Gather: Callable[..., None]
     Gatherv: Callable[..., None]
@@ -67,51 +69,51 @@ class ObjectCollectives:
         count = np.zeros(1, np.int64)
         data: Any = b""
         if self.rank == root:
-            data = np.frombuffer(pickle.dumps(obj), np.uint8)
+            data = np.frombuffer(self._pickle.dumps(obj), np.uint8)
             count[0] = data.size
         self.Bcast(count, root)
         if self.rank != root:
             data = np.empty(count[0], np.uint8)
         self.Bcast(data, root)
-        return _load(data.data if isinstance(data, np.ndarray) else data)
+        return _load(self._pickle, data.data if isinstance(data, np.ndarray) else data)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Collect one object of every rank at the root, in rank order."""
-        data = pickle.dumps(sendobj)
+        data = self._pickle.dumps(sendobj)
         is_root = self.rank == root
         counts = np.zeros(self.size if is_root else 0, np.int64)
         self.Gather(np.array([len(data)], np.int64), counts if is_root else None, root)
         everything = np.empty(int(counts.sum()), np.uint8)
         self.Gatherv(data, [everything, (counts, _offsets(counts))] if is_root else None, root)
-        return _split(everything, counts) if is_root else None
+        return _split(self._pickle, everything, counts) if is_root else None
 
     def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i."""
         is_root = self.rank == root
-        data, counts = _join(sendobj, self.size) if is_root else (b"", np.zeros(0, np.int64))
+        data, counts = _join(self._pickle, sendobj, self.size) if is_root else (b"", np.zeros(0, np.int64))
         count = np.zeros(1, np.int64)
         self.Scatter(counts if is_root else None, count, root)
         mine = np.empty(count[0], np.uint8)
         self.Scatterv([data, (counts, _offsets(counts))] if is_root else None, mine, root)
-        return _load(mine.data)
+        return _load(self._pickle, mine.data)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Collect one object of every rank at every rank, in rank order."""
-        data = pickle.dumps(sendobj)
+        data = self._pickle.dumps(sendobj)
         counts = np.zeros(self.size, np.int64)
         self.Allgather(np.array([len(data)], np.int64), counts)
         everything = np.empty(int(counts.sum()), np.uint8)
         self.Allgatherv(data, [everything, (counts, _offsets(counts))])
-        return _split(everything, counts)
+        return _split(self._pickle, everything, counts)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """Send the i-th object to rank i; the objects received, in rank order."""
-        data, counts = _join(sendobj, self.size)
+        data, counts = _join(self._pickle, sendobj, self.size)
         sizes = np.zeros(self.size, np.int64)
         self.Alltoall(counts, sizes)
         everything = np.empty(int(sizes.sum()), np.uint8)
         self.Alltoallv([data, (counts, _offsets(counts))], [everything, (sizes, _offsets(sizes))])
-        return _split(everything, sizes)
+        return _split(self._pickle, everything, sizes)
 
     def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the objects in rank order; the result at the root, None elsewhere."""

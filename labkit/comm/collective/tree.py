@@ -1,6 +1,8 @@
 """Reductions of Python objects over messages, with mpi4py's trees: rank order, any p.
 
-Objects have no size that all ranks know, so no schedule of blocks can carry them.
+Objects have no size that all ranks know, so no schedule of blocks can carry them. A communicator says by
+``_pickle`` how they become bytes, by ``_private(name, root)`` where their messages travel, and is told by
+``_leave(name)`` that they have.
 """
 
 from __future__ import annotations
@@ -10,26 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from labkit.comm.collective.native import leave
-from labkit.comm.pickling import pickle
-
 __all__ = ["exscan", "reduce", "scan"]
 
 _Op = Callable[[Any, Any], Any]
 
 
-def _copy(obj: Any) -> Any:
-    return pickle.loads(pickle.dumps(obj))
+def _copy(comm: Any, obj: Any) -> Any:
+    return comm._pickle.loads(comm._pickle.dumps(obj))
 
 
-def _send(private: Any, obj: Any, peer: int, tag: int) -> None:
+def _send(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> None:
     """Send the size, then the bytes."""
     data = pickle.dumps(obj)
     private.Send(np.array([len(data)], np.int64), peer, tag)
     private.Send(data, peer, tag)
 
 
-def _receive(private: Any, peer: int, tag: int) -> Any:
+def _receive(pickle: Any, private: Any, peer: int, tag: int) -> Any:
     size = np.empty(1, np.int64)
     private.Recv(size, peer, tag)
     data = bytearray(int(size[0]))
@@ -37,7 +36,7 @@ def _receive(private: Any, peer: int, tag: int) -> Any:
     return pickle.loads(data)
 
 
-def _exchange(private: Any, obj: Any, peer: int, tag: int) -> Any:
+def _exchange(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> Any:
     data = pickle.dumps(obj)
     size = np.empty(1, np.int64)
     private.Sendrecv(np.array([len(data)], np.int64), peer, tag, size, peer, tag)
@@ -61,28 +60,28 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     """
     private, tag = comm._private(name, root)
     rank, size = comm.rank, comm.size
-    result = _copy(sendobj)
+    result = _copy(comm, sendobj)
     mask = 1
     while mask < size:
         if rank & mask:
-            _send(private, result, rank & ~mask, tag)
+            _send(comm._pickle, private, result, rank & ~mask, tag)
             break
         if rank | mask < size:
-            result = op(result, _receive(private, rank | mask, tag))
+            result = op(result, _receive(comm._pickle, private, rank | mask, tag))
         mask <<= 1
     if root != 0:
         if rank == 0:
-            _send(private, result, root, tag)
+            _send(comm._pickle, private, result, root, tag)
         elif rank == root:
-            result = _receive(private, 0, tag)
-    leave(name)
+            result = _receive(comm._pickle, private, 0, tag)
+    comm._leave(name)
     return result if rank == root else None
 
 
 def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclusive: bool) -> Any:
     private, tag = comm._private(name, 0)
     rank, size = comm.rank, comm.size
-    partial = _copy(sendobj)
+    partial = _copy(comm, sendobj)
     is_empty = not is_inclusive
     if is_inclusive:
         result = partial
@@ -90,7 +89,7 @@ def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclu
     while mask < size:
         peer = rank ^ mask
         if peer < size:
-            other = _exchange(private, partial, peer, tag)
+            other = _exchange(comm._pickle, private, partial, peer, tag)
             if rank > peer:
                 partial = op(other, partial)
                 result = other if is_empty else op(other, result)
@@ -98,7 +97,7 @@ def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclu
             else:
                 partial = op(partial, other)
         mask <<= 1
-    leave(name)
+    comm._leave(name)
     return result
 
 

@@ -221,6 +221,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         answer, _ = self._caller.ask(header)
         return RemoteComm(self._caller, answer["comm"], self.rank, self.size), answer["tag"]
 
+    def _leave(self, name: str) -> None:
+        self._caller.ask({"op": "leave", "name": name})
+
     # --- other communicators ----------------------------------------------------------------------
 
     def _make(self, name: str, *args: Any, shape: Grid | None = None) -> Any:

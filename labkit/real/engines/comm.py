@@ -14,11 +14,11 @@ from typing import Any
 
 from mpi4py import MPI as MPI4PY
 
+from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS
-from labkit.real.engines.objects import ObjectCollectives, take_contexts
 from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
 
-__all__ = ["CLASSES", "Aborted", "Communicator", "interruptible"]
+__all__ = ["CLASSES", "Aborted", "Communicator", "interruptible", "take_contexts"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
@@ -40,6 +40,9 @@ _NEIGHBOR = [row.name for row in METHODS if row.kind == "neighbor" and row.form 
 
 #: mpi4py's own class: the names of the module mean others during a recorded run
 _Comm = MPI.Comm
+
+#: duplicates in which reductions exchange their messages, by the handle of the communicator
+_contexts: dict[int, Any] = {}
 
 
 class Aborted(BaseException):
@@ -143,6 +146,33 @@ class Communicator:
         raise Aborted(errorcode)
 
 
+class _Objects(ObjectCollectives):
+    """The lower-case collectives: sizes first, then pickles; the trees of reductions are mpi4py's own.
+
+    Results are the same as on ``on="mpi"`` to the last bit.
+    """
+
+    handle: int
+    _pickle = MPI.pickle
+
+    def _private(self, name: str, root: int) -> tuple[Any, int]:
+        """Return the duplicate for the messages of reductions, and their tag; all ranks make it at once."""
+        if self.handle not in _contexts:
+            made, request = _Comm.Idup(self)
+            finish(request)
+            _contexts[self.handle] = made
+        return interruptible(_contexts[self.handle]), 0
+
+    def _leave(self, name: str) -> None:
+        """Nobody keeps a list."""
+
+
+def take_contexts(comm: Any = None) -> list[Any]:
+    """Return what reductions have made for a communicator, or for all, and forget it."""
+    handles = list(_contexts) if comm is None else [comm.handle]
+    return [_contexts.pop(handle) for handle in handles if handle in _contexts]
+
+
 def _make_null(comm: Any) -> None:
     """Turn a communicator into ``COMM_NULL`` as `Free` does, without freeing it."""
     size = MPI._sizeof(MPI.COMM_NULL)
@@ -198,7 +228,7 @@ def _calls(owner: Any) -> dict[str, Any]:
 
 
 _ANY = type("_Any", (Communicator,), _calls(MPI.Comm))
-_INTRA = type("_Intra", (ObjectCollectives, _ANY), _calls(MPI.Intracomm))
+_INTRA = type("_Intra", (_Objects, _ANY), _calls(MPI.Intracomm))
 _TOPO = type("_Topo", (_INTRA,), _calls(MPI.Topocomm))
 
 #: mpi4py's classes and what stands for each of them in a program

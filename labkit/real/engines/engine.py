@@ -25,8 +25,7 @@ import labkit
 from labkit import context
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
-from labkit.real.engines.comm import CLASSES, Aborted, interruptible
-from labkit.real.engines.objects import take_contexts
+from labkit.real.engines.comm import CLASSES, Aborted, interruptible, take_contexts
 from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import WAITING, Message, disown, finish
 from labkit.real.engines.watchdog import Watchdog
