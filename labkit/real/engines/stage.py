@@ -46,9 +46,9 @@ OWN = {
     os.path.join(_PACKAGE, "trace", "recorder", name)
     for name in (
         "clocks.py", "collectives.py", "communicators.py", "ledger.py", "messages.py", "objects.py",
-        "places.py", "refusals.py", "requests.py",
+        "places.py", "refusals.py", "requests.py", "wrapping.py",
     )
-} | {"<frozen runpy>"}  # fmt: skip
+} | {os.path.join(_PACKAGE, "comm", "surface.py")} | {"<frozen runpy>"}  # fmt: skip
 
 _nowhere: BinaryIO | None = None
 

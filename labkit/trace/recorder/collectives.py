@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,16 @@ import numpy as np
 from labkit.comm.buffers import Simple
 from labkit.comm.collective.binding import block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
+from labkit.comm.surface import METHODS, NAMED, Method, made
 from labkit.trace.recorder.ledger import Known, Ledger
 from labkit.trace.recorder.sizes import Sizes
+from labkit.trace.recorder.wrapping import noted_methods
 
 __all__ = ["Collectives"]
 
 _Call = Callable[..., Any]
 
+_COMBINED = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block")
 #: collectives whose sender says how much each rank gets
 _UNEQUAL = frozenset(("alltoallv", "scatterv"))
 #: collectives with a root
@@ -32,51 +36,35 @@ class Collectives:
     ----------
     ledger : Ledger
     sizes : Sizes
-    default : object
-        ``mpi4py.MPI.SUM``.
     """
 
-    def __init__(self, ledger: Ledger, sizes: Sizes, default: Any) -> None:
-        self.ledger, self.sizes, self.default = ledger, sizes, default
+    def __init__(self, ledger: Ledger, sizes: Sizes) -> None:
+        self.ledger, self.sizes = ledger, sizes
 
     def calls(self, own: dict[str, Any]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines."""
-        made: dict[str, Any] = {}
-        for name, note in (("Barrier", self._barrier), ("barrier", self._barrier)):
-            if name in own:
-                made[name] = self._plain(own[name], note)
-        if "Bcast" in own:
-            made["Bcast"] = self._of_one(own["Bcast"])
-        rooted = {"Gather": self._gather, "Gatherv": self._gatherv, "Scatter": self._scatter,
-                  "Scatterv": self._scatterv}  # fmt: skip
-        for name, described in rooted.items():
-            if name in own:
-                made[name] = self._rooted(own[name], described)
-        everybody = {"Allgather": self._allgather, "Allgatherv": self._allgatherv, "Alltoall": self._alltoall,
-                     "Alltoallv": self._alltoallv}  # fmt: skip
-        for name, described_all in everybody.items():
-            if name in own:
-                made[name] = self._everybody(own[name], described_all)
-        for name in ("Allreduce", "Scan", "Exscan", "Reduce_scatter_block"):
-            if name in own:
-                made[name] = self._reduction(own[name], name.lower())
-        if "Reduce" in own:
-            made["Reduce"] = self._reduce(own["Reduce"])
-        if "Reduce_scatter" in own:
-            made["Reduce_scatter"] = self._reduce_scatter(own["Reduce_scatter"])
-        return made
+        methods = noted_methods(self.ledger, own, METHODS, self._note)
+        name = "Reduce_scatter"
+        if name in methods:
+            space = {"SUM": self.ledger.sum, "call": methods[name], "completed": self._with_counts}
+            methods[name] = made(NAMED[name], "call(self, *completed(self, {args}))", space)
+        return methods
 
-    # -- how a call is wrapped ------------------------------------------------------------------------------
-
-    def _noted(self, original: _Call, comm: Any, arguments: tuple[Any, ...], described: _Call) -> Any:
-        """Make the call, then note `described(known)`."""
+    def _note(self, row: Method, original: _Call) -> _Call | None:
+        """Return what makes the call and notes what its description says."""
+        name = row.name.lower()
+        if row.kind != "collective" or row.form != "blocking" or not (row.is_buffer or name == "barrier"):
+            return None
+        described = getattr(self, f"_{name}", None)
+        if row.name in _COMBINED:
+            described = functools.partial(self._combined, name)
+        if described is None:
+            return None
         ledger = self.ledger
-        if ledger.is_busy:
-            return original(comm, *arguments)
-        ledger.enter(ledger.number(original.__name__))
-        try:
+
+        def noted(comm: Any, *arguments: Any) -> Any:
             known = ledger.known(comm)
-            call = described(known)  # before: the buffers are as the program gave them
+            call = described(known, *arguments)  # before: the buffers are as the program gave them
             number = ledger.joined(known, sent_bytes(call), call.root if call.problem in ROOTED else None)
             if call.problem in _UNEQUAL and ledger.has_times:
                 counts = call.buffers[0].counts
@@ -85,71 +73,26 @@ class Collectives:
             result = original(comm, *arguments)
             ledger.collective(known, call)
             return result
-        finally:
-            ledger.leave()
 
-    def _plain(self, original: _Call, described: _Call) -> _Call:
-        return lambda self_: self._noted(original, self_, (), described)
+        return noted
 
-    def _of_one(self, original: _Call) -> _Call:
-        def call(self_: Any, buf: Any, root: int = 0) -> Any:
-            return self._noted(original, self_, (buf, root), lambda known: self._bcast(buf, root))
-
-        return call
-
-    def _rooted(self, original: _Call, described: _Call) -> _Call:
-        def call(self_: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Any:
-            note = lambda known: described(known, sendbuf, recvbuf, root)  # noqa: E731
-            return self._noted(original, self_, (sendbuf, recvbuf, root), note)
-
-        return call
-
-    def _everybody(self, original: _Call, described: _Call) -> _Call:
-        def call(self_: Any, sendbuf: Any, recvbuf: Any) -> Any:
-            note = lambda known: described(known, sendbuf, recvbuf)  # noqa: E731
-            return self._noted(original, self_, (sendbuf, recvbuf), note)
-
-        return call
-
-    def _reduction(self, original: _Call, problem: str) -> _Call:
-        def call(self_: Any, sendbuf: Any, recvbuf: Any, op: Any = self.default) -> Any:
-            note = lambda known: self._combined(known, problem, sendbuf, recvbuf, op)  # noqa: E731
-            return self._noted(original, self_, (sendbuf, recvbuf, op), note)
-
-        return call
-
-    def _reduce(self, original: _Call) -> _Call:
-        def call(self_: Any, sendbuf: Any, recvbuf: Any, op: Any = self.default, root: int = 0) -> Any:
-            note = lambda known: self._combined(known, "reduce", sendbuf, recvbuf, op, root)  # noqa: E731
-            return self._noted(original, self_, (sendbuf, recvbuf, op, root), note)
-
-        return call
-
-    def _reduce_scatter(self, original: _Call) -> _Call:
-        ledger = self.ledger
-
-        def call(
-            self_: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: Any = self.default
-        ) -> Any:
-            if ledger.is_busy:
-                return original(self_, sendbuf, recvbuf, recvcounts, op)
-            if recvcounts is None and not self.sizes.is_in_place(sendbuf):
-                # mpi4py asks all ranks, too; asked here, the answer can be noted
-                mine = np.array([self.sizes.simple(recvbuf).count], np.int64)
-                counts = np.empty(len(ledger.known(self_).ranks), np.int64)
-                self_.Allgather(mine, counts)
-                recvcounts = counts.tolist()
-            note = lambda known: self._scattered(sendbuf, recvbuf, recvcounts, op)  # noqa: E731
-            return self._noted(original, self_, (sendbuf, recvbuf, recvcounts, op), note)
-
-        return call
+    def _with_counts(
+        self, comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any
+    ) -> tuple[Any, ...]:
+        """Complete the counts: mpi4py asks all ranks, too; asked here, the answer can be noted."""
+        if recvcounts is None and not self.ledger.is_busy and not self.sizes.is_in_place(sendbuf):
+            mine = np.array([self.sizes.simple(recvbuf).count], np.int64)
+            counts = np.empty(len(self.ledger.known(comm).ranks), np.int64)
+            comm.Allgather(mine, counts)
+            recvcounts = counts.tolist()
+        return sendbuf, recvbuf, recvcounts, op
 
     # -- what is noted --------------------------------------------------------------------------------------
 
     def _barrier(self, known: Known) -> Call:
         return Call("barrier", "Barrier")
 
-    def _bcast(self, buffer: Any, root: int) -> Call:
+    def _bcast(self, known: Known, buffer: Any, root: int) -> Call:
         return Call("bcast", "Bcast", root, buffers=(block(self.sizes.simple(buffer)),))
 
     def _gather(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
@@ -213,13 +156,13 @@ class Collectives:
         return Call("alltoallv", "Alltoallv", 0, {}, 0, buffers=(table(sent), table(received)))
 
     def _combined(
-        self, known: Known, problem: str, sendbuf: Any, recvbuf: Any, op: Any, root: int = 0
+        self, problem: str, known: Known, sendbuf: Any, recvbuf: Any, op: Any, root: int = 0
     ) -> Call:
         blocks = known.size if problem == "reduce_scatter_block" else 0
         buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
         return self._operated(Call(problem, problem, root), self.sizes.simple(buffer, blocks), op)
 
-    def _scattered(self, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Call:
+    def _reduce_scatter(self, known: Known, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Call:
         message = self.sizes.simple(recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf)
         call = self._operated(Call("reduce_scatter", "Reduce_scatter"), message, op)
         first, second = call.buffers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,7 @@ class Ledger:
         self.any_source: int = mpi.ANY_SOURCE
         self.any_tag: int = mpi.ANY_TAG
         self.no_proc: int = mpi.PROC_NULL
+        self.sum: Any = mpi.SUM
         self.is_busy = False
         self.dumped: list[int] = []
         self.loaded: list[int] = []
@@ -134,6 +136,15 @@ class Ledger:
         """End a call."""
         self.is_busy = False
         self.log.leave()
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Note posts that are a collective's: for the lines only."""
+        self.log.is_quiet = True
+        try:
+            yield
+        finally:
+            self.log.is_quiet = False
 
     def polled(self) -> None:
         """Note that the present call found nothing."""
@@ -267,7 +278,3 @@ class Ledger:
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
             "blocks": dict(self.blocks),
         }  # fmt: skip
-
-
-#: makes a call that records out of mpi4py's
-Maker = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit.comm.surface import METHODS, Method
 from labkit.trace.recorder.ledger import Known, Ledger
 from labkit.trace.recorder.requests import Post, Requests
 from labkit.trace.recorder.sizes import Sizes
+from labkit.trace.recorder.wrapping import noted_methods
 
 __all__ = ["Messages"]
 
 _Call = Callable[..., Any]
-_Note = Callable[[Known, int, Any, Any], None]
-
-#: sends: name -> synchronous, buffered, of an object, blocking
-_SENDS = {
-    "Send": (False, False, False, True), "send": (False, False, True, True),
-    "Ssend": (True, False, False, True), "ssend": (True, False, True, True),
-    "Bsend": (False, True, False, True), "bsend": (False, True, True, True),
-    "Rsend": (False, False, False, True),
-    "Isend": (False, False, False, False), "isend": (False, False, True, False),
-    "Issend": (True, False, False, False), "issend": (True, False, True, False),
-    "Ibsend": (False, True, False, False), "ibsend": (False, True, True, False),
-    "Irsend": (False, False, False, False),
-    "Send_init": (False, False, False, False), "Ssend_init": (True, False, False, False),
-    "Bsend_init": (False, True, False, False), "Rsend_init": (False, False, False, False),
-}  # fmt: skip
 
 #: an object's receive takes whatever comes (as the simulator writes it); mpi4py's irecv has this room
 _NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
@@ -55,65 +42,37 @@ class Messages:
         own : dict
             What the class itself defines, by name.
         """
-        anything, any_tag = self.ledger.any_source, self.ledger.any_tag
-        made: dict[str, Any] = {}
-        for name, kind in _SENDS.items():
-            if name in own:
-                made[name] = self._send(name, own[name], *kind)
-        for name, is_object in (("Recv", False), ("recv", True)):
-            if name in own:
-                made[name] = self._receive(own[name], is_object, anything, any_tag)
-        for name, is_object in (("Irecv", False), ("irecv", True), ("Recv_init", False)):
-            if name in own:
-                made[name] = self._ireceive(own[name], is_object, anything, any_tag)
-        for name, is_object in (("Sendrecv", False), ("sendrecv", True)):
-            if name in own:
-                made[name] = self._exchange(own[name], is_object, anything, any_tag)
-        if "Sendrecv_replace" in own:
-            made["Sendrecv_replace"] = self._replace(own["Sendrecv_replace"], anything, any_tag)
-        for name in ("Probe", "probe", "Mprobe", "mprobe"):
-            if name in own:
-                made[name] = self._look(own[name], anything, any_tag, self._note_probe)
-        for name in ("Iprobe", "iprobe", "Improbe", "improbe"):
-            if name in own:
-                made[name] = self._look(own[name], anything, any_tag, self._note_poll)
-        return made
+        return noted_methods(self.ledger, own, METHODS, self._note)
+
+    def _note(self, row: Method, original: _Call) -> _Call | None:
+        if row.kind == "exchange":
+            if row.form != "blocking":
+                return None
+            return (self._replace if row.base == "Sendrecv_replace" else self._exchange)(row, original)
+        kinds = {"send": self._send, "receive": self._receive, "probe": self._look}
+        return kinds[row.kind](row, original) if row.kind in kinds else None
 
     # -- sends ----------------------------------------------------------------------------------------------
 
-    def _send(
-        self, name: str, original: _Call, is_synchronous: bool, is_buffered: bool, is_object: bool,
-        is_blocking: bool,
-    ) -> _Call:  # fmt: skip
+    def _send(self, row: Method, original: _Call) -> _Call:
         ledger, log, no_proc = self.ledger, self.ledger.log, self.ledger.no_proc
-        number = ledger.number(name)
+        is_synchronous, is_buffered = (row.base.lower() == f"{mode}send" for mode in "sb")
+        is_blocking, is_init, is_buffer = row.form == "blocking", row.form == "persistent", row.is_buffer
 
         def noted(comm: Any, data: Any, dest: int, tag: int) -> Any:
-            if ledger.is_busy:
-                return original(comm, data, dest, tag)
-            ledger.enter(number)
-            try:
-                known = ledger.known(comm)
-                ledger.dumped.clear()
-                result = original(comm, data, dest, tag)
-                if dest == no_proc:
-                    return result if is_blocking else self.requests.wrapped(result, None)
-                size = ledger.dumped[0] if is_object else self.sizes.bytes(data)
-                fields = (True, known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
-                if is_blocking:
-                    log.waited([log.post(*fields, True)])
-                    return result
-                return self.requests.begun(result, Post(known, fields), name.endswith("_init"))
-            finally:
-                ledger.leave()
+            known = ledger.known(comm)
+            ledger.dumped.clear()
+            result = original(comm, data, dest, tag)
+            if dest == no_proc:
+                return result if is_blocking else self.requests.wrapped(result, None)
+            size = self.sizes.bytes(data) if is_buffer else ledger.dumped[0]
+            fields = (True, known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
+            if is_blocking:
+                log.waited([log.post(*fields, True)])
+                return result
+            return self.requests.begun(result, Post(known, fields), is_init)
 
-        def of_object(self_: Any, obj: Any, dest: int, tag: int = 0) -> Any:
-            return noted(self_, obj, dest, tag)
-
-        def of_buffer(self_: Any, buf: Any, dest: int, tag: int = 0) -> Any:
-            return noted(self_, buf, dest, tag)
-
-        return of_object if is_object else of_buffer
+        return noted
 
     # -- receives -------------------------------------------------------------------------------------------
 
@@ -129,114 +88,64 @@ class Messages:
         label = -1 if tag == self.ledger.any_tag else tag
         return False, self.ledger.world_peer(known, source), label, room, known.number, False, False
 
-    def _receive(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
-        ledger, number = self.ledger, self.ledger.number(original.__name__)
+    def _receive(self, row: Method, original: _Call) -> _Call:
+        ledger, is_buffer, is_init = self.ledger, row.is_buffer, row.form == "persistent"
 
-        def call(
-            self_: Any, buf: Any = None, source: int = anything, tag: int = any_tag, status: Any = None
-        ) -> Any:
-            if ledger.is_busy:
-                return original(self_, buf, source, tag, status)
-            ledger.enter(number)
-            try:
-                known = ledger.known(self_)
-                got = self.status() if status is None else status
-                result = original(self_, buf, source, tag, got)
-                if source != ledger.no_proc:
-                    fields = self._fields(known, source, tag, self._room(buf, is_object, True))
-                    post = Post(known, fields, None if is_object else self.sizes.unequal(buf))
-                    self.requests.over([post.begin(ledger.log)], [post], [got])
-                return result
-            finally:
-                ledger.leave()
+        def noted(comm: Any, buf: Any, source: int, tag: int, status: Any) -> Any:
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, buf, source, tag, got)
+            if source != ledger.no_proc:
+                fields = self._fields(known, source, tag, self._room(buf, not is_buffer, True))
+                post = Post(known, fields, self.sizes.unequal(buf) if is_buffer else None)
+                self.requests.over([post.begin(ledger.log)], [post], [got])
+            return result
 
-        return call
+        def begun(comm: Any, buf: Any, source: int, tag: int) -> Any:
+            known = ledger.known(comm)
+            result = original(comm, buf, source, tag)
+            if source == ledger.no_proc:
+                return self.requests.wrapped(result, None)
+            fields = self._fields(known, source, tag, self._room(buf, not is_buffer, False))
+            post = Post(known, fields, self.sizes.unequal(buf) if is_buffer else None)
+            return self.requests.begun(result, post, is_init)
 
-    def _ireceive(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
-        ledger, is_init = self.ledger, original.__name__.endswith("_init")
-        number = ledger.number(original.__name__)
-
-        def call(self_: Any, buf: Any = None, source: int = anything, tag: int = any_tag) -> Any:
-            if ledger.is_busy:
-                return original(self_, buf, source, tag)
-            ledger.enter(number)
-            try:
-                known = ledger.known(self_)
-                result = original(self_, buf, source, tag)
-                if source == ledger.no_proc:
-                    return self.requests.wrapped(result, None)
-                fields = self._fields(known, source, tag, self._room(buf, is_object, False))
-                post = Post(known, fields, None if is_object else self.sizes.unequal(buf))
-                return self.requests.begun(result, post, is_init)
-            finally:
-                ledger.leave()
-
-        return call
+        return noted if row.form == "blocking" else begun
 
     # -- both at once ---------------------------------------------------------------------------------------
 
-    def _exchange(self, original: _Call, is_object: bool, anything: int, any_tag: int) -> _Call:
-        ledger, number = self.ledger, self.ledger.number(original.__name__)
+    def _exchange(self, row: Method, original: _Call) -> _Call:
+        ledger, is_buffer = self.ledger, row.is_buffer
 
         def noted(
-            comm: Any, data: Any, ends: tuple[int, int], buffer: Any, origin: tuple[int, int], status: Any
+            comm: Any, data: Any, dest: int, sendtag: int, buffer: Any, source: int, recvtag: int, status: Any
         ) -> Any:
-            if ledger.is_busy:
-                return original(comm, data, *ends, buffer, *origin, status)
-            ledger.enter(number)
-            try:
-                known = ledger.known(comm)
-                got = self.status() if status is None else status
-                ledger.dumped.clear()
-                result = original(comm, data, *ends, buffer, *origin, got)
-                size = 0
-                if ends[0] != ledger.no_proc:
-                    size = ledger.dumped[0] if is_object else self.sizes.bytes(data)
-                room = self._room(buffer, is_object, True) if origin[0] != ledger.no_proc else 0
-                self._exchanged(
-                    known, ends, size, origin, room, got, None if is_object else self.sizes.unequal(buffer)
-                )
-                return result
-            finally:
-                ledger.leave()
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            ledger.dumped.clear()
+            result = original(comm, data, dest, sendtag, buffer, source, recvtag, got)
+            size = 0
+            if dest != ledger.no_proc:
+                size = self.sizes.bytes(data) if is_buffer else ledger.dumped[0]
+            room = self._room(buffer, not is_buffer, True) if source != ledger.no_proc else 0
+            unequal = self.sizes.unequal(buffer) if is_buffer else None
+            self._exchanged(known, (dest, sendtag), size, (source, recvtag), room, got, unequal)
+            return result
 
-        def of_objects(
-            self_: Any, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None,
-            source: int = anything, recvtag: int = any_tag, status: Any = None,
-        ) -> Any:  # fmt: skip
-            return noted(self_, sendobj, (dest, sendtag), recvbuf, (source, recvtag), status)
+        return noted
 
-        def of_buffers(
-            self_: Any, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None,
-            source: int = anything, recvtag: int = any_tag, status: Any = None,
-        ) -> Any:  # fmt: skip
-            return noted(self_, sendbuf, (dest, sendtag), recvbuf, (source, recvtag), status)
+    def _replace(self, row: Method, original: _Call) -> _Call:
+        def noted(
+            comm: Any, buf: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
+        ) -> Any:
+            known = self.ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, buf, dest, sendtag, source, recvtag, got)
+            room, unequal = self.sizes.bytes(buf), self.sizes.unequal(buf)
+            self._exchanged(known, (dest, sendtag), room, (source, recvtag), room, got, unequal)
+            return result
 
-        return of_objects if is_object else of_buffers
-
-    def _replace(self, original: _Call, anything: int, any_tag: int) -> _Call:
-        ledger, number = self.ledger, self.ledger.number(original.__name__)
-
-        def call(
-            self_: Any, buf: Any, dest: int, sendtag: int = 0, source: int = anything, recvtag: int = any_tag,
-            status: Any = None,
-        ) -> Any:  # fmt: skip
-            if ledger.is_busy:
-                return original(self_, buf, dest, sendtag, source, recvtag, status)
-            ledger.enter(number)
-            try:
-                known = ledger.known(self_)
-                got = self.status() if status is None else status
-                result = original(self_, buf, dest, sendtag, source, recvtag, got)
-                room = self.sizes.bytes(buf)
-                self._exchanged(
-                    known, (dest, sendtag), room, (source, recvtag), room, got, self.sizes.unequal(buf)
-                )
-                return result
-            finally:
-                ledger.leave()
-
-        return call
+        return noted
 
     def _exchanged(
         self, known: Known, ends: tuple[int, int], size: int, origin: tuple[int, int], room: int, status: Any,
@@ -260,29 +169,17 @@ class Messages:
 
     # -- probes ---------------------------------------------------------------------------------------------
 
-    def _look(self, original: _Call, anything: int, any_tag: int, note: _Note) -> _Call:
-        """Wrap a probe; `note(known, source, result, status)` writes down what it came to."""
-        ledger, number = self.ledger, self.ledger.number(original.__name__)
+    def _look(self, row: Method, original: _Call) -> _Call:
+        ledger, is_blocking = self.ledger, row.form == "blocking"
 
-        def call(self_: Any, source: int = anything, tag: int = any_tag, status: Any = None) -> Any:
-            if ledger.is_busy:
-                return original(self_, source, tag, status)
-            ledger.enter(number)
-            try:
-                known = ledger.known(self_)
-                got = self.status() if status is None else status
-                result = original(self_, source, tag, got)
-                note(known, source, result, got)
-                return self.requests.message(result, known, got)
-            finally:
-                ledger.leave()
+        def noted(comm: Any, source: int, tag: int, status: Any) -> Any:
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, source, tag, got)
+            if result is None or result is False:
+                ledger.polled()
+            elif is_blocking and source != ledger.no_proc:
+                ledger.log.probed(known.ranks[got.Get_source()], got.Get_tag(), known.number)
+            return self.requests.message(result, known, got)
 
-        return call
-
-    def _note_probe(self, known: Known, source: int, result: Any, status: Any) -> None:
-        if source != self.ledger.no_proc:
-            self.ledger.log.probed(known.ranks[status.Get_source()], status.Get_tag(), known.number)
-
-    def _note_poll(self, known: Known, source: int, result: Any, status: Any) -> None:
-        if result is None or result is False:
-            self.ledger.polled()
+        return noted

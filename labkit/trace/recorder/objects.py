@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from labkit.comm.surface import METHODS, Method
 from labkit.trace.recorder.collectives import ROOTED
 from labkit.trace.recorder.ledger import Known, Ledger
+from labkit.trace.recorder.wrapping import noted_methods
 
 __all__ = ["Objects"]
 
 _Call = Callable[..., Any]
+
+_REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")
 
 
 class Objects:
@@ -23,98 +27,44 @@ class Objects:
     Parameters
     ----------
     ledger : Ledger
-    default : object
-        ``mpi4py.MPI.SUM``.
     is_naive : bool
         Whether mpi4py gathers objects instead of reducing them over trees (``mpi4py.rc.fast_reduce``).
     """
 
-    def __init__(self, ledger: Ledger, default: Any, is_naive: bool) -> None:
-        self.ledger, self.default, self.is_naive = ledger, default, is_naive
+    def __init__(self, ledger: Ledger, is_naive: bool) -> None:
+        self.ledger, self.is_naive = ledger, is_naive
 
     def calls(self, own: dict[str, Any]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines."""
-        made: dict[str, Any] = {}
-        if "bcast" in own:
-            made["bcast"] = self._bcast(own["bcast"])
-        for name, note in (("gather", self._note_gather), ("scatter", self._note_scatter)):
-            if name in own:
-                made[name] = self._rooted(own[name], note)
-        for name, note_all in (("allgather", self._note_allgather), ("alltoall", self._note_alltoall)):
-            if name in own:
-                made[name] = self._everybody(own[name], note_all)
-        if "reduce" in own:
-            made["reduce"] = self._reduce(own["reduce"])
-        for name, note_tree in (
-            ("allreduce", self._note_allreduce), ("scan", self._note_scan), ("exscan", self._note_scan)
-        ):  # fmt: skip
-            if name in own:
-                made[name] = self._tree(own[name], note_tree)
-        return made
+        return noted_methods(self.ledger, own, METHODS, self._note)
 
-    # -- how a call is wrapped ------------------------------------------------------------------------------
+    def _note(self, row: Method, original: _Call) -> _Call | None:
+        """Return what makes the call and notes what came of it."""
+        name, ledger = row.name, self.ledger
+        if row.kind != "collective" or row.is_buffer or name == "barrier":
+            return None
+        note = getattr(self, f"_note_{name}")
+        is_rooted, has_blocks = name in ROOTED, name in ("alltoall", "scatter") and ledger.has_times
+        is_refused = self.is_naive and ledger.has_lines and name in _REDUCTIONS
 
-    def _noted(
-        self, original: _Call, comm: Any, arguments: tuple[Any, ...], note: Callable[[Known], None]
-    ) -> Any:
-        ledger = self.ledger
-        if ledger.is_busy:
-            return original(comm, *arguments)
-        name = original.__name__
-        ledger.enter(ledger.number(name))
-        try:
+        def noted(comm: Any, *arguments: Any) -> Any:
+            if is_refused:
+                raise ledger.missing(f"Comm.{name}", "mpi4py.rc.fast_reduce is off")
             known = ledger.known(comm)
             ledger.dumped.clear()
             ledger.loaded.clear()
-            number = ledger.joined(known, 0, arguments[-1] if name in ROOTED else None)
+            roots = arguments[-1:] if is_rooted else ()
+            number = ledger.joined(known, 0, *roots)
             result = original(comm, *arguments)
             ledger.sized(sum(ledger.dumped))
-            if ledger.has_times and name in ("alltoall", "scatter") and len(ledger.dumped) == known.size:
+            if has_blocks and len(ledger.dumped) == known.size:
                 ledger.blocks[number] = list(ledger.dumped)
             if ledger.has_lines:
-                ledger.log.is_quiet = True
-                note(known)
+                with ledger.quiet():
+                    note(known, *roots)
             return result
-        finally:
-            ledger.log.is_quiet = False
-            ledger.leave()
 
-    def _bcast(self, original: _Call) -> _Call:
-        def call(self_: Any, obj: Any, root: int = 0) -> Any:
-            return self._noted(original, self_, (obj, root), lambda known: self._note_bcast(known, root))
-
-        return call
-
-    def _rooted(self, original: _Call, note: Callable[[Known, int], None]) -> _Call:
-        def call(self_: Any, sendobj: Any, root: int = 0) -> Any:
-            return self._noted(original, self_, (sendobj, root), lambda known: note(known, root))
-
-        return call
-
-    def _everybody(self, original: _Call, note: Callable[[Known], None]) -> _Call:
-        return lambda self_, sendobj: self._noted(original, self_, (sendobj,), note)
-
-    def _reduce(self, original: _Call) -> _Call:
-        def call(self_: Any, sendobj: Any, op: Any = self.default, root: int = 0) -> Any:
-            self._check("reduce")
-            return self._noted(
-                original, self_, (sendobj, op, root), lambda known: self._note_reduce(known, root)
-            )
-
-        return call
-
-    def _tree(self, original: _Call, note: Callable[[Known], None]) -> _Call:
-        name = original.__name__
-
-        def call(self_: Any, sendobj: Any, op: Any = self.default) -> Any:
-            self._check(name)
-            return self._noted(original, self_, (sendobj, op), note)
-
-        return call
-
-    def _check(self, name: str) -> None:
-        if self.is_naive and self.ledger.has_lines:
-            raise self.ledger.missing(f"Comm.{name}", "mpi4py.rc.fast_reduce is off")
+        return noted
 
     # -- what is noted --------------------------------------------------------------------------------------
 
@@ -180,6 +130,8 @@ class Objects:
                 self._exchange(known, peer, tag, 8, 8)
                 self._exchange(known, peer, tag, next(dumped), next(loaded))
             mask <<= 1
+
+    _note_exscan = _note_scan
 
     def _message(self, known: Known, is_send: bool, peer: int, tag: int, size: int) -> None:
         """Note the size's message and the object's."""

@@ -12,6 +12,7 @@ __all__ = ["Places"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(labkit.__file__))
 _RECORDER = os.path.join(_PACKAGE, "trace", "recorder") + os.sep
+_SURFACE = os.path.join(_PACKAGE, "comm", "surface.py")
 _MACHINES = os.path.join(_PACKAGE, "real") + os.sep
 #: functions of a path; of deeper ones the outermost are left out
 _MOST = 8
@@ -22,7 +23,7 @@ class _Kinds(dict[str, int]):
 
     def __missing__(self, file: str) -> int:
         is_machine = file.startswith((_MACHINES, "<frozen runpy"))
-        kind = self[file] = 1 if file.startswith(_RECORDER) else 2 * is_machine
+        kind = self[file] = 1 if file.startswith(_RECORDER) or file == _SURFACE else 2 * is_machine
         return kind
 
 

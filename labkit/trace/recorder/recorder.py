@@ -81,8 +81,8 @@ class Recorder:
         naive = not getattr(__import__("mpi4py").rc, "fast_reduce", True)
         makers = [
             Messages(ledger, sizes, requests, mpi.Status).calls,
-            Collectives(ledger, sizes, mpi.SUM).calls,
-            Objects(ledger, mpi.SUM, naive).calls,
+            Collectives(ledger, sizes).calls,
+            Objects(ledger, naive).calls,
             Communicators(ledger, sizes, self._recorded).calls,
             lambda own: (
                 refused_calls(ledger, own)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit.comm.surface import METHODS, NAMED
 from labkit.trace.recorder.ledger import Ledger
+from labkit.trace.recorder.wrapping import guarded
 
 __all__ = ["refused_calls", "refused_classes", "stand_in", "timed_calls"]
 
@@ -17,16 +19,13 @@ _PARTS = "a time-independent trace has no partitioned messages"
 _TYPES = "its blocks have a datatype each, which a time-independent trace cannot say"
 _FAULTS = "a time-independent trace has no failures"
 
-_BASES = (
-    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall",
-    "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", "Scan",
-    "Exscan", "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv",
-    "Neighbor_alltoallw",
-)  # fmt: skip
-
+_FORMS = {"nonblocking": _NONBLOCKING, "persistent": _PERSISTENT}
 _COMM: dict[str, str] = {
-    **{"I" + base.lower(): _NONBLOCKING for base in _BASES},
-    **{base + "_init": _PERSISTENT for base in _BASES},
+    **{
+        row.name: _FORMS[row.form]
+        for row in METHODS
+        if row.kind in ("collective", "neighbor") and row.form in _FORMS
+    },
     **dict.fromkeys(("Alltoallw", "Neighbor_alltoallw"), _TYPES),
     **dict.fromkeys(("Isendrecv", "Isendrecv_replace"), _BOTH),
     **dict.fromkeys(("Psend_init", "Precv_init"), _PARTS),
@@ -47,10 +46,6 @@ _CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
     "Intercomm": (("Create_from_groups",), _GROUPS),
     "Session": (("Init",), _GROUPS),
 }  # fmt: skip
-
-
-#: nonblocking collectives with a root: where it stands among the arguments
-_ROOT = {"Ibcast": 1, "Igather": 2, "Igatherv": 2, "Iscatter": 2, "Iscatterv": 2, "Ireduce": 3}
 
 
 def refused_calls(ledger: Ledger, own: dict[str, Any]) -> dict[str, Any]:
@@ -81,33 +76,27 @@ def timed_calls(
 
 def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: Any) -> Callable[..., Any]:
     name = original.__name__
-    number = ledger.number(name)
     reason = _COMM[name]
     is_collective = reason in (_NONBLOCKING, _TYPES)
+    parameters = [one.name for one in NAMED[name].parameters] if name in NAMED else []
+    at = parameters.index("root") if "root" in parameters else -1
 
-    def call(self_: Any, *arguments: Any, **named: Any) -> Any:
-        if ledger.is_busy:
-            return original(self_, *arguments, **named)
-        ledger.enter(number)
-        try:
-            operation, known = None, None
-            if is_collective and not self_.is_inter:
-                known = ledger.known(self_)
-                at = _ROOT.get(name)
-                root = None if at is None else named.get("root", arguments[at] if len(arguments) > at else 0)
-                n_bytes = getattr(arguments[0], "nbytes", 0) if arguments else 0
-                operation = ledger.joined(known, n_bytes, root)
-            elif not is_collective and reason != _PERSISTENT:
-                ledger.notes[f"what {name} moves is not in the trace"] = None
-            result = original(self_, *arguments, **named)
-            if isinstance(result, tuple) and known is not None:  # Idup: a communicator and its request
-                ledger.made(known, result[0])
-                return wrap(result[0]), operating(result[1], operation)
-            return operating(result, operation)
-        finally:
-            ledger.leave()
+    def noted(comm: Any, *arguments: Any, **named: Any) -> Any:
+        operation, known = None, None
+        if is_collective and not comm.is_inter:
+            known = ledger.known(comm)
+            root = named.get("root", arguments[at] if len(arguments) > at else 0) if at >= 0 else None
+            n_bytes = getattr(arguments[0], "nbytes", 0) if arguments else 0
+            operation = ledger.joined(known, n_bytes, root)
+        elif not is_collective and reason != _PERSISTENT:
+            ledger.notes[f"what {name} moves is not in the trace"] = None
+        result = original(comm, *arguments, **named)
+        if isinstance(result, tuple) and known is not None:  # Idup: a communicator and its request
+            ledger.made(known, result[0])
+            return wrap(result[0]), operating(result[1], operation)
+        return operating(result, operation)
 
-    return call
+    return guarded(ledger, name, original, noted)
 
 
 def refused_classes(ledger: Ledger, mpi: Any) -> dict[str, Any]:
