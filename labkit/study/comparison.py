@@ -11,7 +11,7 @@ import pandas as pd
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.scaling import Model, Term, Verdict
-from labkit.study.table import Table
+from labkit.study.table import Table, aligned
 
 __all__ = ["Comparison"]
 
@@ -95,20 +95,13 @@ class Comparison:
 
     def __str__(self) -> str:
         """Print a block per program: phases down, machines across, growth and match in the cells."""
-        blocks = []
+        lines: list[list[str]] = []
         for program in self.programs:
-            lines = [[program, "expected", *self.machines]]
+            lines += [[""] * (2 + len(self.machines))] if lines else []
+            lines.append([program, "expected", *self.machines])
             for phase, expected, entries in self.rows(program):
                 lines.append([phase, expected, *(_cell(entries.get(m)) for m in self.machines)])
-            blocks.append(lines)
-        widths = [max(len(line[i]) for block in blocks for line in block) for i in range(len(blocks[0][0]))]
-        return "\n\n".join(
-            "\n".join(
-                "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-                for line in block
-            )
-            for block in blocks
-        )
+        return "\n".join(aligned(lines))
 
     __repr__ = __str__
 

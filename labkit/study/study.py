@@ -313,21 +313,15 @@ class Study(Predictions):
 
     def _summary_html(self) -> str:
         """Return the first quartile of each metric at each point, at most 40 rows."""
-        keys = [*self.parameters, "metric", "phase"]
-        grouped = self.data.groupby(keys, sort=False, dropna=False)["value"]
-        summary = grouped.quantile(0.25).reset_index().head(400)
-        parameters = [n for n in self.parameters if self.data[n].nunique() > 1] or self.parameters[:1]
-        summary["what"] = [p or m for m, p in zip(summary["metric"], summary["phase"], strict=True)]
-        named = [p or m for m, p in zip(self.data["metric"], self.data["phase"], strict=True)]
-        units = dict(zip(named, self.data["unit"], strict=True))
-        wide = summary.pivot_table(index=parameters, columns="what", values="value", sort=False).head(40)
+        data = self.data.assign(what=self.data["phase"].where(self.data["phase"] != "", self.data["metric"]))
+        units = dict(zip(data["what"], data["unit"], strict=True))
+        parameters = [n for n in self.parameters if data[n].nunique() > 1] or self.parameters[:1]
+        points = data.groupby([*parameters, "what"], sort=False)["value"].quantile(0.25).reset_index()
+        wide = points.pivot_table("value", parameters, "what", sort=False).head(40)
         body = [
             [
                 *(str(v) for v in (index if isinstance(index, tuple) else (index,))),
-                *(
-                    markup.quantity(v, units[w]) if v == v else ""
-                    for v, w in zip(row, wide.columns, strict=True)
-                ),
+                *(markup.quantity(v, units[w]) if v == v else "" for v, w in zip(row, wide, strict=True)),
             ]
             for index, row in zip(wide.index, wide.to_numpy(), strict=True)
         ]

@@ -10,7 +10,7 @@ import pandas as pd
 from labkit import html as markup
 from labkit.scaling import Model, Verdict
 
-__all__ = ["Table"]
+__all__ = ["Table", "aligned"]
 
 
 class Table:
@@ -68,10 +68,7 @@ class Table:
                 str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
                 m.in_unit("s") if m else "",
             ])  # fmt: skip
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
+        return "\n".join(aligned(rows))
 
     __repr__ = __str__
 
@@ -88,3 +85,11 @@ class Table:
             ])  # fmt: skip
         head = ["Phase", "Expected", "Measured", "Divergence", "Match", "adj. R²", "Model"]
         return markup.table(head, body)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines whose columns stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
