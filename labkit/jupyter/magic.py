@@ -24,7 +24,7 @@ from labkit.jupyter.ranks import SCOPE, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
 from labkit.options import check_options, run_keywords
 from labkit.request import RunRequest
-from labkit.run import checked_request, machine_of
+from labkit.run import checked_request, machine_of, run
 
 __all__ = ["Spmd"]
 
@@ -115,13 +115,11 @@ class Spmd:
         """Run it, show what came of it, and keep it."""
         from IPython.display import display
 
-        import labkit
-
         try:
             on = self.machines.ready(chosen.on, chosen.ranks)
             self.machines.tell_of_restart(on)
             with rank_main(), self.own_names():
-                run = labkit.run(cell.program, chosen.ranks, on, **chosen.keywords)
+                done = run(cell.program, chosen.ranks, on, **chosen.keywords)
         except _OF_RANKS as error:
             self.show_output(error, chosen)
             lines = failure_lines(error, cell.name, self.readable, self.has_colors)
@@ -132,7 +130,7 @@ class Spmd:
         except KeyboardInterrupt as error:
             ended = "" if machine_of(chosen.on).is_queued else f", and its {chosen.ranks} ranks were ended"
             raise _shown(error, [f"KeyboardInterrupt: the cell was interrupted{ended}"]) from None
-        made = cell_run(run, cell.names, cell.is_quiet)
+        made = cell_run(done, cell.names, cell.is_quiet)
         self.keep(made, chosen)
         if not chosen.quiet:
             display(made)

@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit import _kernels
 
-__all__ = ["ERROR_BEGIN", "ERROR_END", "KEPT_BYTES", "SCOPE", "Outcome", "Stage", "Text", "rank_main"]
+__all__ = ["ERROR_BEGIN", "ERROR_END", "KEPT_BYTES", "SCOPE", "CellValue", "Stage", "Text", "rank_main"]
 
 #: the names that every cell finds, besides those of the notebook
 SCOPE = ("comm", "rank", "size", "MPI", "lk", "display", "exit", "quit")
@@ -31,7 +31,7 @@ class Text(str):
         return str(self)
 
 
-class Outcome:
+class CellValue:
     """A rank's result and names, on their way to the notebook.
 
     Attributes
@@ -76,10 +76,10 @@ def _pack(value: Any) -> bytes:
     return cloudpickle.dumps(value)  # type: ignore[no-any-return]
 
 
-def _unpacked(value: bytes, names: dict[str, bytes], missing: dict[str, str]) -> Outcome:
+def _unpacked(value: bytes, names: dict[str, bytes], missing: dict[str, str]) -> CellValue:
     import pickle
 
-    return Outcome(pickle.loads(value), {name: pickle.loads(raw) for name, raw in names.items()}, missing)
+    return CellValue(pickle.loads(value), {name: pickle.loads(raw) for name, raw in names.items()}, missing)
 
 
 def too_much(value: Any) -> str:
@@ -145,10 +145,10 @@ class Stage:
         comm = self._comm
         return comm, comm.Get_rank(), comm.Get_size(), labkit.MPI, labkit, _display, sys.exit, sys.exit
 
-    def end(self, value: Any, names: dict[str, Any]) -> Outcome | tuple[Any, dict[str, Any]]:
+    def end(self, value: Any, names: dict[str, Any]) -> CellValue | tuple[Any, dict[str, Any]]:
         """Return what goes back; plain data where no process border is in the way."""
         kept = {name: one for name, one in names.items() if _is_data(one)}
-        return (value, kept) if self._before is None else Outcome(value, kept)
+        return (value, kept) if self._before is None else CellValue(value, kept)
 
 
 def _display(*things: Any, **options: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, Outcome, too_much
+from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, CellValue, too_much
 from labkit.printed import Piece, blocks_of, printed_html, printed_text
 from labkit.result import Run
 from labkit.result_html import run_html
@@ -99,13 +99,13 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     Parameters
     ----------
     run : Run
-        Its results are pairs of a value and a dictionary of names, or `Outcome` from real ranks.
+        Its results are pairs of a value and a dictionary of names, or `CellValue` from real ranks.
     names : sequence of str
         The names that the cell assigns.
     is_quiet : bool
         Whether the results are not to be shown.
     """
-    outcomes = [_outcome(result) for result in run.results]
+    outcomes = [_cell_value(result) for result in run.results]
     missing: dict[str, str] = {}
     for outcome in outcomes:
         for name, reason in outcome.missing.items():
@@ -122,14 +122,14 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     return CellRun(**facts, values=values, missing=missing, printed_parts=Printed(run.output, texts))
 
 
-def _outcome(result: Any) -> Outcome:
-    if isinstance(result, Outcome):
+def _cell_value(result: Any) -> CellValue:
+    if isinstance(result, CellValue):
         return result
     if not isinstance(result, tuple):  # a rank that left with sys.exit(0)
-        return Outcome(None, {})
+        return CellValue(None, {})
     value, names = result
     missing = {name: reason for name, one in names.items() if (reason := too_much(one))}
-    return Outcome(value, {name: one for name, one in names.items() if name not in missing}, missing)
+    return CellValue(value, {name: one for name, one in names.items() if name not in missing}, missing)
 
 
 def _text(value: Any) -> str:

@@ -95,7 +95,8 @@ def gather_runs(
             for rank, one in enumerate(times)
             for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
         ]
-        phases, trace, said = phase_frame(rows), None, []
+        said: list[str] = []
+        phases, trace = phase_frame(rows), None
         if compared is not None:
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)

@@ -94,13 +94,13 @@ def _extremes(seed: int) -> Iterator[Case]:
 
 def _report(case: Case, results: list[Any]) -> SortReport:
     """Check with the sound checker, on as many simulated ranks."""
-    import labkit
+    from labkit.run import run
 
     given = [own[0] for own in case.arguments]
     found = [np.asarray(result) for result in results]
-    run = labkit.run(lambda comm: check_sorted(comm, given[comm.rank], found[comm.rank]), case.ranks,
-                     on=f"star:{case.ranks}", isolate=False)  # fmt: skip
-    report: SortReport = run.results[0]
+    done = run(lambda comm: check_sorted(comm, given[comm.rank], found[comm.rank]), case.ranks,
+               on=f"star:{case.ranks}", isolate=False)  # fmt: skip
+    report: SortReport = done.results[0]
     return report
 
 

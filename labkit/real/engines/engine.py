@@ -85,7 +85,7 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
 
 
 def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, Any]:
-    job = _Job(header, payload, interrupts)
+    job = _RankRun(header, payload, interrupts)
     threads = count_threads()
     try:
         with tempfile.TemporaryFile() as output:
@@ -105,7 +105,7 @@ def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> 
     return record | {"threads": count_threads() - threads}
 
 
-class _Job:
+class _RankRun:
     def __init__(self, header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> None:
         self.header, self.payload, self.interrupts = header, payload, interrupts
         self.rank: int = _WORLD.rank
@@ -133,11 +133,11 @@ class _Job:
         try:
             for repetition in range(header["repeats"]):
                 machine.reset()
-                comm = self.communicator(base)
+                self.communicator(base)
                 if header.get("recording") is not None:
-                    comm = self.record_calls(machine)
+                    self.record_calls(machine)
                 with self.program():
-                    call = load_program(header, self.payload, self.rank, repetition, lambda comm=comm: comm)
+                    call = load_program(header, self.payload, self.rank, repetition, lambda: MPI.COMM_WORLD)
                 meter = self.meter(base)
                 clock = [meter.compare()] if meter is not None else []
                 finish(_Ibarrier(base))
@@ -173,17 +173,16 @@ class _Job:
             _bases[token] = _WORLD.Create_group(group, zlib.crc32(token.encode()) % 32768)
         return _bases[token]
 
-    def communicator(self, base: Any) -> Any:
+    def communicator(self, base: Any) -> None:
         """Make the repetition's own communicators, and let mpi4py's names mean them."""
         made, request = _Idup(base)
         finish(request)
         own = [interruptible(made), interruptible(_SELF.Dup())]
         self.comms += own
         MPI.COMM_WORLD, MPI.COMM_SELF = own
-        return own[0]
 
-    def record_calls(self, machine: RankContext) -> Any:
-        """Stand between the program and its interruptible calls; return the communicator it then gets."""
+    def record_calls(self, machine: RankContext) -> None:
+        """Stand between the program and its interruptible calls."""
         from labkit.comm.collective.actions import phase_line
         from labkit.real.mpi.messages import dumps
         from labkit.trace.recorder.recorder import Recorder
@@ -194,7 +193,6 @@ class _Job:
         recorder.install(dumps, pickle.loads)
         machine.charge, machine.is_measured = recorder.compute, recorder.is_measured
         machine.mark = lambda name, begins: recorder.ledger.mark(phase_line(self.rank, name, begins))
-        return MPI.COMM_WORLD
 
     def end_recording(self) -> None:
         """Put mpi4py's names back, and keep the lines."""
