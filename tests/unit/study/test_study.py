@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,26 @@ def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> Non
     assert "5/5" in capsys.readouterr().err
     sweep(program, RANKS, progress=False, runner=Machine())
     assert capsys.readouterr().err == ""
+
+
+def test_a_notebooks_bar_is_text_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ipython = pytest.importorskip("IPython")
+    shown: list[dict[str, str]] = []
+
+    class Handle:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown.append(data)
+
+    def display(data: dict[str, str], **how: Any) -> Handle:
+        shown.append(data)
+        return Handle()
+
+    monkeypatch.setattr(ipython, "get_ipython", lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setattr("IPython.display.display", display)
+    sweep(program, RANKS, runner=Machine())
+    assert "0/5" in shown[0]["text/plain"]
+    assert shown[-1] == {"text/plain": ""}
+    assert all(one.keys() == {"text/plain"} for one in shown)
 
 
 # ------------------------------------------------------------------------------- verdicts of studies
