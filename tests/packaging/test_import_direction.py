@@ -18,7 +18,7 @@ ROOMS = (
     "errors", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "sampling",
     "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "comm", "printed",
     "trace", "result_html", "result", "request", "process", "sim", "real", "run", "calibration", "study",
-    "tune", "plot", "options", "jupyter", "grading", "cli",
+    "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms; every other one meets them by name, through the registry
 KNOW_ALGORITHMS = ("cli", "grading")

@@ -1,0 +1,1 @@
+"""Scaling promises in tests: the pytest plugin and the baselines it keeps."""

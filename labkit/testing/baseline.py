@@ -1,0 +1,91 @@
+"""Baselines: the growth a program had, kept as JSON in its own repository."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from labkit.scaling import Model
+    from labkit.study import Study
+
+__all__ = ["Baseline", "read_baseline", "write_baseline"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a program's growth was, and what it was measured with.
+
+    Attributes
+    ----------
+    growth, model : str
+        The order of growth, and the model with its numbers.
+    parameter : str
+        What was varied.
+    values : dict of str to float
+        The aggregated measurements, by the parameter's values.
+    made_with : dict
+        The versions and machines that a change of ours would show in: labkit, on, network model.
+    """
+
+    growth: str
+    model: str
+    parameter: str
+    values: dict[str, float]
+    made_with: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model, study: Study) -> Baseline:
+        """Return the baseline of a model fitted to a study."""
+        return cls(
+            str(model.term), model.formula, model.parameter,
+            {f"{x:g}": float(y) for x, y in zip(model.x, model.y, strict=True)}, made_with(study),
+        )  # fmt: skip
+
+    def changed(self, study: Study) -> list[str]:
+        """Return in words what is not as it was when the baseline was made."""
+        now = made_with(study)
+        names = [name for name in {**self.made_with, **now} if self.made_with.get(name) != now.get(name)]
+        return [f"{name} was {self.made_with.get(name)!r} and is {now.get(name)!r}" for name in names]
+
+
+def made_with(study: Study) -> dict[str, Any]:
+    """Return the versions and machines of a study."""
+    import labkit
+
+    def names(column: str) -> str:
+        return ", ".join(sorted({str(v) for v in study.data[column].dropna().unique() if v}))
+
+    return {"labkit": labkit.__version__, "on": names("on"), "network model": names("model")}
+
+
+def read_baseline(path: Path) -> Baseline | None:
+    """Read a baseline; None where there is none.
+
+    Raises
+    ------
+    DataError
+        For a file that is no baseline.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Baseline(**found)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(
+            f"{path} is not a baseline of scaling tests ({error}); run pytest with --scaling-update"
+        ) from None
+
+
+def write_baseline(baseline: Baseline, path: Path) -> None:
+    """Write a baseline, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(asdict(baseline), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
