@@ -5,6 +5,7 @@ name ``labkit.MPI``, and is therefore the right machine's own object wherever it
 """
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 from labkit.context import installed_mpi
 
@@ -12,3 +13,7 @@ if installed_mpi() is None:
     from labkit.comm.module import simulated_module
 
 sys.modules[__name__] = installed_mpi() or simulated_module()
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

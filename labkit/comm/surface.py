@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from labkit.schedule.problem import PROBLEMS
 
-__all__ = ["MAKERS", "METHODS", "NAMED", "REQUESTS", "Method", "Parameter", "add_methods", "made"]
+__all__ = ["ANSWERS", "MAKERS", "METHODS", "NAMED", "REQUESTS", "Method", "Parameter", "add_methods", "made"]
 
 
 class Parameter(NamedTuple):
@@ -243,6 +243,12 @@ def _requests() -> Iterator[Method]:
 
 #: waits and tests of requests; those on several of them are methods of the class
 REQUESTS: tuple[Method, ...] = tuple(_requests())
+
+#: what an upper-case wait or test returns of its lower-case twin's answer: as an index, or just True
+ANSWERS = {
+    "Wait": "", "Waitall": "", "Waitany": "[0]", "Waitsome": "[0]",
+    "Test": "[0]", "Testall": "[0]", "Testany": "[:2]", "Testsome": "[0]",
+}  # fmt: skip
 
 
 def made(method: Method, expression: str, space: Mapping[str, Any], owner: str = "") -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from labkit.comm.handles.constants import UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.status import Status
 from labkit.comm.pickling import pickle
+from labkit.comm.surface import ANSWERS, REQUESTS, Method, add_methods
 
 if TYPE_CHECKING:
     from labkit.grading.sandbox.rank_process import Caller
@@ -108,21 +109,12 @@ class RemoteRequest:
         found = self._ask("waitall", [self], None if status is None else [status])
         return found[1][0] if found and found[1] else None
 
-    def Wait(self, status: Status | None = None) -> bool:
-        """Wait."""
-        self.wait(status)
-        return True
-
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         """Whether it is over, and the object received."""
         found = self._ask("testall", [self], None if status is None else [status])
         if found is None:
             return False, None
         return True, found[1][0] if found[1] else None
-
-    def Test(self, status: Status | None = None) -> bool:
-        """Whether it is over."""
-        return self.test(status)[0]
 
     @classmethod
     def waitall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> list[Any]:
@@ -132,32 +124,16 @@ class RemoteRequest:
         return [by_place.get(i) for i in range(len(requests))]
 
     @classmethod
-    def Waitall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> bool:
-        """Wait for all."""
-        cls.waitall(requests, statuses)
-        return True
-
-    @classmethod
     def waitany(cls, requests: Sequence[RemoteRequest], status: Status | None = None) -> tuple[int, Any]:
         """Wait for one; its index and object."""
         found = cls._ask("waitany", requests, None if status is None else [status])
         return (found[0][0], found[1][0]) if found and found[0] else (UNDEFINED, None)
 
     @classmethod
-    def Waitany(cls, requests: Sequence[RemoteRequest], status: Status | None = None) -> int:
-        """Wait for one; its index."""
-        return cls.waitany(requests, status)[0]
-
-    @classmethod
     def waitsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[Any, Any]:
         """Wait for at least one; indices and objects of all that are over."""
         found = cls._ask("waitsome", requests, statuses)
         return found if found and found[0] else (None, None)
-
-    @classmethod
-    def Waitsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> Any:
-        """Wait for at least one; the indices of all that are over."""
-        return cls.waitsome(requests, statuses)[0]
 
     @classmethod
     def testany(
@@ -170,11 +146,6 @@ class RemoteRequest:
         return (found[0][0], True, found[1][0]) if found[0] else (UNDEFINED, True, None)
 
     @classmethod
-    def Testany(cls, requests: Sequence[RemoteRequest], status: Status | None = None) -> tuple[int, bool]:
-        """Index of one that is over, and whether there is one."""
-        return cls.testany(requests, status)[:2]
-
-    @classmethod
     def testsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[Any, Any]:
         """Return the indices of all that are over, and their objects; None when there is nothing to test."""
         found = cls._ask("testsome", requests, statuses)
@@ -183,20 +154,23 @@ class RemoteRequest:
         return found if found[0] else (None, None)
 
     @classmethod
-    def Testsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> Any:
-        """Return the indices of all that are over."""
-        return cls.testsome(requests, statuses)[0]
-
-    @classmethod
     def testall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[bool, Any]:
         """Whether all are over, and then the objects."""
         found = cls._ask("testall", requests, statuses)
         return (False, None) if found is None else (True, found[1])
 
-    @classmethod
-    def Testall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> bool:
-        """Whether all are over."""
-        return cls.testall(requests, statuses)[0]
+
+def _upper(row: Method) -> str | None:
+    """What a wait or test without objects returns: a part of what the other spelling does."""
+    if not row.is_buffer:
+        return None
+    call = f"{'self' if row.kind == 'one' else 'cls'}.{row.name.lower()}({row.arguments})"
+    return call + ANSWERS[row.name] if ANSWERS[row.name] else f"({call}, True)[1]"
+
+
+add_methods(
+    RemoteRequest, REQUESTS, _upper, {}, lambda row, call: call if row.kind == "one" else classmethod(call)
+)
 
 
 class RemotePrequest(RemoteRequest):
