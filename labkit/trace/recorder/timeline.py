@@ -95,7 +95,9 @@ def trace_of(
     return trace, [*unmatched, *remarks]
 
 
-def _together(timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: float) -> tuple[Columns, Columns]:
+def _together(
+    timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: float
+) -> tuple[Columns, Columns, dict[int, list[int]]]:
     """Return the calls and the posts of all ranks, each one's own by rows of the whole."""
     contexts: dict[Any, int] = {"world": 0}
     calls: dict[str, list[Any]] = {}
@@ -217,8 +219,8 @@ def _waits(calls: Columns, messages: Columns, joints: tuple[NDArray[Any], ...]) 
     last = np.append(np.diff(call[order]) != 0, True)[: len(order)]
     call, ready, origin, message = (column[order][last] for column in (call, ready, origin, message))
     none = np.full(len(call), -1)
-    parts = [(call, ready, origin, message, none), joints]
-    call, ready, origin, message, cause = (np.concatenate(column) for column in zip(*parts, strict=True))
+    whole = zip((call, ready, origin, message, none), joints, strict=True)
+    call, ready, origin, message, cause = (np.concatenate(pair) for pair in whole)
     waits: Columns = {
         "rank": calls["rank"][call], "begin_s": begin[call], "end_s": end[call], "message": message,
         "ready_s": np.minimum(ready, end[call]), "origin": origin, "call": cause,

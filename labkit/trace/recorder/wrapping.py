@@ -33,7 +33,9 @@ def noted_methods(
     defaults = {"ANY_SOURCE": ledger.any_source, "ANY_TAG": ledger.any_tag, "SUM": ledger.sum}
     for row in rows:
         original = own.get(row.name)
-        noted = None if original is None else note(row, original)
+        if original is None:
+            continue
+        noted = note(row, original)
         if noted is not None:
             space = {**defaults, "call": guarded(ledger, row.name, original, noted)}
             methods[row.name] = made(row, "call(self, {args})", space)
