@@ -21,6 +21,9 @@ __all__ = ["Collectives"]
 _Call = Callable[..., Any]
 
 _COMBINED = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block")
+#: collectives whose first buffer is what a rank gives, in whole or cut into blocks
+_OF_BLOCKS = ("alltoall", "reduce_scatter_block")
+_PLAIN = ("bcast", "gather", "allgather", "reduce", "allreduce", "scan", "exscan", *_OF_BLOCKS)
 #: collectives whose sender says how much each rank gets
 _UNEQUAL = frozenset(("alltoallv", "scatterv"))
 #: collectives with a root
@@ -60,10 +63,15 @@ class Collectives:
             described = functools.partial(self._combined, name)
         if described is None:
             return None
-        ledger = self.ledger
+        ledger, is_rooted = self.ledger, name in ROOTED
+        is_plain, has_blocks = not ledger.has_lines and name in _PLAIN, name in _OF_BLOCKS
 
         def noted(comm: Any, *arguments: Any) -> Any:
             known = ledger.known(comm)
+            if is_plain and type(arguments[0]) is np.ndarray:  # for the times its size says all, at once
+                n_bytes = arguments[0].nbytes // (known.size if has_blocks else 1)
+                ledger.joined(known, n_bytes, arguments[-1] if is_rooted else None)
+                return original(comm, *arguments)
             call = described(known, *arguments)  # before: the buffers are as the program gave them
             number = ledger.joined(known, sent_bytes(call), call.root if call.problem in ROOTED else None)
             if call.problem in _UNEQUAL and ledger.has_times:
