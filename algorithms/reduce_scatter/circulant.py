@@ -1,0 +1,34 @@
+"""Reduce-scatter with blocks of any sizes, over circulant graphs.
+
+The schedule is that of the reduce-scatter for equal blocks; only the sizes differ. They are bound at run
+time: every rank knows all of them.
+
+**Cost**: with equal blocks of n bytes that of equal blocks; otherwise each round lasts as long as its largest
+message.
+
+**Requires**: a commutative operator; any number of ranks, any counts, zero included.
+
+**Properties**: fewest rounds for every p.
+
+**Reference**: J. L. Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms. 2024.
+doi:10.48550/arXiv.2410.14234
+
+>>> cost(8, 100)
+Cost(rounds=3, volume_bytes=700, reduced_bytes=700)
+"""
+
+from __future__ import annotations
+
+from labkit.algorithms.reduce_scatter_block.circulant import TEMPORARIES, cost, rounds
+from labkit.registry import Algorithm, Requirements
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+ALGORITHM = Algorithm(
+    "circulant",
+    "reduce_scatter",
+    schedule=rounds,
+    cost=cost,
+    requirements=Requirements(commutative=True),
+    temporaries=TEMPORARIES,
+)

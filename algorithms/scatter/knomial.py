@@ -1,0 +1,78 @@
+"""Scatter down a k-nomial tree: subtrees' blocks travel together.
+
+Ranks are numbered from the root on. For the distances d = k**i every number that is a multiple of k*d sends
+to those j*d further on, j = k - 1 ... 1, the blocks of their subtrees, the largest distance first.
+
+**Cost**: ``(k-1)*log_k(p)*alpha + (p-1)*n*beta`` for powers of k; fewer messages where subtrees are missing.
+
+**Requires**: nothing; any number of ranks, any root. Parameter: `radix` (k).
+
+**Properties**: minimal volume at the root; k = 2 is the binomial tree, k = p the linear algorithm.
+
+**Reference**: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
+practice, and experience. Concurrency and Computation 19(13), 2007. doi:10.1002/cpe.1206
+
+>>> cost(16, 800)
+Cost(rounds=6, volume_bytes=12000, reduced_bytes=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.registry import Algorithm, Cost
+from labkit.schedule import Group, Step, Temporary, block, blocks, whole
+from labkit.schedule.powers import log_ceil
+from labkit.schedule.trees import knomial as tree_of
+
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+
+def subtree_blocks(group: Group, radix: int = 4) -> NDArray[np.int64]:
+    """Return how many blocks pass through each rank's work buffer (none at leaves and at the root)."""
+    number, k = (group.ranks - group.root) % group.size, max(radix, 2)
+    span = np.ones_like(number)
+    for _ in range(log_ceil(group.size, k)):
+        span = np.where((number > 0) & (number % (span * k) == 0), span * k, span)
+    sizes = np.minimum(span, group.size - number)
+    return np.where((number == 0) | (sizes == 1), 0, sizes)
+
+
+def rounds(group: Group, radix: int = 4) -> Iterator[Step]:
+    """Yield one step for each distance and child."""
+    me, p, root, k = group.ranks, group.size, group.root, max(radix, 2)
+    number = (me - root) % p
+    is_root, is_inner = number == 0, subtree_blocks(group, radix) > 0
+    for distance in (k**i for i in reversed(range(log_ceil(p, k)))):
+        for j in range(k - 1, 0, -1):
+            hop = j * distance
+            is_child = number % (k * distance) == hop
+            is_parent = (number % (k * distance) == 0) & (number + hop < p)
+            source, child = (me - hop) % p, (me + hop) % p
+            sent = np.minimum(distance, p - number - hop)
+            yield (
+                group.recv(whole("subtree"), source, where=is_child & is_inner)
+                + group.recv(block("recv"), source, where=is_child & ~is_inner)
+                + group.send(blocks("subtree", hop, sent), child, where=is_parent & is_inner)
+                + group.send(blocks("send", child, sent), child, where=is_parent & is_root)
+            )
+    yield group.copy(block("send", root), block("recv"), where=is_root)
+    yield group.copy(block("subtree"), block("recv"), where=is_inner)
+
+
+def cost(ranks: int, n_bytes: float, radix: int = 4) -> Cost:
+    """Return the exact cost (a bound, as messages differ in size) for blocks of `n_bytes`."""
+    return Cost(tree_of(ranks, radix).down(), (ranks - 1) * n_bytes, is_bound=radix > 2)
+
+
+ALGORITHM = Algorithm(
+    "knomial",
+    "scatter",
+    schedule=rounds,
+    cost=cost,
+    temporaries=(Temporary("subtree", like="recv", blocks=subtree_blocks),),
+    parameters={"radix": 4},
+)
