@@ -42,7 +42,7 @@ class Runs:
     @property
     def is_first(self) -> NDArray[np.bool_]:
         """Whether a rank speaks for its run."""
-        return self.place == 0
+        return np.asarray(self.place == 0)
 
     @property
     def distances(self) -> list[int]:

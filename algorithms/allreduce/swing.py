@@ -40,7 +40,7 @@ def rounds(group: Group) -> Iterator[Step]:
 
     def partner(number: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         rho = (1 - (-2) ** (k + 1)) // 3
-        return np.where(number % 2 == 0, number + rho, number - rho) % core
+        return np.asarray(np.where(number % 2 == 0, number + rho, number - rho) % core, np.int64)
 
     yield into_recv(group)
     yield from doubling(everyone(group), partner=partner)

@@ -19,20 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step
-from labkit.schedule.phases import down, up
-from labkit.schedule.team import everyone
-from labkit.schedule.trees import flat
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield the reports, then the releases."""
-    team, tree = everyone(group), flat(group.size)
-    yield from up(team, tree, lambda part: None)
-    yield from down(team, tree, lambda part: None)
+    others = np.arange(1, group.size)
+    first = group.at_root(len(others))  # a barrier's root is rank 0
+    yield group.send(None, to=0, where=group.ranks > 0) + group.recv(None, source=0, where=group.ranks > 0)
+    for verb in (first.irecv, first.isend):
+        yield verb(None, others) + group.wait(where=group.ranks == 0)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
