@@ -29,11 +29,12 @@ __all__ = ["ALGORITHM", "cost", "rounds"]
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield the reports, then the releases."""
-    others = np.arange(1, group.size)
-    first = group.at_root(len(others))  # a barrier's root is rank 0
-    yield group.send(None, to=0, where=group.ranks > 0) + group.recv(None, source=0, where=group.ranks > 0)
+    me, center = group.ranks, group.root  # a barrier is built with root 0
+    others = np.delete(np.arange(group.size), center)
+    first = group.at_root(len(others))
+    yield group.send(None, center, where=me != center) + group.recv(None, center, where=me != center)
     for verb in (first.irecv, first.isend):
-        yield verb(None, others) + group.wait(where=group.ranks == 0)
+        yield verb(None, others) + group.wait(where=me == center)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
