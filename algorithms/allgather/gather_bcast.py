@@ -42,7 +42,7 @@ def rounds(group: Group) -> Iterator[Step]:
         yield group.send(blocks("recv", me, length), me - distance, where=is_child) + group.recv(
             blocks("recv", me + distance, theirs), me + distance, where=is_parent
         )
-    yield from down(everyone(group), knomial(p, 2), lambda part: whole("recv"))
+    yield from down(everyone(group), knomial(p, 2), lambda part: whole("recv"), is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -37,7 +37,7 @@ def rounds(group: Group, node: int = 8) -> Iterator[Step]:
     yield from collect(group, node)
     yield from pass_around(leaders(group, node), lambda number: stretch(group, node, number))
     inside = members(group, node)
-    yield from down(inside, knomial(inside.largest, 2), lambda part: whole("recv"))
+    yield from down(inside, knomial(inside.largest, 2), lambda part: whole("recv"), is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float, node: int = 8) -> Cost:

@@ -20,4 +20,4 @@ def in_two_levels(group: Group, node: int, between: Callable[[Team], Iterator[St
     yield into_recv(group)
     yield from up(inside, tree, lambda part: whole("recv"), lambda part, turn: whole("incoming"))
     yield from between(leaders(group, node))
-    yield from down(inside, tree, lambda part: whole("recv"))
+    yield from down(inside, tree, lambda part: whole("recv"), is_posted=False)

@@ -34,7 +34,7 @@ def rounds(group: Group) -> Iterator[Step]:
     team, tree = everyone(group), knomial(group.size, 2)
     yield group.copy(block("send"), block("recv"))
     yield from up(team, tree, lambda part: block("recv"), lambda part, turn: block("incoming"))
-    yield from down(team, tree, lambda part: block("recv"))
+    yield from down(team, tree, lambda part: block("recv"), is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

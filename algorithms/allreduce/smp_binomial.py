@@ -55,7 +55,7 @@ def rounds(group: Group, node: int = 8, segments: int = 1) -> Iterator[Step]:
         segments,
         is_overlapped=segments > 1,
     )
-    yield from down(team, tree, lambda part: block("recv", part), segments)
+    yield from down(team, tree, lambda part: block("recv", part), segments, is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float, node: int = 8, segments: int = 1) -> Cost:

@@ -18,9 +18,9 @@ def rounds_of(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
     yield from down(everyone(group, group.root), tree, lambda part: block("data", part), segments)
 
 
-def rounds_below(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
+def rounds_below(group: Group, tree: Tree, segments: int = 1, is_posted: bool = True) -> Iterator[Step]:
     """Yield the message's way down a tree over ranks, with the root at its top."""
-    yield from down(everyone(group), tree, lambda part: block("data", part), segments)
+    yield from down(everyone(group), tree, lambda part: block("data", part), segments, is_posted)
 
 
 def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:

@@ -38,7 +38,9 @@ def _tree(size: int) -> Tree:
 
 def rounds(group: Group, node: int = 8, segments: int = 1) -> Iterator[Step]:
     """Yield one step for each segment."""
-    return rounds_below(group, two_level(group.size, node, _tree, _tree, group.root), segments)
+    return rounds_below(
+        group, two_level(group.size, node, _tree, _tree, group.root), segments, is_posted=False
+    )
 
 
 def cost(ranks: int, n_bytes: float, node: int = 8, segments: int = 1) -> Cost:

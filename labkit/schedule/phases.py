@@ -24,21 +24,24 @@ def no_buffer(part: int, number: int) -> None:
     """Messages without content."""
 
 
-def down(team: Team, tree: Tree, section: Parts, parts: int = 1) -> Iterator[Step]:
-    """Yield one step for each part: take it from the parent, post it to the children.
+def down(team: Team, tree: Tree, section: Parts, parts: int = 1, is_posted: bool = True) -> Iterator[Step]:
+    """Yield one step for each part: take it from the parent, send it to the children.
 
-    The sends of a part are waited for when the next one has come: two parts are under way at a rank.
+    The sends of a part are posted together, and waited for when the next one has come: two parts are under
+    way at a rank. If they are not posted, each is waited for before the next one.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     children = [_at(slot, number, size) for slot in tree.children]
     has_child = np.any([child >= 0 for child in children], axis=0) if children else False
+    send = team.isend if is_posted else team.send
     for part in range(parts):
         yield team.recv(section(part), parent, where=parent >= 0)
-        if part > 0:
+        if part > 0 and is_posted:
             yield team.wait(where=has_child)
         for child in children:
-            yield team.isend(section(part), child, where=child >= 0)
-    yield team.wait(where=has_child)
+            yield send(section(part), child, where=child >= 0)
+    if is_posted:
+        yield team.wait(where=has_child)
 
 
 def up(
