@@ -39,7 +39,7 @@ def rounds(group: Group, node: int = 8) -> Iterator[Step]:
     n = outside.largest
     for distance in doublings(n):
         yield outside.sendrecv(None, (outside.number + distance) % n, None, (outside.number - distance) % n)
-    yield from down(inside, tree, lambda part: None)
+    yield from down(inside, tree, lambda part: None, is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float, node: int = 8) -> Cost:

@@ -34,7 +34,7 @@ def rounds(group: Group) -> Iterator[Step]:
     """Yield the way up, then the way down."""
     team, tree = everyone(group), knomial(group.size, 2)
     yield from up(team, tree, lambda part: None)
-    yield from down(team, tree, lambda part: None)
+    yield from down(team, tree, lambda part: None, is_posted=False)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

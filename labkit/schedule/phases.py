@@ -53,7 +53,7 @@ def up(
     is_overlapped: bool = False,
     is_in_front: bool = False,
 ) -> Iterator[Step]:
-    """Yield the way up: every number combines what its children send, then posts the sum to its parent.
+    """Yield the way up: every number combines what its children send, then sends the sum to its parent.
 
     Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
     order for k-nomial trees. With `is_overlapped` the next message is being received while the last one is
@@ -80,8 +80,11 @@ def up(
         if received is not None and total is not None:
             yield team.combine(received, total, source_first=is_in_front, where=has_child)
         if (turn + 1) % len(slots) == 0:
-            yield team.isend(total, parent, where=parent >= 0, label=2)
-    if slots:
+            if parts == 1:
+                yield team.send(total, parent, where=parent >= 0)
+            else:
+                yield team.isend(total, parent, where=parent >= 0, label=2)
+    if slots and parts > 1:
         yield team.wait(where=parent >= 0, label=2)
 
 
