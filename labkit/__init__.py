@@ -9,7 +9,39 @@ import importlib
 import importlib.util
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labkit.calibration import Calibration as Calibration  # type: ignore[no-redef]
+    from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
+    from labkit.context import compute as compute
+    from labkit.context import phase as phase
+    from labkit.jupyter.save_work import restore_work as restore_work
+    from labkit.jupyter.save_work import save_button as save_button
+    from labkit.jupyter.save_work import save_work as save_work
+    from labkit.phantom import sized as sized
+    from labkit.platform import Platform as Platform  # type: ignore[no-redef]
+    from labkit.platform import Zone as Zone  # type: ignore[no-redef]
+    from labkit.platform import graph as graph  # type: ignore[no-redef]
+    from labkit.platform import platform as platform  # type: ignore[no-redef]
+    from labkit.platform.noise import Noise as Noise
+    from labkit.real.engines.cluster import cluster as cluster
+    from labkit.real.slurm.jobs import slurm_jobs as slurm_jobs
+    from labkit.real.slurm.options import slurm as slurm
+    from labkit.result import Run as Run
+    from labkit.run import run as run
+    from labkit.sampling import sampled as sampled
+    from labkit.scaling import Model as Model
+    from labkit.scaling import Verdict as Verdict
+    from labkit.scaling import fit as fit
+    from labkit.scaling import judge as judge
+    from labkit.sim.measured import Measured as Measured
+    from labkit.sim.replay import replay as replay
+    from labkit.study import Study as Study
+    from labkit.study import load as load
+    from labkit.study import sweep as sweep
+    from labkit.study.bundle import verify as verify
+    from labkit.trace import contrast as contrast  # type: ignore[no-redef]
 
 if importlib.util.find_spec("labkit._kernels") is None:
     raise ImportError(

@@ -61,7 +61,7 @@ class Columns:
 
     def all(self, name: str, default: Any = None) -> Any:
         """Return a property: a list with one entry a row, or a constant."""
-        spec = getattr(self._glyph, name, None)
+        spec: Any = getattr(self._glyph, name, None)
         try:
             descriptor = type(self._glyph).lookup(name)
         except AttributeError:
@@ -92,7 +92,7 @@ def _is_set(transform: Any) -> bool:
 def place(value: Any, factors: Any) -> float:
     """Return a coordinate as a number; factor k lies at k + 1/2, as in Bokeh."""
     if isinstance(value, str) and factors is not None:
-        return factors.index(value) + 0.5
+        return float(factors.index(value)) + 0.5
     if isinstance(value, tuple | list) and factors is not None:
         return float(factors.index(value[0]) + 0.5 + float(value[1]))
     return float("nan") if value is None else float(value)
@@ -197,7 +197,7 @@ def _draw_boxes(axes: Axes, columns: Columns, corners: Any) -> Drawn:
         if hatch and (isinstance(edge, str) or columns.has("hatch_color")):
             edge = (0, 0, 0, 0.25)
         made = PolyCollection(
-            points[keep], facecolors=_kept(face, keep), edgecolors=edge,
+            list(points[keep]), facecolors=_kept(face, keep), edgecolors=edge,
             linewidths=0 if hatch else _kept(look["linewidths"], keep), hatch=hatch,
         )  # fmt: skip
         axes.add_collection(made, autolim=True)
