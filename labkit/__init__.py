@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labkit.calibration import Calibration as Calibration  # type: ignore[no-redef]
+    from labkit.calibration import Calibration as Calibration
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute
     from labkit.context import phase as phase
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from labkit.jupyter.save_work import save_button as save_button
     from labkit.jupyter.save_work import save_work as save_work
     from labkit.phantom import sized as sized
-    from labkit.platform import Platform as Platform  # type: ignore[no-redef]
-    from labkit.platform import Zone as Zone  # type: ignore[no-redef]
-    from labkit.platform import graph as graph  # type: ignore[no-redef]
+    from labkit.platform import Platform as Platform
+    from labkit.platform import Zone as Zone
+    from labkit.platform import graph as graph
     from labkit.platform import platform as platform  # type: ignore[no-redef]
     from labkit.platform.noise import Noise as Noise
     from labkit.real.engines.cluster import cluster as cluster
