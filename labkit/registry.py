@@ -17,6 +17,7 @@ from typing import Any
 from labkit.errors import ScheduleError
 from labkit.moved import moved_attribute
 from labkit.schedule.compiled import program_of
+from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
 __all__ = ["Algorithm", "Cost", "Requirements", "get", "names", "problems", "program", "schedules"]
@@ -283,8 +284,6 @@ def schedules() -> tuple[tuple[str, str], ...]:
     >>> ("bcast", "binomial") in schedules()
     True
     """
-    from labkit.schedule.problem import PROBLEMS
-
     every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
     return tuple(pair for pair in every if get(*pair).schedule is not None)
 

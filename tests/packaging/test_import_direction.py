@@ -20,8 +20,8 @@ ROOMS = (
     "trace", "result_html", "result", "request", "process", "sim", "real", "run", "calibration", "study",
     "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
-#: rooms that may import algorithms; every other one meets them by name, through the registry
-KNOW_ALGORITHMS = ("cli", "grading")
+#: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it
+KNOW_ALGORITHMS = ("registry", "cli", "grading")
 #: the package itself: names that are loaded when they are used
 ENTRANCES = ("labkit", "labkit.__main__", "labkit.MPI")
 MOST_FILES = 25
