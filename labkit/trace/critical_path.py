@@ -68,12 +68,16 @@ class _ByLine:
         self.first = np.searchsorted(owner[self.order], np.arange(lines + 1))
         self.begin_s = table["begin_s"].to_numpy()
         self.end_s = table["end_s"].to_numpy()
+        #: in the order of lines, so that those of a line are a slice
+        self.begins_s, self.ends_s = self.begin_s[self.order], self.end_s[self.order]
         self.slowdown: NDArray[np.float64] | None = None  # where cores were shared
         if "alone_s" in table:
             self.slowdown = np.maximum(1.0, (self.end_s - self.begin_s) / table["alone_s"].to_numpy())
 
-    def rows(self, line: int) -> NDArray[np.int64]:
-        return self.order[self.first[line] : self.first[line + 1]]
+    def rows(self, line: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the rows of a line, their begins and their ends."""
+        own = slice(self.first[line], self.first[line + 1])
+        return self.order[own], self.begins_s[own], self.ends_s[own]
 
 
 class _Lines:
@@ -100,8 +104,8 @@ class _Lines:
 
     def last_wait(self, line: int, now: float, before: int) -> tuple[int, float]:
         """Return the last wait of a line that was over at a time, and its end; -1 and the line's begin."""
-        own = self.waits.rows(line)
-        ended = np.searchsorted(self.waits.end_s[own], now, side="right")
+        own, _, ends_s = self.waits.rows(line)
+        ended = np.searchsorted(ends_s, now, side="right")
         own = own[: min(ended, np.searchsorted(own, before))]
         if own.size:
             return int(own[-1]), float(self.waits.end_s[own[-1]])
@@ -173,9 +177,9 @@ def critical_path(trace: Trace) -> list[Step]:
 
 def _own_work(work: _ByLine, rank: int, begin_s: float, end_s: float) -> list[Step]:
     """Cut a rank's own time into computations and overheads, latest first."""
-    own = work.rows(rank)
-    first = np.searchsorted(work.end_s[own], begin_s, side="right")
-    last = np.searchsorted(work.begin_s[own], end_s, side="left")
+    own, begins_s, ends_s = work.rows(rank)
+    first = np.searchsorted(ends_s, begin_s, side="right")
+    last = np.searchsorted(begins_s, end_s, side="left")
     steps: list[Step] = []
     now = end_s
     for row in own[first:last][::-1]:
