@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import linecache
 import re
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.units import ranks_text
 
-__all__ = ["Frame", "parse_stack", "places_text", "read_stack"]
+__all__ = ["Frame", "parse_stack", "places_text", "read_stack", "traceback_without"]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
@@ -97,3 +99,27 @@ def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:
     if len(places) > SHOWN_PLACES:
         lines.append(f"... and {len(places) - SHOWN_PLACES} more places")
     return "\n".join(lines)
+
+
+def traceback_without(error: BaseException, is_own: Callable[[str], bool]) -> str:
+    """Format a traceback without labkit's own frames: they say nothing to the program's author.
+
+    Parameters
+    ----------
+    error : BaseException
+    is_own : callable
+        Whether a file is labkit's. Where all frames are, they stay.
+    """
+    whole = traceback.TracebackException.from_exception(error)
+    seen: set[int] = set()
+    pending: list[traceback.TracebackException | None] = [whole]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = [frame for frame in one.stack if not is_own(frame.filename)]
+        if kept:
+            one.stack[:] = kept
+        pending += [one.__cause__, one.__context__]
+    return "".join(whole.format())

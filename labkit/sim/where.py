@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Any
 
+from labkit.process.stacks import traceback_without
 from labkit.units import ranks_text
 
 __all__ = [
@@ -130,16 +129,4 @@ def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
 
 def trimmed_traceback(error: BaseException) -> str:
     """Format a traceback without the frames of what runs programs."""
-    whole = traceback.TracebackException.from_exception(error)
-    seen: set[int] = set()
-    pending: list[Any] = [whole]
-    while pending:
-        one = pending.pop()
-        if one is None or id(one) in seen:
-            continue
-        seen.add(id(one))
-        kept = [frame for frame in one.stack if not is_framework(frame.filename)]
-        if kept:
-            one.stack[:] = kept
-        pending += [one.__cause__, one.__context__]
-    return "".join(whole.format())
+    return traceback_without(error, is_framework)

@@ -14,7 +14,6 @@ import pickle
 import platform
 import tempfile
 import time
-import traceback
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -23,6 +22,7 @@ from mpi4py import MPI as MPI4PY
 
 import labkit
 from labkit import context
+from labkit.process.stacks import traceback_without
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.engines.comm import CLASSES, Aborted, interruptible, take_contexts
@@ -263,28 +263,10 @@ class _RankRun:
             return self.record("abort", f"aborted all ranks with error code {error.args[0]}")
         if isinstance(error, SystemExit):
             last = f"the rank called sys.exit({error.code!r})"
-            return self.record("exit", f"{_format(error).rstrip()}\n{last}")
-        return self.record("exception", _format(error))
+            return self.record("exit", f"{traceback_without(error, OWN.__contains__).rstrip()}\n{last}")
+        return self.record("exception", traceback_without(error, OWN.__contains__))
 
 
 def _read(output: BinaryIO, most: int) -> bytes:
     output.seek(0)
     return output.read(most)
-
-
-def _format(error: BaseException) -> str:
-    """Format a traceback without labkit's own frames: they say nothing to the program's author."""
-    told = traceback.TracebackException.from_exception(error)
-    _leave_out_own(told, set())
-    return "".join(told.format())
-
-
-def _leave_out_own(told: traceback.TracebackException, seen: set[int]) -> None:
-    if id(told) in seen:
-        return
-    seen.add(id(told))
-    kept = [frame for frame in told.stack if frame.filename not in OWN]
-    told.stack = traceback.StackSummary.from_list(kept or list(told.stack))
-    for other in (told.__cause__, told.__context__):
-        if other is not None:
-            _leave_out_own(other, seen)

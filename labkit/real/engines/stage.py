@@ -15,7 +15,6 @@ import os
 import pickle
 import signal
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,16 +24,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from mpi4py import MPI as MPI4PY
 
+from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.waits import WAITING, Interrupted, PersistentRequest, Request
 from labkit.real.mpi.messages import dumps
+from labkit.real.travel import is_installed
 
-__all__ = ["OWN", "STACK_SIGNAL", "Interrupts", "own_interrupts", "stage", "stand_by"]
+__all__ = ["OWN", "Interrupts", "own_interrupts", "stage", "stand_by"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
-
-#: the signal on which an engine writes its stacks, also when it is blocked in C
-STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
@@ -208,7 +206,7 @@ def _modules(header: dict[str, Any]) -> Iterator[None]:
     with contextlib.suppress(OSError):
         os.chdir(header["folder"])
     new = [path for path in header["path"] if path not in sys.path and os.path.isdir(path)]
-    sys.path[:0] = [path for path in new if not is_installed(os.path.join(path, ""))]
+    sys.path[:0] = [path for path in new if not _is_lasting(os.path.join(path, ""))]
     for name, text in header["sources"].items():
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     known = set(sys.modules)
@@ -217,18 +215,13 @@ def _modules(header: dict[str, Any]) -> Iterator[None]:
     finally:
         for name in set(sys.modules) - known:
             file = getattr(sys.modules[name], "__file__", None)
-            if file is not None and not is_installed(file):
+            if file is not None and not _is_lasting(file):
                 del sys.modules[name]
 
 
-def is_installed(file: str) -> bool:
+def _is_lasting(file: str) -> bool:
     """Whether a file belongs to an installed package, the standard library, or labkit."""
-    path = os.path.abspath(file)
-    if {"site-packages", "dist-packages"} & set(path.split(os.sep)):
-        return True
-    homes = {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
-    homes.add(_PACKAGE)
-    return any(path.startswith(home + os.sep) for home in homes)
+    return is_installed(file) or os.path.abspath(file).startswith(_PACKAGE + os.sep)
 
 
 @contextlib.contextmanager

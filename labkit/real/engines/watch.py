@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import Place, Target
 
 __all__ = ["Reports", "watch"]
@@ -213,10 +214,9 @@ class _Watch:
 
     def ask_for_stacks(self) -> None:
         """Let the stuck ranks of this host write down where they are."""
-        number = getattr(signal, "SIGUSR2", None)
-        if self.folder is None or number is None:
+        if self.folder is None or STACK_SIGNAL is None:
             return
-        self.signal(number, self.reports.stuck)
+        self.signal(STACK_SIGNAL, self.reports.stuck)
         time.sleep(0.3)
         for rank in self.reports.stuck:
             with contextlib.suppress(OSError):

@@ -26,11 +26,11 @@ import os
 import pickle
 import sys
 import time
-import traceback
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, BinaryIO
 
+from labkit.process.stacks import traceback_without
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
 from labkit.real import program
@@ -292,16 +292,7 @@ def _exit_text(error: SystemExit) -> str:
 
 
 def _format(error: BaseException) -> str:
-    """Format a traceback from the program's first line on: labkit's own frames say nothing to its author."""
-    return "".join(traceback.format_exception(type(error), error, _trim(error.__traceback__)))
-
-
-def _trim(trace: TracebackType | None) -> TracebackType | None:
-    own = {__file__, program.__file__, "<frozen runpy>"}
-    first = trace
-    while first is not None and first.tb_frame.f_code.co_filename in own:
-        first = first.tb_next
-    return first or trace
+    return traceback_without(error, (__file__, program.__file__, "<frozen runpy>").__contains__)
 
 
 def _one_line(error: BaseException) -> str:

@@ -38,7 +38,7 @@ def test_two_receives_facing_each_other() -> None:
     text = str(caught.value)
     assert "2 of 2 ranks" in text
     assert "rank 0: Recv from rank 1, tag 7 at " in text
-    assert "test_simulated_endings.py:" in text
+    assert "test_endings.py:" in text
     assert "in program" in text
     assert "cycle: rank 0 waits for rank 1 waits for rank 0" in text
     assert unwound == [0, 1]
