@@ -1,4 +1,8 @@
-"""Recording real runs: mpi4py's calls as a time-independent trace, the same lines as a simulated run's.
+"""Recording real runs: mpi4py's calls with their times, or as a time-independent trace, or both.
+
+A recorder stands between the program and mpi4py, by methods made from the table of mpi4py's surface. With
+times (``trace=True``) it notes every call, on the rank's own clock; `labkit.trace.recorder.timeline` makes a
+`labkit.trace.Trace` of what all ranks noted. Without times it writes the lines that a simulated run gives.
 
 How the lines say what SimGrid's text, which knows one world of ranks, has no words for:
 
