@@ -35,6 +35,7 @@ class Curves:
     high: Floats | None
     samples: Samples
     points: Floats
+    aggregate: str = "mean"
 
 
 def scaling(
@@ -115,7 +116,8 @@ def curves_of(
     """
     x = samples.x
     at = np.geomspace(x[0], x[-1] * (_BEYOND if x.size > 1 else 1.0), _POINTS)
-    points = samples.aggregate(aggregate)
+    summary = samples.summary(aggregate)
+    points = summary.points
     line = model.predict(at) if model is not None else np.full_like(at, np.nan)
     expectation = low = high = None
     if verdict is not None:
@@ -124,7 +126,8 @@ def curves_of(
             spread = np.exp2(verdict.deviation.term.log2(at) - verdict.deviation.term.log2(at[:1]))
         if np.isfinite(spread).all():
             low, high = expectation / spread, expectation * spread
-    return Curves(at, line, expectation, low, high, samples, points)
+    name = {"quartile": "first quartile", "min": "least"}.get(summary.aggregate, summary.aggregate)
+    return Curves(at, line, expectation, low, high, samples, points, name)
 
 
 def _expected(verdict: Verdict, at: Floats, x: Floats, points: Floats) -> Floats:
@@ -210,7 +213,7 @@ def _points(fig: Any, curves: Curves, unit: str) -> list[Any]:
         "x", "y", source=source, size=10, color="#111111", line_color="white", line_width=1.2
     )
     fig.add_tools(HoverTool(renderers=[strong], tooltips=[("at", "@x{0,0}"), ("", "@text"), ("runs", "@n")]))
-    items.append(("first quartile" if max(sizes) > 1 else "measured", [strong]))
+    items.append((curves.aggregate if max(sizes) > 1 else "measured", [strong]))
     return items
 
 

@@ -110,7 +110,7 @@ class Fitting:
             simple = np.array([_is_whole(t) for t in self.search.terms])
             exact = find_signed(self.search.values, y, self.search.constant, simple)
             if exact is not None:
-                return self._sum(exact)
+                return self.sum_of(exact)
         kept = self.kept(tolerance).kept.any()
         if kept and self.weights is not None:
             return None
@@ -124,12 +124,12 @@ class Fitting:
         first = pairs[0]
         if noisy:
             p_value = lack_of_fit(self.summary, np.array([first.sse]), np.array([first.free]))[0]
-            return self._sum(first) if y.size > _LEAST_FOR_SUMS - 2 and p_value > _SUM_LEVEL else None
+            return self.sum_of(first) if y.size > _LEAST_FOR_SUMS - 2 and p_value > _SUM_LEVEL else None
         if first.worst > 100 * ROUNDING:
             limit = min(tolerance, nearest / _CLOSER) if is_kept else tolerance
             if y.size < _LEAST_FOR_SUMS or first.worst > limit:
                 return None
-        return self._sum(first)
+        return self.sum_of(first)
 
     def segments(self, tolerance: float = 0.02) -> tuple[Segment, ...]:
         """Return the laws of the parts of the range, where several describe the data better than one."""
@@ -144,7 +144,8 @@ class Fitting:
         counts = self.summary.counts if noisy else np.ones_like(y)
         return find_pairs(self.search.values, y, y, counts, self.search.constant)
 
-    def _sum(self, pair: Pair) -> Model:
+    def sum_of(self, pair: Pair) -> Model:
+        """Return the model of a sum."""
         s, lead = self.search, pair.k if pair.l is None else pair.l
         others: tuple[Part, ...] = ()
         if pair.l is not None:

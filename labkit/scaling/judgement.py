@@ -16,6 +16,7 @@ from labkit.scaling.selection import Rejection, lack_of_fit
 from labkit.scaling.shape import describe, never_faster, scatters
 from labkit.scaling.term import Term
 from labkit.scaling.verdict import Verdict
+from labkit.scaling.wording import leads
 
 __all__ = ["Space", "fit", "fit_many", "fit_samples", "judge", "judge_samples"]
 
@@ -275,9 +276,16 @@ class _Findings:
                 f"the test rejects every single term, though not by much: it {self.seen}; measure more "
                 "repetitions"
             )
+        led = [p for p in f.pairs if p.l == f.search.expected and p.worst <= self.tolerance]
+        if led:  # with few points many sums fit: no verdict, yet worth knowing
+            model = f.sum_of(led[0])
+            self.notes.append(
+                f"{model.term} may be hidden by a slower term: {model.formula} meets every point within "
+                f"{model.error:.2%}{leads(model)}; measure at more values to tell"
+            )
         holds = never_faster(y, self.e(x), step)
         self.match = "bound" if holds else "none"
         self.notes.append(
-            f"the data reject every single term and every sum of two; the nearest, {self.model.term}, misses "
-            f"a point by {self.model.error:.1%}"
+            f"the data reject every single term; the nearest, {self.model.term}, misses a point by "
+            f"{self.model.error:.1%}"
         )

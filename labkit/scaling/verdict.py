@@ -82,6 +82,11 @@ class Verdict:
         return self.ok
 
     @property
+    def growth(self) -> str:
+        """The measured growth for a table: a term, or "no single law"."""
+        return "no single law" if self.seen else str(self.model.term) if self.model else "?"
+
+    @property
     def is_plausible(self) -> bool:
         """Whether the data do not reject the expectation itself."""
         return any(m.term == self.expectation.term for m in self.plausible)
@@ -171,7 +176,8 @@ class Verdict:
             r2 = "-" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
             lines += [
                 f"  expectation  {self.expectation}",
-                f"  model        {self.model}: {self.model.in_unit(self.unit)}",
+                f"  {'nearest' if self.seen else 'model'}{'      ' if self.seen else '        '}"
+                f"{self.model}: {self.model.in_unit(self.unit)}",
                 f"  divergence   O({self.divergence})",
                 f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
                 f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%}",
@@ -191,7 +197,7 @@ class Verdict:
             terms = _some([m.term.html() for m in self.plausible])
             rows += [
                 (
-                    "Measured",
+                    "Nearest (rejected)" if self.seen else "Measured",
                     f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.in_unit(self.unit))}",
                 ),
                 ("Divergence", f"O({self.divergence.html()})"),

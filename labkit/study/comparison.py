@@ -136,8 +136,9 @@ def _cell(entry: _Entry | None) -> str:
     if entry is None:
         return ""
     model, verdict = entry
-    growth = str(model.term) if model is not None else "?"
-    return f"{markup.MATCH_SIGNS[verdict.match]} {growth}" if verdict is not None else growth
+    if verdict is not None:
+        return f"{markup.MATCH_SIGNS[verdict.match]} {verdict.growth}"
+    return str(model.term) if model is not None else "?"
 
 
 def _html_cell(entry: _Entry | None) -> str:
@@ -145,6 +146,8 @@ def _html_cell(entry: _Entry | None) -> str:
         return ""
     model, verdict = entry
     growth = f"O({model.term.html()})" if model is not None else "?"
+    if verdict is not None and verdict.seen:
+        growth = verdict.growth
     if verdict is None:
         return growth
     color, sign = markup.MATCH_COLORS[verdict.match], markup.MATCH_SIGNS[verdict.match]

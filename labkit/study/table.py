@@ -63,8 +63,9 @@ class Table:
         for name, m, v in self._entries:
             r2 = "-" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
             match = f"{markup.MATCH_SIGNS[v.match]} {v.match}" if v is not None else ""
+            growth = v.growth if v is not None else str(m.term) if m else "?"
             rows.append([
-                name, str(v.expectation.term) if v is not None else "", str(m.term) if m else "?",
+                name, str(v.expectation.term) if v is not None else "", growth,
                 str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
                 m.in_unit("s") if m else "",
             ])  # fmt: skip
@@ -79,7 +80,7 @@ class Table:
             body.append([
                 escape(name),
                 f"O({v.expectation.term.html()})" if v is not None else "",
-                f"O({m.term.html()})" if m else "?",
+                v.growth if v is not None and v.seen else f"O({m.term.html()})" if m else "?",
                 v.divergence.html() if v is not None and v.divergence is not None else "",
                 markup.badge(v.match) if v is not None else "", r2, escape(m.in_unit("s")) if m else "",
             ])  # fmt: skip
