@@ -27,21 +27,30 @@ def no_buffer(part: int, number: int) -> None:
 def down(team: Team, tree: Tree, section: Parts, parts: int = 1, is_posted: bool = True) -> Iterator[Step]:
     """Yield one step for each part: take it from the parent, send it to the children.
 
-    The sends of a part are posted together, and waited for when the next one has come: two parts are under
-    way at a rank. If they are not posted, each is waited for before the next one.
+    The receive of the next part is posted before a part is passed on (double buffering). The sends of a part
+    are posted together and then waited for; or each is waited for before the next one.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     children = [_at(slot, number, size) for slot in tree.children]
     has_child = np.any([child >= 0 for child in children], axis=0) if children else False
-    send = team.isend if is_posted else team.send
+    has_parent = parent >= 0
+
+    def post(part: int) -> Step:
+        if part >= parts:
+            return NO_STEP
+        return team.irecv(section(part), parent, where=has_parent, label=part % 2)
+
+    yield post(0) if parts > 1 else team.recv(section(0), parent, where=has_parent)
     for part in range(parts):
-        yield team.recv(section(part), parent, where=parent >= 0)
-        if part > 0 and is_posted:
-            yield team.wait(where=has_child)
+        if parts > 1:
+            yield post(part + 1) + team.wait(where=has_parent, label=part % 2)
         for child in children:
-            yield send(section(part), child, where=child >= 0)
-    if is_posted:
-        yield team.wait(where=has_child)
+            if is_posted:
+                yield team.isend(section(part), child, where=child >= 0, label=2)
+            else:
+                yield team.send(section(part), child, where=child >= 0)
+        if is_posted:
+            yield team.wait(where=has_child, label=2)
 
 
 def up(
