@@ -2,17 +2,21 @@
 
 ``python benchmarks/simgrid/smpi_names.py [RANKS [NODE [COLLECTIVE ...]]]`` prints for each algorithm the
 greatest relative difference of a rank's time for a short, a middle and a long message on a star of RANKS/NODE
-hosts. Where SMPI first makes communicators of nodes, the second of two calls counts.
+hosts. Where SMPI first makes communicators of nodes, the second of two calls counts. ``--goldens`` measures
+all on several machines and writes those that are the same to `tests/golden/simgrid_collectives.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
 import tomllib
+from itertools import product
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import driver
 import numpy as np
@@ -35,11 +39,28 @@ SEGMENT = {
     "SMP_linear": 8192, "smp_binomial_pipeline": 4096, "ompi_pipeline": 131072, "ompi_chain": 65536,
     "ompi_binary": 32768, "ompi_in_order_binary": 32768, "ompi_split_bintree": 16384,
 }  # fmt: skip
+GOLDENS = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_collectives.json"
+SPECS = (
+    "star:20,bw=1Gbps,lat=24us",
+    "torus:3x3x2",
+    "fattree:5x4:1x5:1x1",
+    "star:5,bw=1Gbps,lat=24us,cores=4",
+)
+#: bytes of the goldens, where not 4096
+SIZES = {"bcast": 65536, "reduce": 65536, "allreduce": 16 * 17 * 256, "barrier": 0}
 TABLE = Path(__file__).parents[2] / "datasets" / "selectors" / "smpi_names.toml"
 
 
-def difference(problem: str, theirs: str, mine: str, size: int, ranks: int, node: int, folder: Path) -> str:
-    """Return the greatest relative difference of a rank's time, or what went wrong."""
+def measure(
+    problem: str, theirs: str, mine: str, size: int, ranks: int, spec: str, folder: Path
+) -> dict[str, Any]:
+    """Return when every rank began and ended under SMPI, and labkit's algorithm with its parameters.
+
+    Raises
+    ------
+    RuntimeError
+        smpirun fails.
+    """
     word = WORDS[problem]
     driver.ALGORITHMS.clear()
     driver.ALGORITHMS[word] = f"smpi/{problem}:{theirs}"
@@ -48,23 +69,55 @@ def difference(problem: str, theirs: str, mine: str, size: int, ranks: int, node
     is_by_nodes = re.match("smp|mpich_smp|loosely|mvapich2_(smp|two)", theirs, re.IGNORECASE) is not None
     call = f"{' '.join(words)}; mark"
     program = "*: " + (f"{call}; barrier_dissemination; mark; {call}" if is_by_nodes else call)
-    machine = platform(f"star:{ranks // node},bw=1Gbps,lat=24us" + (f",cores={node}" if node > 1 else ""))
+    marks = driver.run(program, ranks, platform(spec), get("lab"), folder, limit_s=60).marks
+    begin, end = np.array([[0.0, *mark] for mark in marks]).T[-2:]
+    problem = "reduce_scatter_block" if "block" in word else problem
+    node = int(spec.partition("cores=")[2] or 1)
+    values = {"node": node, "segments": ceil(max(size, 1) / SEGMENT.get(theirs, 1 << 30))}
+    known = [key for key in values if key in registry.get(problem, mine).parameters and ":" not in mine]
+    name = ":".join([mine, *(f"{key}={values[key]}" for key in known)])
+    return {
+        "smpi": f"{problem}:{theirs}", "problem": problem, "name": name, "bytes": size, "spec": spec,
+        "begin_s": begin.tolist(), "end_s": end.tolist(),
+    }  # fmt: skip
+
+
+def error_of(found: dict[str, Any]) -> float:
+    """Return the greatest relative difference of a rank's time."""
+    begin, end = np.array(found["begin_s"]), np.array(found["end_s"])
+    schedule = registry.get(found["problem"], found["name"]).build(len(end))
+    run = simulate(schedule, found["spec"], get("lab"), n_bytes=found["bytes"], start_s=begin)
+    return float(np.abs(np.asarray(run.end_s) - end).max() / (end - begin).max())
+
+
+def difference(*what: Any) -> str:
+    """Return the error as text, or what went wrong."""
     try:
-        marks = driver.run(program, ranks, machine, get("lab"), folder, limit_s=60).marks
+        return f"{error_of(measure(*what)):.0e}"
     except RuntimeError as error:
         return "refused" if "can't be used" in str(error) else "fails"
-    begin, end = np.array([[0.0, *mark] for mark in marks]).T[-2:]
-    algorithm = registry.get("reduce_scatter_block" if "block" in word else problem, mine)
-    values = {"node": node, "segments": ceil(max(size, 1) / SEGMENT.get(theirs, 1 << 30))}
-    known = {key: value for key, value in values.items() if key in algorithm.parameters}
-    if ":" in mine:
-        known.pop("radix", None)
-    try:
-        schedule = algorithm.tuned(**known).build(ranks)
     except LabkitError:
         return "unmet"
-    run = simulate(schedule, machine, get("lab"), n_bytes=size, start_s=begin)
-    return f"{np.abs(np.asarray(run.end_s) - end).max() / (end - begin).max():.0e}"
+
+
+def write_goldens() -> None:
+    """Measure everything on several machines, and keep what is the same."""
+    kept = []
+    table = tomllib.loads(TABLE.read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        for problem, spec, ranks in product(WORDS, SPECS, (16, 17)):
+            for theirs, mine in table[problem].items():
+                size = SIZES.get(problem, 4096)
+                try:
+                    found = measure(problem, theirs, mine, size, ranks, spec, Path(folder))
+                    error = error_of(found)
+                except (RuntimeError, LabkitError):
+                    continue
+                if error < 1e-6:
+                    kept.append(found)
+    lines = ",\n".join(json.dumps(found) for found in kept)
+    GOLDENS.write_text(f"[\n{lines}\n]\n")
+    print(len(kept), "kept of", len({found["smpi"] for found in kept}), "algorithms")
 
 
 def is_same(text: str) -> bool:
@@ -74,8 +127,12 @@ def is_same(text: str) -> bool:
 
 def main() -> int:
     """Compare; returns 0."""
+    if sys.argv[1:] == ["--goldens"]:
+        write_goldens()
+        return 0
     ranks, node = (int(text) for text in (*sys.argv[1:3], *("16", "1")[len(sys.argv[1:3]) :]))
     table = tomllib.loads(TABLE.read_text())
+    spec = f"star:{ranks // node},bw=1Gbps,lat=24us" + (f",cores={node}" if node > 1 else "")
     same = 0
     with tempfile.TemporaryDirectory() as folder:
         for problem in sys.argv[3:] or WORDS:
@@ -84,7 +141,7 @@ def main() -> int:
                 sizes = [256, 65536, 1 << 20]
             for theirs, mine in table[problem].items():
                 found = [
-                    difference(problem, theirs, mine, size, ranks, node, Path(folder))
+                    difference(problem, theirs, mine, size, ranks, spec, Path(folder))
                     for size in (sizes if problem != "barrier" else [0])
                 ]
                 same += all(map(is_same, found))
