@@ -111,10 +111,26 @@ class Fitting:
             exact = find_signed(self.search.values, y, self.search.constant, simple)
             if exact is not None:
                 return self.sum_of(exact)
+            if (settled := self._settling()) is not None:
+                return settled
         kept = self.kept(tolerance).kept.any()
         if kept and self.weights is not None:
             return None
         return self._positive_sum(tolerance, bool(kept), nearest if n else 0.0)
+
+    def _settling(self) -> Model | None:
+        """Return c - a / x where counts follow it to the last digit, as the blocks a ring sends do."""
+        x, y = self.x, self.summary.points
+        a, c = np.polyfit(1.0 / x, y, 1)
+        error = np.abs(c + a / x - y) / y
+        if not (a < 0 < c and error.max() <= 1e-11):
+            return None
+        falling = Term(0, -1, symbol=self.search.terms[0].symbol)
+        return replace(
+            self.model(self.search.constant), constant=float(c), belief=None, free=2,
+            others=(Part(falling, falling, float(a), 0.0),), sse=float(error @ error), r2_adjusted=1.0,
+            error=float(error.max()), cross_validation=float(error.max()),
+        )  # fmt: skip
 
     def _positive_sum(self, tolerance: float, is_kept: bool, nearest: float) -> Model | None:
         y, noisy = self.summary.points, self.weights is not None

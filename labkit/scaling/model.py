@@ -235,13 +235,14 @@ class Model:
 
     def in_unit(self, unit: str) -> str:
         """Return the model with its numbers in a unit, such as ``12 µs + 3.4 µs p log p`` for "s"."""
-        if self.term.is_constant:
+        if self.term.is_constant and not self.others:
             return markup.quantity(self.constant, unit)
         times = " · " if unit else " "
         least = 1e-9 * float(self.y.min())
         texts = [markup.quantity(self.constant, unit)] if abs(self.constant) > least else []
         texts += [_multiple(p.coefficient, str(p.term), unit, times) for p in self.others]
-        texts.append(_multiple(self.coefficient, self.shape_text, unit, times))
+        if not self.term.is_constant:
+            texts.append(_multiple(self.coefficient, self.shape_text, unit, times))
         return " + ".join(texts).replace("+ -", "- ")
 
     @property

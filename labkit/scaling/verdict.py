@@ -119,7 +119,7 @@ class Verdict:
             )
         if self.seen:
             return f"No single law in this range: it {self.seen}; {expected} is expected."
-        how, tail = growth(g, write), leads(self.model, write)
+        how, tail = self._how(write), leads(self.model, write)
         if self.match == "exact":
             return f"Exact match: it {how}, as expected{tail}."
         step, limit = pace(g, e, write), write(self.deviation.term)
@@ -128,6 +128,14 @@ class Verdict:
         if self.match == "bound":
             return f"The bound holds, it is not tight: it {how}, {step}{tail}."
         return f"No match: it {how}, {step}, beyond the limit {limit}{tail}."
+
+    def _how(self, write: Callable[[Term], str]) -> str:
+        model = self.model
+        assert model is not None
+        if model.term.is_constant and model.others:
+            share = float(model.y[-1] / model.constant)
+            return f"tends to a constant, of which {share:.0%} is reached at the last value"
+        return growth(model.term, write)
 
     @property
     def evidence(self) -> str:

@@ -60,7 +60,7 @@ def leads(model: Model, write: Write = str) -> str:
     """
     takeover = model.takeover
     if takeover is None:
-        if not model.others:
+        if not model.others or model.term.is_constant:
             return ""
         return f"; {write(model.term)} leads in the whole range"
     last = float(model.x[-1])

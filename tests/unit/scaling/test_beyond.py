@@ -64,6 +64,19 @@ def test_counts_and_sums_are_exact(y: np.ndarray, terms: list[str]) -> None:
     assert lk.judge(x, y, terms[-1]).match == "exact"
 
 
+def test_counts_that_settle_are_constant_in_the_end() -> None:
+    """A ring's allreduce sends 2 (p - 1) / p blocks: O(1), though it nearly doubles."""
+    y = 16 * (P / 2 - 1) / (P / 2)
+    verdict = lk.judge(P / 2, y, "1")
+    assert verdict.match == "exact"
+    assert "tends to a constant, of which 100% is reached" in verdict.reading
+    assert "stays constant" not in verdict.reading
+    assert verdict.model is not None
+    assert np.allclose(verdict.model.predict(P / 2), y)
+    assert verdict.model.formula == "16 - 16/p"
+    assert lk.judge(P / 2, y, "p").match == "bound"
+
+
 def test_a_sum_says_where_the_second_term_takes_over() -> None:
     verdict = lk.judge(P, 1e-5 * (300 * np.log2(P) + 0.5 * P), "p")
     assert verdict.match == "exact"
