@@ -42,7 +42,7 @@ def rounds(group: Group) -> Iterator[Step]:
     extra = p - core
     is_folded = (me < 2 * extra) & (me % 2 == 0)
     is_keeper = (me < 2 * extra) & (me % 2 == 1)
-    yield group.copy(whole("send"), whole("partial"))
+    yield group.copy(whole("send"), whole("partial"), where=~is_folded)
     yield group.send(whole("send"), to=me + 1, where=is_folded)
     yield group.recv(whole("incoming"), source=me - 1, where=is_keeper)
     yield group.combine(whole("incoming"), whole("partial"), source_first=True, where=is_keeper)
@@ -68,7 +68,7 @@ def rounds(group: Group) -> Iterator[Step]:
         )
         both = number // (2 * distance) * (2 * distance)
         outside = (begin(both + 2 * distance), p - (begin(both + 2 * distance) - begin(both)))
-        for section in ((own, n_own), outside):
+        for section in ((own, n_own), outside) if 2 * distance < core else ((own, n_own),):
             yield group.combine(
                 blocks("incoming", *section), blocks("partial", *section), peer < me, where=~is_folded
             )
