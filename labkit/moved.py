@@ -177,7 +177,6 @@ MOVED = {
     "labkit.study.spreading": "labkit.study.spread",
     "labkit.study.storing": "labkit.study.store",
     "labkit.study.sweeping": "labkit.study.sweep_points",
-    "labkit.testing": "labkit.algorithms.sort_checker",
     "labkit.testing.assignments": "labkit.grading.assignments",
     "labkit.testing.checker": "labkit.algorithms.sort_checker",
     "labkit.testing.grade": "labkit.grading",
