@@ -1,4 +1,4 @@
-"""What a run is asked for, checked once, and what a machine is: the contract behind `labkit.run`."""
+"""The request of a run, checked once, and the contract of a machine: what is behind `labkit.run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of data that no single law describes, in words."""
+"""The shape of data that no single law describes, in words."""
 
 from __future__ import annotations
 

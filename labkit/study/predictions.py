@@ -1,4 +1,4 @@
-"""What a study says beyond its measurements: targets, budgets, and models of two parameters."""
+"""A study's predictions beyond its measurements: targets, budgets, and models of two parameters."""
 
 from __future__ import annotations
 

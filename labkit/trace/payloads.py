@@ -1,4 +1,4 @@
-"""What the ranks of a real run gave each other in collectives, by the definition of each.
+"""Payloads between the ranks of a real run's collectives, by the definition of each.
 
 A real run tells the operation, not the messages that its library made of it. An alltoall is a block from each
 rank to each, a gather one from each to the root; what is combined on its way (reductions, scans) has no

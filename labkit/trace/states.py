@@ -1,4 +1,4 @@
-"""What a rank can be doing: one table, from which time lines, their legends and explanations take it.
+"""The states of a rank: one table, from which time lines, their legends and explanations take them.
 
 A wait state is the part of a wait before what it waits for could begin. Adding one is adding its entry: the
 last entry of the table that holds for a wait is the state of that part.

@@ -77,7 +77,7 @@ class Launch:
         self._host_options: list[str] = []
         self._header, self._payload = header, payload
         self._folders: list[str] = []
-        self._lifeline: int | None = None
+        self._held_pipe: int | None = None
         self._environment: dict[str, str] = {}
         #: called before ranks that still live are ended
         self.before_end: Callable[[], None] | None = None
@@ -146,7 +146,7 @@ class Launch:
             if self.hosts is not None:
                 self._write("owner", whereabouts()["boot"])
             os.mkfifo(os.path.join(self.directory, PIPE), 0o600)
-            self._lifeline = os.open(os.path.join(self.directory, PIPE), os.O_RDWR | os.O_NONBLOCK)
+            self._held_pipe = os.open(os.path.join(self.directory, PIPE), os.O_RDWR | os.O_NONBLOCK)
             self._environment = rank_environment(
                 self.launcher, os.environ, self.token, scratch, shared, self.hosts
             )
@@ -258,10 +258,10 @@ class Launch:
 
     def clean(self) -> None:
         """Remove what the launch has left in files."""
-        shared_files = self._shared_files()  # before ranks elsewhere see the lifeline break and clean up
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        shared_files = self._shared_files()  # before ranks elsewhere see the pipe break and clean up
+        if self._held_pipe is not None:
+            os.close(self._held_pipe)
+            self._held_pipe = None
         for path in shared_files:
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -279,7 +279,7 @@ class Launch:
 
 
 def _remove(folder: str, patience_s: float) -> None:
-    """Remove a folder; ranks on other hosts, which see the lifeline break a little later, may still write."""
+    """Remove a folder; ranks on other hosts, which see the pipe break a little later, may still write."""
     until = time.monotonic() + patience_s
     while True:
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from labkit import errors
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.real.mpi.hosts import clocks, hosts_note
-from labkit.real.shares import Share, gather_runs, read_share
+from labkit.real.shares import Share, gather_runs, oversubscription, read_share
 from labkit.real.slurm.commands import State
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.store import JobFolder
@@ -182,10 +182,7 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
         cores: set[int] = set().union(*(abouts[rank]["affinity"] for rank in ranks))
         if len(ranks) > len(cores):
             is_valid = False
-            notes.append(
-                f"{len(ranks)} ranks shared {len(cores)} core{'s' if len(cores) != 1 else ''} of "
-                f"{abouts[ranks[0]]['host']}: the times measure their taking turns"
-            )
+            notes.append(oversubscription(len(ranks), len(cores), abouts[ranks[0]]["host"]))
     return notes, is_valid
 
 

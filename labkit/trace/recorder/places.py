@@ -1,4 +1,4 @@
-"""Where in the program a call stands: its call path, told apart by code and line."""
+"""Call paths: the place of a call in the program, told apart by code and line."""
 
 from __future__ import annotations
 

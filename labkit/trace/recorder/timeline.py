@@ -1,4 +1,4 @@
-"""From what the ranks of a real run noted to its trace: clocks led over, messages matched, waits found.
+"""The trace of a real run, made of its ranks' notes: clocks aligned, messages matched, waits found.
 
 What a real run tells is when calls began and ended. Of a wait it tells whom it was for, by the rule of late
 senders and late receivers: a rank that receives waits for the other side until that has posted its send; one
