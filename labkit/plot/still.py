@@ -210,12 +210,17 @@ def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> 
     for side in ("center", "above", "below", "left", "right"):
         for thing in getattr(plot, side):
             _annotate(page, axes, thing, side, shown)
-    titles = [t.text for t in (*reversed(plot.above), plot.title) if type(t).__name__ == "Title" and t.text]
-    if titles:
-        size = str(plot.title.text_font_size or "13px").removesuffix("px")
-        big = float(size) if size.replace(".", "").isdigit() else 13.0
-        axes.set_title("\n".join(titles), fontsize=pt * min(big, 15.0), loc="left",
-                       color=plot.title.text_color or "#222222")  # fmt: skip
+    above = 3.0
+    for title in (plot.title, *plot.above):  # upwards from the frame
+        if type(title).__name__ == "Title" and title.text:
+            size = str(title.text_font_size or "13px").removesuffix("px")
+            points = pt * min(float(size) if size.replace(".", "").isdigit() else 13.0, 15.0)
+            axes.annotate(
+                title.text, (0, 1), xycoords="axes fraction", xytext=(0, above), textcoords="offset points",
+                fontsize=points, color=title.text_color or "#222222", va="bottom", annotation_clip=False,
+                weight="bold" if "bold" in str(title.text_font_style) else "normal",
+            )  # fmt: skip
+            above += 1.35 * points * (title.text.count("\n") + 1)
     if getattr(plot, "match_aspect", False):
         axes.set_aspect("equal", adjustable="box")
     return axes

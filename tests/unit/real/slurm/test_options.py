@@ -123,7 +123,7 @@ def test_profiles_that_cannot_be_used(config, text, profile, sentence):
 def test_the_sample_profile_is_one():
     from pathlib import Path
 
-    sample = Path(__file__).parents[3] / "docs" / "slurm-profile.toml"
+    sample = Path(__file__).parents[4] / "docs" / "slurm-profile.toml"
     if not sample.exists():
         pytest.skip("not in a checkout")
     assert lk.slurm(f"{sample}:production").exclusive
