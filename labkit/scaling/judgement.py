@@ -258,6 +258,13 @@ class _Findings:
                 f"no single term describes the data, and sums led by {self.model.term} or by {others[0]} "
                 "both do; measure a wider range"
             )
+            return
+        takeover, last = self.model.takeover, float(f.x[-1])
+        if self.match == "none" and takeover is not None and takeover.at > last:
+            self.doubts.append(
+                f"the summand that is faster than promised leads only beyond the measurements, which end at "
+                f"{self.e.parameter} = {last:g}; measure farther"
+            )
 
     def _without_law(self) -> None:
         """Say what is seen where every term is rejected, and whether the bound holds all the same."""
