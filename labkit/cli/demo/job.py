@@ -124,7 +124,9 @@ def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
     simulated = simulate(plan, done)
     say("")
     say("3. How each phase grows with p, against what the algorithm promises (keys per rank fixed):")
-    say("   ✓ exact, ≈ approximate (the limits are those of each expectation), ✗ none")
+    say(
+        "   ✓ exact, ≈ approximate, ≤ bound (it holds, not tight), ✗ none, ? undecided; limits: those of each expectation"
+    )
     say("")
     for line in str(compared(simulated)).splitlines():
         say(f"   {line}".rstrip())
