@@ -125,7 +125,7 @@ def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
     say("")
     say("3. How each phase grows with p, against what the algorithm promises (keys per rank fixed):")
     say(
-        "   ✓ exact, ≈ approximate, ≤ bound (it holds, not tight), ✗ none, ? undecided; limits: those of each expectation"
+        "   ✓ exact, ≈ approximate, ≤ bound (holds, not tight), ✗ none, ? undecided; each with its own limits"
     )
     say("")
     for line in str(compared(simulated)).splitlines():
