@@ -6,14 +6,18 @@ Saved studies, bundles and pickles name the modules of their classes; they are f
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 import warnings
 from collections.abc import Sequence
 from types import CodeType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:  # these classes bring importlib.resources along: a third of the time that `import labkit` takes
+    Loader = MetaPathFinder = object
 
 __all__ = ["current_name", "find_moved", "moved_attribute"]
 
@@ -215,7 +219,7 @@ def current_name(name: str) -> str:
     return name
 
 
-class _Alias(importlib.abc.Loader):
+class _Alias(Loader):
     """Gives the old name the module of the new one."""
 
     def __init__(self, name: str) -> None:
@@ -237,7 +241,7 @@ class _Alias(importlib.abc.Loader):
         return cast("CodeType | None", get_code(self.name)) if get_code else None
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder(MetaPathFinder):
     """Asked first for what an old name of a package holds, where its files would be found a second time."""
 
     def find_spec(
@@ -249,7 +253,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return _find(name)
 
 
-class _LastFinder(importlib.abc.MetaPathFinder):
+class _LastFinder(MetaPathFinder):
     """Asked last: for names that no file has."""
 
     def find_spec(
