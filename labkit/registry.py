@@ -20,7 +20,17 @@ from labkit.schedule.compiled import program_of
 from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
-__all__ = ["Algorithm", "Cost", "Requirements", "get", "names", "problems", "program", "schedules"]
+__all__ = [
+    "Algorithm",
+    "Cost",
+    "Requirements",
+    "get",
+    "in_segments",
+    "names",
+    "problems",
+    "program",
+    "schedules",
+]
 
 
 @dataclass(frozen=True)
@@ -95,11 +105,22 @@ def _one_part(ranks: int) -> int:
     return 1
 
 
+def in_segments(default: int) -> Callable[..., int]:
+    """Return the `parts` of an algorithm that cuts a message into as many segments as its parameter says."""
+
+    def parts(ranks: int, segments: int = default) -> int:
+        return segments
+
+    return parts
+
+
 def _bound(function: Any, values: Mapping[str, int]) -> Any:
     """Return a function with those of the values set that it takes."""
     if function is None:
         return None
-    taken = {key: value for key, value in values.items() if key in inspect.signature(function).parameters}
+    known = inspect.signature(function).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    taken = {key: value for key, value in values.items() if takes_all or key in known}
     return partial(function, **taken) if taken else function
 
 
@@ -175,6 +196,16 @@ class Algorithm:
             ),
             parameters={**self.parameters, **values},
         )
+
+    def taken_as(self, problem: str) -> Algorithm:
+        """Return the same schedule for another collective: its blocks are bound to their sizes at run time.
+
+        Examples
+        --------
+        >>> get("allgather", "ring").taken_as("allgatherv").build(4)
+        <Schedule allgatherv/ring, 4 ranks; describe() prints it>
+        """
+        return replace(self, problem=problem)
 
     def build(self, ranks: int, root: int = 0, commutative: bool = True) -> Schedule:
         """Return the schedule for a number of ranks.

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from labkit.registry import Cost
+from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks
 
-__all__ = ["cost_of", "rounds_of"]
+__all__ = ["through_mesh"]
 
 
-def rounds_of(group: Group, dims: Sequence[int], is_last_first: bool = True) -> Iterator[Step]:
+def through_mesh(name: str, dims: Callable[[int], Sequence[int]], is_last_first: bool = True) -> Algorithm:
+    """Return the allgather through the mesh ``dims(ranks)``, along its last or its first dimension first."""
+    return Algorithm(
+        name,
+        "allgather",
+        schedule=lambda group: _rounds(group, dims(group.size), is_last_first),
+        cost=lambda ranks, n_bytes: _cost(dims(ranks), n_bytes),
+    )
+
+
+def _rounds(group: Group, dims: Sequence[int], is_last_first: bool) -> Iterator[Step]:
     """Yield for each dimension of a row-major mesh the exchanges with all other ranks of the line.
 
     From the last dimension on, what a rank knows is one stretch of blocks; from the first on, it is spread.
@@ -32,6 +42,6 @@ def rounds_of(group: Group, dims: Sequence[int], is_last_first: bool = True) -> 
             yield group.sendrecv(known, to, new, source)
 
 
-def cost_of(dims: Sequence[int], n_bytes: float) -> Cost:
+def _cost(dims: Sequence[int], n_bytes: float) -> Cost:
     """Return the exact cost: d - 1 messages along a dimension of d ranks; every block arrives once."""
     return Cost(sum(d - 1 for d in dims), (prod(dims) - 1) * n_bytes)

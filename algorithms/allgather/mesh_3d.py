@@ -12,30 +12,15 @@ first, everyone sends all it has to all others of its line.
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202
 
->>> cost(27, 100)
+>>> ALGORITHM.cost(27, 100)
 Cost(rounds=6, volume_bytes=2600, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from labkit.algorithms.allgather._mesh import cost_of, rounds_of
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
+from labkit.algorithms.allgather._mesh import through_mesh
 from labkit.schedule.powers import mesh
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-
-def rounds(group: Group) -> Iterator[Step]:
-    """Yield the exchanges along each dimension."""
-    return rounds_of(group, mesh(group.size, 3), is_last_first=True)
-
-
-def cost(ranks: int, n_bytes: float) -> Cost:
-    """Return the exact cost for blocks of `n_bytes`."""
-    return cost_of(mesh(ranks, 3), n_bytes)
-
-
-ALGORITHM = Algorithm("mesh_3d", "allgather", schedule=rounds, cost=cost)
+ALGORITHM = through_mesh("mesh_3d", lambda size: mesh(size, 3))

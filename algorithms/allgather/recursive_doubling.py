@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
+from labkit.schedule.core import core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
@@ -35,24 +37,25 @@ __all__ = ["ALGORITHM", "cost", "rounds"]
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one step for each distance, unfold."""
     me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
+    core = core_of(everyone(group))
     yield group.copy(block("send"), block("recv", me))
-    yield group.send(block("recv", me), to=me + 1, where=is_folded) + group.recv(
-        block("recv", me - 1), source=me - 1, where=is_keeper
+    yield group.send(block("recv", me), to=core.neighbor, where=core.is_out) + group.recv(
+        block("recv", me - 1), source=core.neighbor, where=core.has_out
     )
-    number = np.where(me < 2 * extra, me // 2, me - extra)
-    for distance in doublings(core):
+    number = core.number
+    for distance in doublings(core.size):
         mine, theirs = number // distance, (number ^ distance) // distance
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        peer = core.team_number(partner)
         yield group.sendrecv(
-            _blocks_of(mine, distance, extra), peer, _blocks_of(theirs, distance, extra), peer, ~is_folded
+            _blocks_of(mine, distance, core.extra),
+            peer,
+            _blocks_of(theirs, distance, core.extra),
+            peer,
+            where=~core.is_out,
         )
-    yield group.send(blocks("recv", me, p - 1), to=me - 1, where=is_keeper) + group.recv(
-        blocks("recv", me + 1, p - 1), source=me + 1, where=is_folded
+    yield group.send(blocks("recv", me, p - 1), to=core.neighbor, where=core.has_out) + group.recv(
+        blocks("recv", me + 1, p - 1), source=core.neighbor, where=core.is_out
     )
 
 

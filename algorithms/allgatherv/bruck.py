@@ -13,15 +13,14 @@ lasts as long as its largest message.
 **Reference**: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for all-to-all
 communications in multiport message-passing systems. IEEE TPDS 8(11), 1997. doi:10.1109/71.642949
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.bruck import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import bruck
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("bruck", "allgatherv", schedule=rounds, cost=cost, parameters={"radix": 2})
+ALGORITHM = bruck.ALGORITHM.taken_as("allgatherv")

@@ -13,15 +13,14 @@ each round lasts as long as its largest message.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=6, volume_bytes=3100, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.gather_bcast import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import gather_bcast
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("gather_bcast", "allgatherv", schedule=rounds, cost=cost)
+ALGORITHM = gather_bcast.ALGORITHM.taken_as("allgatherv")

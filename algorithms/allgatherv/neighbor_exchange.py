@@ -13,17 +13,14 @@ largest message.
 **Reference**: J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on
 terascale Linux cluster with fast Ethernet. HPC Asia 2005. doi:10.1109/HPCASIA.2005.75
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=4, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.neighbor_exchange import cost, rounds
-from labkit.registry import Algorithm, Requirements
+from labkit.algorithms.allgather import neighbor_exchange
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "neighbor_exchange", "allgatherv", schedule=rounds, cost=cost, requirements=Requirements(even=True)
-)
+ALGORITHM = neighbor_exchange.ALGORITHM.taken_as("allgatherv")

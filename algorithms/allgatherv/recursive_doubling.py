@@ -13,15 +13,14 @@ round lasts as long as its largest message.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.recursive_doubling import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import recursive_doubling
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("recursive_doubling", "allgatherv", schedule=rounds, cost=cost)
+ALGORITHM = recursive_doubling.ALGORITHM.taken_as("allgatherv")

@@ -12,15 +12,14 @@ sets the pace, at most ``(p-1) * (alpha + max*beta)``.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(5, 100)
+>>> ALGORITHM.cost(5, 100)
 Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.ring import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import ring
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("ring", "allgatherv", schedule=rounds, cost=cost)
+ALGORITHM = ring.ALGORITHM.taken_as("allgatherv")

@@ -13,15 +13,14 @@ largest message.
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=7, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.shifts import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import shifts
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("shifts", "allgatherv", schedule=rounds, cost=cost)
+ALGORITHM = shifts.ALGORITHM.taken_as("allgatherv")

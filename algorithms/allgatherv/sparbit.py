@@ -13,15 +13,14 @@ long as its largest message.
 **Reference**: W. J. S. Loch, G. P. Koslovski: Sparbit: a new logarithmic-cost and data locality-aware MPI
 allgather algorithm. SBAC-PAD 2021. doi:10.1109/SBAC-PAD53543.2021.00029
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.allgather.sparbit import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.allgather import sparbit
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("sparbit", "allgatherv", schedule=rounds, cost=cost)
+ALGORITHM = sparbit.ALGORITHM.taken_as("allgatherv")

@@ -6,18 +6,28 @@ All work on ``recv``, into which every member has put its operand, and receive i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.registry import Cost
 from labkit.schedule import Group, Section, Step, block, blocks, whole
+from labkit.schedule.core import Core, core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.section import Ints
 from labkit.schedule.team import Team
 
-__all__ = ["Core", "around", "core_of", "doubling", "doubling_cost", "halving", "halving_cost", "into_recv"]
+__all__ = [
+    "Core",
+    "around",
+    "around_cost",
+    "core_of",
+    "doubling",
+    "doubling_cost",
+    "halving",
+    "halving_cost",
+    "into_recv",
+]
 
 Numbers = NDArray[np.int64]
 #: a neighbour's number in the core: ``partner(number, round)``
@@ -29,53 +39,17 @@ def into_recv(group: Group) -> Step:
     return group.copy(whole("send"), whole("recv"))
 
 
-@dataclass(frozen=True)
-class Core:
-    """The largest power of two in a team: of each of the first pairs of neighbours only one is in it.
-
-    Attributes
-    ----------
-    size : int
-    number : array of int64
-        The number in the core.
-    is_out, has_out : array of bool
-        Whether a rank has handed its part to its neighbour before, or taken one over.
-    team_number : callable
-        The number in the team of a number in the core.
-    """
-
-    size: int
-    number: Numbers
-    is_out: NDArray[np.bool_]
-    has_out: NDArray[np.bool_]
-    team_number: Callable[[Numbers], Numbers]
-
-
-def core_of(team: Team) -> Core:
-    """Return the core of a team of one size."""
-    core = floor_power_of_two(team.largest)
-    extra = team.largest - core
-    is_pair = team.number < 2 * extra
-    return Core(
-        core,
-        np.where(is_pair, team.number // 2, team.number - extra),
-        is_pair & (team.number % 2 == 1),
-        is_pair & (team.number % 2 == 0),
-        lambda number: np.where(number < extra, 2 * number, number + extra),
-    )
-
-
 def _fold(team: Team, core: Core, total: Section, incoming: Section) -> Step:
     return (
-        team.send(total, team.number - 1, where=core.is_out)
-        + team.recv(incoming, team.number + 1, where=core.has_out)
+        team.send(total, core.neighbor, where=core.is_out)
+        + team.recv(incoming, core.neighbor, where=core.has_out)
         + team.combine(incoming, total, source_first=False, where=core.has_out)
     )
 
 
 def _unfold(team: Team, core: Core, total: Section) -> Step:
-    return team.send(total, team.number + 1, where=core.has_out) + team.recv(
-        total, team.number - 1, where=core.is_out
+    return team.send(total, core.neighbor, where=core.has_out) + team.recv(
+        total, core.neighbor, where=core.is_out
     )
 
 
@@ -87,7 +61,7 @@ def doubling(
 ) -> Iterator[Step]:
     """Yield fold, an exchange of all with each partner, unfold."""
     total, incoming = total or whole("recv"), incoming or whole("incoming")
-    core = core_of(team)
+    core = core_of(team, kept=0)
     yield _fold(team, core, total, incoming)
     for k in range(core.size.bit_length() - 1):
         peer = core.team_number(partner(core.number, k))
@@ -108,7 +82,7 @@ def halving(team: Team, labels: Numbers | None = None) -> Iterator[Step]:
 
     Partners differ in one bit of their numbers in the core, or of the numbers' labels.
     """
-    core = core_of(team)
+    core = core_of(team, kept=0)
     label = core.number if labels is None else labels[np.minimum(core.number, core.size - 1)]
     number_of = np.arange(core.size) if labels is None else np.argsort(labels)
     first, length = np.zeros_like(label), core.size
@@ -156,3 +130,9 @@ def around(team: Team, part: Callable[[Ints], Ints] = lambda number: number) -> 
             block("recv", part((number - i) % size)),
             left,
         )
+
+
+def around_cost(size: int, n_bytes: float) -> Cost:
+    """Return the exact cost of `around` when the team's size divides the message."""
+    volume = (size - 1) * n_bytes / size
+    return Cost(2 * (size - 1), 2 * volume, volume)

@@ -27,47 +27,46 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, blocks, whole
+from labkit.schedule.core import core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, halving, doubling, unfold."""
-    me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
+    me, core = group.ranks, core_of(everyone(group))
     result, incoming = whole("recv"), whole("incoming")
     yield group.copy(whole("send"), result)
     yield (
-        group.send(result, to=me + 1, where=is_folded)
-        + group.recv(incoming, source=me - 1, where=is_keeper)
-        + group.combine(incoming, result, source_first=True, where=is_keeper)
+        group.send(result, to=core.neighbor, where=core.is_out)
+        + group.recv(incoming, source=core.neighbor, where=core.has_out)
+        + group.combine(incoming, result, source_first=True, where=core.has_out)
     )
-    number = np.where(me < 2 * extra, me // 2, me - extra)
-    first, length = np.zeros_like(me), core
+    number = core.number
+    first, length = np.zeros_like(me), core.size
     ranges = []
-    for distance in doublings(core):
+    for distance in doublings(core.size):
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        peer = core.team_number(partner)
         length //= 2
         keeps_upper = (number & distance) != 0
         kept = np.where(keeps_upper, first + length, first)
         given = np.where(keeps_upper, first, first + length)
         ranges.append((peer, kept, given, length))
         yield group.sendrecv(
-            blocks("recv", given, length), peer, blocks("incoming", kept, length), peer, where=~is_folded
+            blocks("recv", given, length), peer, blocks("incoming", kept, length), peer, where=~core.is_out
         ) + group.combine(
-            blocks("incoming", kept, length), blocks("recv", kept, length), peer < me, where=~is_folded
+            blocks("incoming", kept, length), blocks("recv", kept, length), peer < me, where=~core.is_out
         )
         first = kept
     for peer, kept, given, length in reversed(ranges):
         yield group.sendrecv(
-            blocks("recv", kept, length), peer, blocks("recv", given, length), peer, where=~is_folded
+            blocks("recv", kept, length), peer, blocks("recv", given, length), peer, where=~core.is_out
         )
-    yield group.send(result, to=me - 1, where=is_keeper) + group.recv(result, source=me + 1, where=is_folded)
+    yield group.send(result, to=core.neighbor, where=core.has_out)
+    yield group.recv(result, source=core.neighbor, where=core.is_out)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
+from labkit.schedule.core import core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
@@ -37,25 +37,22 @@ RESULT, INCOMING = block("recv"), block("incoming")
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one step for each distance, unfold."""
-    me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
+    me, core = group.ranks, core_of(everyone(group))
     yield group.copy(block("send"), RESULT)
     yield (
-        group.send(RESULT, to=me + 1, where=is_folded)
-        + group.recv(INCOMING, source=me - 1, where=is_keeper)
-        + group.combine(INCOMING, RESULT, source_first=True, where=is_keeper)
+        group.send(RESULT, to=core.neighbor, where=core.is_out)
+        + group.recv(INCOMING, source=core.neighbor, where=core.has_out)
+        + group.combine(INCOMING, RESULT, source_first=True, where=core.has_out)
     )
-    number = np.where(me < 2 * extra, me // 2, me - extra)
-    for distance in doublings(core):
+    number = core.number
+    for distance in doublings(core.size):
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
-        yield group.sendrecv(RESULT, peer, INCOMING, peer, where=~is_folded) + group.combine(
-            INCOMING, RESULT, source_first=peer < me, where=~is_folded
+        peer = core.team_number(partner)
+        yield group.sendrecv(RESULT, peer, INCOMING, peer, where=~core.is_out) + group.combine(
+            INCOMING, RESULT, source_first=peer < me, where=~core.is_out
         )
-    yield group.send(RESULT, to=me - 1, where=is_keeper) + group.recv(RESULT, source=me + 1, where=is_folded)
+    yield group.send(RESULT, to=core.neighbor, where=core.has_out)
+    yield group.recv(RESULT, source=core.neighbor, where=core.is_out)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.registry import Algorithm, Cost
+from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, Temporary, block
 from labkit.schedule.phases import down, up
 from labkit.schedule.team import everyone
@@ -35,11 +35,6 @@ __all__ = ["ALGORITHM", "cost", "rounds"]
 def _tree(size: int) -> Tree:
     """Return the tree of a node, and that of the leaders."""
     return knomial(size, 2)
-
-
-def number_of_segments(ranks: int, segments: int = 1) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments
 
 
 def rounds(group: Group, node: int = 8, segments: int = 1) -> Iterator[Step]:
@@ -71,7 +66,7 @@ ALGORITHM = Algorithm(
     "allreduce",
     schedule=rounds,
     cost=cost,
-    parts=number_of_segments,
+    parts=in_segments(1),
     temporaries=(Temporary("incoming"), Temporary("incoming2")),
     parameters={"node": 8, "segments": 1},
 )

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.allreduce._smp import in_two_levels
+from labkit.algorithms.allreduce._smp import cost_in_two_levels, in_two_levels
 from labkit.algorithms.allreduce._team import doubling, doubling_cost
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
@@ -38,13 +37,7 @@ def rounds(group: Group, node: int = 8) -> Iterator[Step]:
 
 def cost(ranks: int, n_bytes: float, node: int = 8) -> Cost:
     """Return the exact cost."""
-    nodes, levels = -(-ranks // node), ceil_log2(min(node, ranks))
-    between = doubling_cost(nodes, n_bytes)
-    return Cost(
-        between.rounds + 2 * levels,
-        between.volume_bytes + 2 * levels * n_bytes,
-        between.reduced_bytes + levels * n_bytes,
-    )
+    return cost_in_two_levels(ranks, n_bytes, node, doubling_cost)
 
 
 ALGORITHM = Algorithm(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from labkit.algorithms.barrier import dissemination
-from labkit.registry import Cost
+from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, block
 from labkit.schedule.powers import ceil_log2
 from labkit.schedule.section import Ints
 
-__all__ = ["cost_of", "partners", "rounds_of"]
+__all__ = ["exchange", "partners"]
 
 
 def partners(group: Group, i: int, is_paired: bool) -> tuple[Ints, Ints]:
@@ -24,8 +25,18 @@ def partners(group: Group, i: int, is_paired: bool) -> tuple[Ints, Ints]:
     return (me + i) % p, (me - i) % p
 
 
-def rounds_of(group: Group, is_paired: bool, barriers: str = "none") -> Iterator[Step]:
-    """Yield the exchange with barriers: "none", "one" before, "every" round, or "light" between rounds."""
+def exchange(name: str, is_paired: bool, barriers: str = "none", max_ranks: int | None = None) -> Algorithm:
+    """Return the exchange with barriers: "none", "one" before, "every" round, or "light" between rounds."""
+    return Algorithm(
+        name,
+        "alltoall",
+        schedule=partial(_rounds, is_paired=is_paired, barriers=barriers),
+        cost=partial(_cost, barriers=barriers),
+        requirements=Requirements(max_ranks=max_ranks),
+    )
+
+
+def _rounds(group: Group, is_paired: bool, barriers: str) -> Iterator[Step]:
     me, p = group.ranks, group.size
     yield group.copy(block("send", me), block("recv", me))
     if barriers == "one":
@@ -40,7 +51,7 @@ def rounds_of(group: Group, is_paired: bool, barriers: str = "none") -> Iterator
             yield group.sendrecv(None, source, None, to)  # whoever will send to me: I am ready
 
 
-def cost_of(ranks: int, n_bytes: float, barriers: str = "none") -> Cost:
+def _cost(ranks: int, n_bytes: float, barriers: str) -> Cost:
     """Return the exact cost: p - 1 blocks, and empty messages."""
     messages = ranks - 1
     empty = {

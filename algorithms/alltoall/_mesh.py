@@ -6,14 +6,25 @@ destination; after the exchange along a dimension that index is the source's ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from labkit.registry import Cost
+from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, blocks, whole
 from labkit.schedule.section import Ints
 
-__all__ = ["cost_of", "rounds_of"]
+__all__ = ["through_mesh"]
+
+
+def through_mesh(name: str, dims: Callable[[int], Sequence[int]]) -> Algorithm:
+    """Return the alltoall through the mesh ``dims(ranks)``."""
+    return Algorithm(
+        name,
+        "alltoall",
+        schedule=lambda group: _rounds(group, dims(group.size)),
+        cost=lambda ranks, n_bytes: _cost(dims(ranks), n_bytes),
+        temporaries=("moving",),
+    )
 
 
 def _slab(buffer: str, dims: Sequence[int], axis: int, at: Ints) -> Section:
@@ -23,7 +34,7 @@ def _slab(buffer: str, dims: Sequence[int], axis: int, at: Ints) -> Section:
     return blocks(buffer, at * inner, (outer - 1) * stride + inner, inner, stride)
 
 
-def rounds_of(group: Group, dims: Sequence[int]) -> Iterator[Step]:
+def _rounds(group: Group, dims: Sequence[int]) -> Iterator[Step]:
     """Yield for each dimension the exchanges with all other ranks of the line."""
     me, p = group.ranks, group.size
     axes = [axis for axis in range(len(dims)) if dims[axis] > 1]
@@ -47,7 +58,7 @@ def rounds_of(group: Group, dims: Sequence[int]) -> Iterator[Step]:
     assert p == prod(dims)
 
 
-def cost_of(dims: Sequence[int], n_bytes: float) -> Cost:
+def _cost(dims: Sequence[int], n_bytes: float) -> Cost:
     """Return the exact cost: along a dimension of d ranks d - 1 messages of p/d blocks."""
     p = prod(dims)
     return Cost(sum(d - 1 for d in dims), sum((d - 1) * p // d for d in dims) * n_bytes)

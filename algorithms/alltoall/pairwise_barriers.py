@@ -14,29 +14,14 @@ in which contention costs more than the barriers.
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=28, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.alltoall._exchange import exchange
 
-from labkit.algorithms.alltoall._exchange import cost_of, rounds_of
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def rounds(group: Group) -> Iterator[Step]:
-    """Yield p - 1 exchanges, each after a barrier."""
-    return rounds_of(group, is_paired=True, barriers="every")
-
-
-def cost(ranks: int, n_bytes: float) -> Cost:
-    """Return the exact cost for blocks of `n_bytes`."""
-    return cost_of(ranks, n_bytes, "every")
-
-
-ALGORITHM = Algorithm("pairwise_barriers", "alltoall", schedule=rounds, cost=cost)
+ALGORITHM = exchange("pairwise_barriers", is_paired=True, barriers="every")

@@ -15,30 +15,15 @@ but messages are strided.
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=1200, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from labkit.algorithms.alltoall._mesh import cost_of, rounds_of
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
+from labkit.algorithms.alltoall._mesh import through_mesh
 from labkit.schedule.powers import prime_factors
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-
-def rounds(group: Group) -> Iterator[Step]:
-    """Yield the exchanges along each dimension."""
-    return rounds_of(group, prime_factors(group.size))
-
-
-def cost(ranks: int, n_bytes: float) -> Cost:
-    """Return the exact cost for blocks of `n_bytes`."""
-    return cost_of(prime_factors(ranks), n_bytes)
-
-
-ALGORITHM = Algorithm("recursive_doubling", "alltoall", schedule=rounds, cost=cost, temporaries=("moving",))
+ALGORITHM = through_mesh("recursive_doubling", prime_factors)

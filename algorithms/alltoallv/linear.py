@@ -18,15 +18,14 @@ messages (as radix sort does with ``exchange="messages"``).
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(5, 100)
+>>> ALGORITHM.cost(5, 100)
 Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.alltoall.linear import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.alltoall import linear
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("linear", "alltoallv", schedule=rounds, cost=cost)
+ALGORITHM = linear.ALGORITHM.taken_as("alltoallv")

@@ -13,15 +13,14 @@ from each other rank. An empty block is a message of 0 bytes.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=7, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.alltoall.linear_sync import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.alltoall import linear_sync
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("linear_sync", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 3})
+ALGORITHM = linear_sync.ALGORITHM.taken_as("alltoallv")

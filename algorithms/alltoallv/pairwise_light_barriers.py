@@ -13,15 +13,14 @@ from each other rank. An empty block is a message of 0 bytes.
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.
 ICS 2005. doi:10.1145/1088149.1088202
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=13, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.alltoall.pairwise_light_barriers import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.alltoall import pairwise_light_barriers
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("pairwise_light_barriers", "alltoallv", schedule=rounds, cost=cost)
+ALGORITHM = pairwise_light_barriers.ALGORITHM.taken_as("alltoallv")

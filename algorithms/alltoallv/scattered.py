@@ -13,15 +13,14 @@ from each other rank. An empty block is a message of 0 bytes.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=7, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.alltoall.scattered import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.alltoall import scattered
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("scattered", "alltoallv", schedule=rounds, cost=cost, parameters={"outstanding": 4})
+ALGORITHM = scattered.ALGORITHM.taken_as("alltoallv")

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from labkit.registry import Cost
-from labkit.schedule import Group, Step, block
+from labkit.registry import Algorithm, Cost, in_segments
+from labkit.schedule import Group, Section, Step, block
 from labkit.schedule.phases import down
 from labkit.schedule.team import everyone
-from labkit.schedule.trees import Tree
+from labkit.schedule.trees import Tree, two_level
 
-__all__ = ["cost_of", "number_of_segments", "rounds_below", "rounds_of"]
+__all__ = ["in_two_levels", "pipelined"]
 
-
-def rounds_of(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
-    """Yield the message's way down a tree that is numbered from the root on, segment by segment."""
-    yield from down(everyone(group, group.root), tree, lambda part: block("data", part), segments)
+#: segments of a pipeline, and ranks of a node, where nothing else is said
+SEGMENTS, NODE = 8, 8
 
 
-def rounds_below(group: Group, tree: Tree, segments: int = 1, is_posted: bool = True) -> Iterator[Step]:
-    """Yield the message's way down a tree over ranks, with the root at its top."""
-    yield from down(everyone(group), tree, lambda part: block("data", part), segments, is_posted)
+def pipelined(
+    name: str, tree: Callable[..., Tree], segments: int = SEGMENTS, is_posted: bool = True, **shape: int
+) -> Algorithm:
+    """Return the broadcast down ``tree(size, **shape)``, numbered from the root on, segment by segment."""
+
+    def rounds(group: Group, segments: int = segments, **values: int) -> Iterator[Step]:
+        team = everyone(group, group.root)
+        return down(team, tree(group.size, **shape | values), _data, segments, is_posted)
+
+    def cost(ranks: int, n_bytes: float, segments: int = segments, **values: int) -> Cost:
+        return _cost(tree(ranks, **shape | values), n_bytes, segments)
+
+    return _algorithm(name, rounds, cost, shape, segments)
 
 
-def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:
-    """Return the cost: the longest way of the first segment, then the pace of the root."""
+def in_two_levels(
+    name: str, tree: Callable[[int], Tree], segments: int = SEGMENTS, is_posted: bool = True
+) -> Algorithm:
+    """Return the broadcast down a tree over the leaders of nodes, and one over the ranks of every node."""
+
+    def rounds(group: Group, segments: int = segments, node: int = NODE) -> Iterator[Step]:
+        whole = two_level(group.size, node, tree, tree, group.root)
+        return down(everyone(group), whole, _data, segments, is_posted)
+
+    def cost(ranks: int, n_bytes: float, segments: int = segments, node: int = NODE) -> Cost:
+        return _cost(two_level(ranks, node, tree, tree), n_bytes, segments)
+
+    return _algorithm(name, rounds, cost, {"node": NODE}, segments)
+
+
+def _data(part: int) -> Section:
+    return block("data", part)
+
+
+def _cost(tree: Tree, n_bytes: float, segments: int) -> Cost:
+    """Return the longest way of the first segment, then the pace of the root: exact for equal segments."""
     rounds = tree.down(segments)
     return Cost(rounds, rounds * n_bytes / segments)
 
 
-def number_of_segments(ranks: int, segments: int = 8) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments
+def _algorithm(
+    name: str,
+    rounds: Callable[..., Iterator[Step]],
+    cost: Callable[..., Cost],
+    shape: dict[str, int],
+    segments: int,
+) -> Algorithm:
+    return Algorithm(
+        name,
+        "bcast",
+        schedule=rounds,
+        cost=cost,
+        parts=in_segments(segments),
+        parameters={**shape, "segments": segments},
+    )

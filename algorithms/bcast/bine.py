@@ -24,17 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.bcast._tree import rounds_of
 from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step, trees
+from labkit.schedule import Group, Step, block, trees
+from labkit.schedule.phases import down
 from labkit.schedule.powers import ceil_log2
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield the one step that everyone does."""
-    return rounds_of(group, trees.bine(group.size))
+    return down(everyone(group, group.root), trees.bine(group.size), lambda part: block("data"))
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

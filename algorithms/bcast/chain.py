@@ -15,36 +15,15 @@ root.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(9, 800)
+>>> ALGORITHM.cost(9, 800)
 Cost(rounds=33, volume_bytes=3300.0, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.bcast._tree import pipelined
+from labkit.schedule import trees
 
-from labkit.algorithms.bcast._tree import cost_of, number_of_segments, rounds_of
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step, trees
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def rounds(group: Group, chains: int = 4, segments: int = 8) -> Iterator[Step]:
-    """Yield one step for each segment."""
-    return rounds_of(group, trees.chains(group.size, chains), segments)
-
-
-def cost(ranks: int, n_bytes: float, chains: int = 4, segments: int = 8) -> Cost:
-    """Return the exact cost when the number of segments divides the message."""
-    return cost_of(trees.chains(ranks, chains), n_bytes, segments)
-
-
-ALGORITHM = Algorithm(
-    "chain",
-    "bcast",
-    schedule=rounds,
-    cost=cost,
-    parts=number_of_segments,
-    parameters={"chains": 4, "segments": 8},
-)
+ALGORITHM = pipelined("chain", lambda size, chains: trees.chains(size, chains), chains=4)

@@ -15,42 +15,15 @@ start-ups overlap.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(16, 100)
+>>> ALGORITHM.cost(16, 100)
 Cost(rounds=6, volume_bytes=600.0, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.bcast._tree import pipelined
+from labkit.schedule import trees
 
-from labkit.algorithms.bcast._tree import cost_of, rounds_of
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
-from labkit.schedule.trees import knomial
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def rounds(group: Group, radix: int = 4, segments: int = 1) -> Iterator[Step]:
-    """Yield one step for each segment."""
-    return rounds_of(group, knomial(group.size, radix), segments)
-
-
-def cost(ranks: int, n_bytes: float, radix: int = 4, segments: int = 1) -> Cost:
-    """Return the exact cost when the number of segments divides the message."""
-    return cost_of(knomial(ranks, radix), n_bytes, segments)
-
-
-def number_of_segments(ranks: int, segments: int = 1) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments
-
-
-ALGORITHM = Algorithm(
-    "knomial",
-    "bcast",
-    schedule=rounds,
-    cost=cost,
-    parts=number_of_segments,
-    parameters={"radix": 4, "segments": 1},
-)
+ALGORITHM = pipelined("knomial", trees.knomial, segments=1, radix=4)

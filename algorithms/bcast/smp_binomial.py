@@ -15,50 +15,15 @@ outside.
 hierarchy in parallel computer networks to optimize collective operation performance. IPDPS 2000.
 doi:10.1109/IPDPS.2000.846009
 
->>> cost(32, 800)
+>>> ALGORITHM.cost(32, 800)
 Cost(rounds=5, volume_bytes=4000.0, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.bcast._tree import in_two_levels
+from labkit.schedule import trees
 
-from labkit.algorithms.bcast._tree import rounds_below
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
-from labkit.schedule.trees import Tree, knomial, two_level
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def _tree(size: int) -> Tree:
-    """Return the tree of a node, and that of the leaders."""
-    return knomial(size, 2)
-
-
-def rounds(group: Group, node: int = 8, segments: int = 1) -> Iterator[Step]:
-    """Yield one step for each segment."""
-    return rounds_below(
-        group, two_level(group.size, node, _tree, _tree, group.root), segments, is_posted=False
-    )
-
-
-def cost(ranks: int, n_bytes: float, node: int = 8, segments: int = 1) -> Cost:
-    """Return the exact cost when the number of segments divides the message."""
-    turns = two_level(ranks, node, _tree, _tree).down(segments)
-    return Cost(turns, turns * n_bytes / segments)
-
-
-def number_of_segments(ranks: int, segments: int = 1) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments
-
-
-ALGORITHM = Algorithm(
-    "smp_binomial",
-    "bcast",
-    schedule=rounds,
-    cost=cost,
-    parts=number_of_segments,
-    parameters={"node": 8, "segments": 1},
-)
+ALGORITHM = in_two_levels("smp_binomial", lambda size: trees.knomial(size, 2), segments=1, is_posted=False)

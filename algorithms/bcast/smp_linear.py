@@ -15,48 +15,15 @@ others; the longest pipeline is that of all nodes and one node's ranks.
 **Reference**: P. Patarasuk, X. Yuan, A. Faraj: Techniques for pipelined broadcast on ethernet switched
 clusters. JPDC 68(6), 2008. doi:10.1016/j.jpdc.2007.11.003
 
->>> cost(32, 800)
+>>> ALGORITHM.cost(32, 800)
 Cost(rounds=24, volume_bytes=2400.0, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.bcast._tree import in_two_levels
+from labkit.schedule import trees
 
-from labkit.algorithms.bcast._tree import rounds_below
-from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step
-from labkit.schedule.trees import Tree, chains, two_level
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def _tree(size: int) -> Tree:
-    """Return the tree of a node, and that of the leaders."""
-    return chains(size, 1)
-
-
-def rounds(group: Group, node: int = 8, segments: int = 8) -> Iterator[Step]:
-    """Yield one step for each segment."""
-    return rounds_below(group, two_level(group.size, node, _tree, _tree, group.root), segments)
-
-
-def cost(ranks: int, n_bytes: float, node: int = 8, segments: int = 8) -> Cost:
-    """Return the exact cost when the number of segments divides the message."""
-    turns = two_level(ranks, node, _tree, _tree).down(segments)
-    return Cost(turns, turns * n_bytes / segments)
-
-
-def number_of_segments(ranks: int, segments: int = 8) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments
-
-
-ALGORITHM = Algorithm(
-    "smp_linear",
-    "bcast",
-    schedule=rounds,
-    cost=cost,
-    parts=number_of_segments,
-    parameters={"node": 8, "segments": 8},
-)
+ALGORITHM = in_two_levels("smp_linear", lambda size: trees.chains(size, 1))

@@ -22,42 +22,19 @@ Cost(rounds=3, volume_bytes=500, reduced_bytes=0.0)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
+from labkit.algorithms.gather import knomial
 from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.powers import ceil_log2, doublings, subtree_sizes
+from labkit.schedule import Group, Step, Temporary
+from labkit.schedule.powers import ceil_log2
 
-__all__ = ["ALGORITHM", "cost", "rounds", "subtree_blocks"]
-
-
-def subtree_blocks(group: Group) -> NDArray[np.int64]:
-    """Return how many blocks pass through each rank's work buffer (none at leaves and at the root)."""
-    number = (group.ranks - group.root) % group.size
-    sizes = subtree_sizes(number, group.size)
-    return np.where((number == 0) | (sizes == 1), 0, sizes)
+__all__ = ["ALGORITHM", "cost", "rounds"]
 
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield one step for each level of the tree, from the leaves up."""
-    me, p, root = group.ranks, group.size, group.root
-    number = (me - root) % p
-    is_root, is_inner = number == 0, subtree_blocks(group) > 0
-    yield group.copy(block("send"), block("recv", root), where=is_root)
-    yield group.copy(block("send"), block("subtree"), where=is_inner)
-    for distance in doublings(p):
-        is_child = number % (2 * distance) == distance
-        is_parent = (number % (2 * distance) == 0) & (number + distance < p)
-        to, child = (me - distance) % p, (me + distance) % p
-        received = np.minimum(distance, p - number - distance)
-        yield (
-            group.send(whole("subtree"), to, where=is_child & is_inner)
-            + group.send(block("send"), to, where=is_child & ~is_inner)
-            + group.recv(blocks("subtree", distance, received), child, where=is_parent & is_inner)
-            + group.recv(blocks("recv", child, received), child, where=is_parent & is_root)
-        )
+    return knomial.rounds(group, radix=2)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
@@ -70,5 +47,5 @@ ALGORITHM = Algorithm(
     "gather",
     schedule=rounds,
     cost=cost,
-    temporaries=(Temporary("subtree", like="send", blocks=subtree_blocks),),
+    temporaries=(Temporary("subtree", like="send", blocks=partial(knomial.subtree_blocks, radix=2)),),
 )

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from labkit.registry import Cost
+from labkit.registry import Algorithm, Cost, Requirements, in_segments
 from labkit.schedule import Group, Step, Temporary, block, whole
 from labkit.schedule.phases import up
 from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree
 
-__all__ = ["TEMPORARIES", "cost_of", "number_of_segments", "rounds_below", "rounds_of"]
+__all__ = ["TEMPORARIES", "cost_of", "pipelined", "rounds_below"]
 
 TEMPORARIES = tuple(Temporary(name, like="send") for name in ("partial", "incoming", "incoming2"))
 
 
-def rounds_of(group: Group, tree: Tree, segments: int = 1) -> Iterator[Step]:
-    """Yield the way up a tree that is numbered from the root on.
+def pipelined(
+    name: str, tree: Callable[..., Tree], segments: int = 8, commutative: bool = False, **shape: int
+) -> Algorithm:
+    """Return the reduction up ``tree(size, **shape)``, segment by segment; `commutative` if it needs that.
 
-    If the operator does not commute, the tree is numbered from rank 0 on, and the result goes to the root.
+    The tree is numbered from the root on; if the operator does not commute, from rank 0 on.
     """
-    yield from rounds_below(group, tree, group.root if group.commutative else 0, segments)
+
+    def rounds(group: Group, segments: int = segments, **values: int) -> Iterator[Step]:
+        first = group.root if group.commutative else 0
+        return rounds_below(group, tree(group.size, **shape | values), first, segments)
+
+    def cost(ranks: int, n_bytes: float, segments: int = segments, **values: int) -> Cost:
+        return cost_of(tree(ranks, **shape | values), n_bytes, segments)
+
+    return Algorithm(
+        name,
+        "reduce",
+        schedule=rounds,
+        cost=cost,
+        requirements=Requirements(commutative=commutative),
+        parts=in_segments(segments),
+        temporaries=TEMPORARIES,
+        parameters={**shape, "segments": segments},
+    )
 
 
 def rounds_below(
@@ -53,8 +72,3 @@ def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:
     """Return the cost: as many messages, and as many combinations, one after another; they may overlap."""
     rounds = tree.up(segments)
     return Cost(rounds, rounds * n_bytes / segments, rounds * n_bytes / segments, is_bound=True)
-
-
-def number_of_segments(ranks: int, segments: int = 8) -> int:
-    """Return the number of segments, whatever the number of ranks."""
-    return segments

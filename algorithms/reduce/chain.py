@@ -15,38 +15,15 @@ Parameters: `chains`, `segments`.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(8, 800)
+>>> ALGORITHM.cost(8, 800)
 Cost(rounds=32, volume_bytes=3200.0, reduced_bytes=3200.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.reduce._tree import pipelined
+from labkit.schedule import trees
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, number_of_segments, rounds_of
-from labkit.registry import Algorithm, Cost, Requirements
-from labkit.schedule import Group, Step, trees
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def rounds(group: Group, chains: int = 4, segments: int = 8) -> Iterator[Step]:
-    """Yield the message's way up, part by part."""
-    return rounds_of(group, trees.chains(group.size, chains), segments)
-
-
-def cost(ranks: int, n_bytes: float, chains: int = 4, segments: int = 8) -> Cost:
-    """Return the cost when the number of segments divides the message."""
-    return cost_of(trees.chains(ranks, chains), n_bytes, segments)
-
-
-ALGORITHM = Algorithm(
-    "chain",
-    "reduce",
-    schedule=rounds,
-    cost=cost,
-    requirements=Requirements(commutative=True),
-    parts=number_of_segments,
-    temporaries=TEMPORARIES,
-    parameters={"chains": 4, "segments": 8},
-)
+ALGORITHM = pipelined("chain", lambda size, chains: trees.chains(size, chains), commutative=True, chains=4)

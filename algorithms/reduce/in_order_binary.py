@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, number_of_segments, rounds_below
-from labkit.registry import Algorithm, Cost
+from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, rounds_below
+from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step
 from labkit.schedule.trees import in_order
 
@@ -47,7 +47,7 @@ ALGORITHM = Algorithm(
     "reduce",
     schedule=rounds,
     cost=cost,
-    parts=number_of_segments,
+    parts=in_segments(8),
     temporaries=TEMPORARIES,
     parameters={"segments": 8},
 )

@@ -13,38 +13,15 @@ is done. Combining adds as much as the messages, times gamma, at most: the next 
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(8, 800)
+>>> ALGORITHM.cost(8, 800)
 Cost(rounds=25, volume_bytes=2500.0, reduced_bytes=2500.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from labkit.algorithms.reduce._tree import pipelined
+from labkit.schedule import trees
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, number_of_segments, rounds_of
-from labkit.registry import Algorithm, Cost, Requirements
-from labkit.schedule import Group, Step, trees
+__all__ = ["ALGORITHM"]
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def rounds(group: Group, radix: int = 3, segments: int = 8) -> Iterator[Step]:
-    """Yield the message's way up, part by part."""
-    return rounds_of(group, trees.kary(group.size, radix), segments)
-
-
-def cost(ranks: int, n_bytes: float, radix: int = 3, segments: int = 8) -> Cost:
-    """Return the cost when the number of segments divides the message."""
-    return cost_of(trees.kary(ranks, radix), n_bytes, segments)
-
-
-ALGORITHM = Algorithm(
-    "kary",
-    "reduce",
-    schedule=rounds,
-    cost=cost,
-    requirements=Requirements(commutative=True),
-    parts=number_of_segments,
-    temporaries=TEMPORARIES,
-    parameters={"radix": 3, "segments": 8},
-)
+ALGORITHM = pipelined("kary", trees.kary, commutative=True, radix=3)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, rounds_of
+from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, rounds_below
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, trees
 
@@ -30,7 +30,8 @@ __all__ = ["ALGORITHM", "cost", "rounds"]
 
 def rounds(group: Group, radix: int = 4) -> Iterator[Step]:
     """Yield the message's way up, part by part."""
-    return rounds_of(group, trees.knomial(group.size, radix))
+    first = group.root if group.commutative else 0
+    return rounds_below(group, trees.knomial(group.size, radix), first)
 
 
 def cost(ranks: int, n_bytes: float, radix: int = 4) -> Cost:

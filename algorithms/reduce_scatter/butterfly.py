@@ -14,15 +14,14 @@ its largest message.
 **Reference**: J. L. Träff: An improved algorithm for (non-commutative) reduce-scatter with an application.
 EuroPVM/MPI 2005, LNCS 3666. doi:10.1007/11557265_20
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=700)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.butterfly import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.reduce_scatter_block import butterfly
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("butterfly", "reduce_scatter", schedule=rounds, cost=cost, temporaries=TEMPORARIES)
+ALGORITHM = butterfly.ALGORITHM.taken_as("reduce_scatter")

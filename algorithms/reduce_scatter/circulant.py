@@ -13,22 +13,14 @@ message.
 **Reference**: J. L. Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms. 2024.
 doi:10.48550/arXiv.2410.14234
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=700)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.circulant import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm, Requirements
+from labkit.algorithms.reduce_scatter_block import circulant
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "circulant",
-    "reduce_scatter",
-    schedule=rounds,
-    cost=cost,
-    requirements=Requirements(commutative=True),
-    temporaries=TEMPORARIES,
-)
+ALGORITHM = circulant.ALGORITHM.taken_as("reduce_scatter")

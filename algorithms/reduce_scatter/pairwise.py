@@ -13,15 +13,14 @@ lasts as long as its largest message.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(5, 100)
+>>> ALGORITHM.cost(5, 100)
 Cost(rounds=4, volume_bytes=400, reduced_bytes=400)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.pairwise import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.reduce_scatter_block import pairwise
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("pairwise", "reduce_scatter", schedule=rounds, cost=cost, temporaries=TEMPORARIES)
+ALGORITHM = pairwise.ALGORITHM.taken_as("reduce_scatter")

@@ -13,21 +13,14 @@ message.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=1700, reduced_bytes=1300)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.recursive_doubling import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.reduce_scatter_block import recursive_doubling
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "recursive_doubling",
-    "reduce_scatter",
-    schedule=rounds,
-    cost=cost,
-    temporaries=TEMPORARIES,
-)
+ALGORITHM = recursive_doubling.ALGORITHM.taken_as("reduce_scatter")

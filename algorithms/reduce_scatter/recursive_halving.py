@@ -14,22 +14,14 @@ its largest message.
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
 in MPICH. IJHPCA 19(1), 2005. doi:10.1177/1094342005051521
 
->>> cost(8, 100)
+>>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=700)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.recursive_halving import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm, Requirements
+from labkit.algorithms.reduce_scatter_block import recursive_halving
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "recursive_halving",
-    "reduce_scatter",
-    schedule=rounds,
-    cost=cost,
-    requirements=Requirements(commutative=True),
-    temporaries=TEMPORARIES,
-)
+ALGORITHM = recursive_halving.ALGORITHM.taken_as("reduce_scatter")

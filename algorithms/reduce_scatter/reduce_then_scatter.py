@@ -14,17 +14,14 @@ of the counts for p*n.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> cost(4, 100)
+>>> ALGORITHM.cost(4, 100)
 Cost(rounds=5, volume_bytes=1100, reduced_bytes=800)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.reduce_then_scatter import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.reduce_scatter_block import reduce_then_scatter
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "reduce_then_scatter", "reduce_scatter", schedule=rounds, cost=cost, temporaries=TEMPORARIES
-)
+ALGORITHM = reduce_then_scatter.ALGORITHM.taken_as("reduce_scatter")

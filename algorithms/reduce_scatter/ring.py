@@ -13,22 +13,14 @@ block sets the pace.
 **Reference**: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
 workstations. JPDC 69(2), 2009. doi:10.1016/j.jpdc.2008.09.002
 
->>> cost(4, 200)
+>>> ALGORITHM.cost(4, 200)
 Cost(rounds=3, volume_bytes=600, reduced_bytes=600)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.reduce_scatter_block.ring import TEMPORARIES, cost, rounds
-from labkit.registry import Algorithm, Requirements
+from labkit.algorithms.reduce_scatter_block import ring
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm(
-    "ring",
-    "reduce_scatter",
-    schedule=rounds,
-    cost=cost,
-    requirements=Requirements(commutative=True),
-    temporaries=TEMPORARIES,
-)
+ALGORITHM = ring.ALGORITHM.taken_as("reduce_scatter")

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
+from labkit.schedule.core import Core, core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
 
@@ -40,50 +40,44 @@ TEMPORARIES = (Temporary("partial", like="send"), Temporary("incoming", like="se
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one step for each distance, delivery."""
     me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
-    yield group.copy(whole("send"), whole("partial"), where=~is_folded)
+    core = core_of(everyone(group))
+    yield group.copy(whole("send"), whole("partial"), where=~core.is_out)
     yield (
-        group.send(whole("send"), to=me + 1, where=is_folded)
-        + group.recv(whole("incoming"), source=me - 1, where=is_keeper)
-        + group.combine(whole("incoming"), whole("partial"), source_first=True, where=is_keeper)
+        group.send(whole("send"), to=core.neighbor, where=core.is_out)
+        + group.recv(whole("incoming"), source=core.neighbor, where=core.has_out)
+        + group.combine(whole("incoming"), whole("partial"), source_first=True, where=core.has_out)
     )
-    number = np.where(me < 2 * extra, me // 2, me - extra)
-    for distance in doublings(core):
+    number = core.number
+    for distance in doublings(core.size):
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        peer = core.team_number(partner)
         kept, given, stride = number % (2 * distance), partner % (2 * distance), 2 * distance
         yield group.sendrecv(
             blocks("partial", given, p - given, 1, stride),
             peer,
             blocks("incoming", kept, p - kept, 1, stride),
             peer,
-            where=~is_folded,
+            where=~core.is_out,
         ) + group.combine(
             blocks("incoming", kept, p - kept, 1, stride),
             blocks("partial", kept, p - kept, 1, stride),
             source_first=peer < me,
-            where=~is_folded,
+            where=~core.is_out,
         )
-    yield from _delivery(group, core, number, is_folded)
+    yield from _delivery(group, core)
 
 
-def _delivery(
-    group: Group, core: int, number: np.typing.NDArray[np.int64], is_folded: np.typing.NDArray[np.bool_]
-) -> Iterator[Step]:
+def _delivery(group: Group, core: Core) -> Iterator[Step]:
     """Bring block b from core rank b mod q to rank b."""
-    me, extra = group.ranks, group.size - core
-    if extra == 0:
+    me, number, is_in = group.ranks, core.number, ~core.is_out
+    if core.extra == 0:
         yield group.copy(block("partial", me), block("recv"))
         return
-    owner = me % core
-    source = np.where(owner < extra, 2 * owner + 1, owner + extra)
+    second = number + core.size
     yield (
-        group.irecv(block("recv"), source)
-        + group.isend(block("partial", number), to=number, where=~is_folded)
-        + group.isend(block("partial", number + core), to=number + core, where=~is_folded & (number < extra))
+        group.irecv(block("recv"), core.team_number(me % core.size))
+        + group.isend(block("partial", number), to=number, where=is_in)
+        + group.isend(block("partial", second), to=second, where=is_in & (number < core.extra))
         + group.wait()
     )
 

@@ -26,8 +26,10 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
+from labkit.schedule.core import core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.section import Ints
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
@@ -38,24 +40,21 @@ TEMPORARIES = (Temporary("partial", like="send"), Temporary("incoming", like="se
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one step for each distance, unfold."""
     me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
-    yield group.copy(whole("send"), whole("partial"), where=~is_folded)
-    yield group.send(whole("send"), to=me + 1, where=is_folded)
-    yield group.recv(whole("incoming"), source=me - 1, where=is_keeper)
-    yield group.combine(whole("incoming"), whole("partial"), source_first=True, where=is_keeper)
+    core = core_of(everyone(group))
+    yield group.copy(whole("send"), whole("partial"), where=~core.is_out)
+    yield group.send(whole("send"), to=core.neighbor, where=core.is_out)
+    yield group.recv(whole("incoming"), source=core.neighbor, where=core.has_out)
+    yield group.combine(whole("incoming"), whole("partial"), source_first=True, where=core.has_out)
 
     def begin(number: Ints) -> Ints:
         """Return the first block of a core rank: the first ranks have two."""
-        return number + np.minimum(number, extra)
+        return number + np.minimum(number, core.extra)
 
-    number = np.where(me < 2 * extra, me // 2, me - extra)
+    number = core.number
     own, n_own = begin(number), begin(number + 1) - begin(number)
-    for distance in doublings(core):
+    for distance in doublings(core.size):
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        peer = core.team_number(partner)
         mine, theirs = number // distance * distance, partner // distance * distance
         ends = [begin(first + distance) for first in (mine, theirs)]
         sizes = [end - begin(first) for end, first in zip(ends, (mine, theirs), strict=True)]
@@ -64,17 +63,17 @@ def rounds(group: Group) -> Iterator[Step]:
             peer,
             blocks("incoming", ends[1], p - sizes[1]),
             peer,
-            where=~is_folded,
+            where=~core.is_out,
         )
         both = number // (2 * distance) * (2 * distance)
         outside = (begin(both + 2 * distance), p - (begin(both + 2 * distance) - begin(both)))
-        for section in ((own, n_own), outside) if 2 * distance < core else ((own, n_own),):
+        for section in ((own, n_own), outside) if 2 * distance < core.size else ((own, n_own),):
             yield group.combine(
-                blocks("incoming", *section), blocks("partial", *section), peer < me, where=~is_folded
+                blocks("incoming", *section), blocks("partial", *section), peer < me, where=~core.is_out
             )
-    yield group.copy(block("partial", me), block("recv"), where=~is_folded)
-    yield group.send(block("partial", me - 1), to=me - 1, where=is_keeper)
-    yield group.recv(block("recv"), source=me + 1, where=is_folded)
+    yield group.copy(block("partial", me), block("recv"), where=~core.is_out)
+    yield group.send(block("partial", me - 1), to=core.neighbor, where=core.has_out)
+    yield group.recv(block("recv"), source=core.neighbor, where=core.is_out)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -31,7 +31,9 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
+from labkit.schedule.core import core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
 
@@ -40,36 +42,38 @@ TEMPORARIES = (Temporary("partial", like="send"), Temporary("incoming", like="se
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one step for each distance, unfold."""
-    me, p = group.ranks, group.size
-    core = floor_power_of_two(p)
-    extra = p - core
-    is_folded = (me < 2 * extra) & (me % 2 == 0)
-    is_keeper = (me < 2 * extra) & (me % 2 == 1)
-    yield group.copy(whole("send"), whole("partial"), where=~is_folded)
+    me, core = group.ranks, core_of(everyone(group))
+    yield group.copy(whole("send"), whole("partial"), where=~core.is_out)
     yield (
-        group.send(whole("send"), to=me + 1, where=is_folded)
-        + group.recv(whole("incoming"), source=me - 1, where=is_keeper)
-        + group.combine(whole("incoming"), whole("partial"), where=is_keeper)
+        group.send(whole("send"), to=core.neighbor, where=core.is_out)
+        + group.recv(whole("incoming"), source=core.neighbor, where=core.has_out)
+        + group.combine(whole("incoming"), whole("partial"), where=core.has_out)
     )
 
     def first_block(number: Any) -> Any:
         """Blocks come in the order of the core's ranks: two for each of the first, then one."""
-        return number + np.minimum(number, extra)
+        return number + np.minimum(number, core.extra)
 
-    number = np.where(me < 2 * extra, me // 2, me - extra)
-    for distance in reversed(doublings(core)):
+    number = core.number
+    for distance in reversed(doublings(core.size)):
         partner = number ^ distance
-        peer = np.where(partner < extra, 2 * partner + 1, partner + extra)
+        peer = core.team_number(partner)
         mine, theirs = number // distance * distance, partner // distance * distance
         kept, given = first_block(mine), first_block(theirs)
         n_kept, n_given = first_block(mine + distance) - kept, first_block(theirs + distance) - given
         yield group.sendrecv(
-            blocks("partial", given, n_given), peer, blocks("incoming", kept, n_kept), peer, where=~is_folded
-        ) + group.combine(blocks("incoming", kept, n_kept), blocks("partial", kept, n_kept), where=~is_folded)
-    yield group.copy(block("partial", me), block("recv"), where=~is_folded)
+            blocks("partial", given, n_given),
+            peer,
+            blocks("incoming", kept, n_kept),
+            peer,
+            where=~core.is_out,
+        ) + group.combine(
+            blocks("incoming", kept, n_kept), blocks("partial", kept, n_kept), where=~core.is_out
+        )
+    yield group.copy(block("partial", me), block("recv"), where=~core.is_out)
     yield (
-        group.send(block("partial", me - 1), to=me - 1, where=is_keeper)
-        + group.recv(block("recv"), source=me + 1, where=is_folded)
+        group.send(block("partial", me - 1), to=core.neighbor, where=core.has_out)
+        + group.recv(block("recv"), source=core.neighbor, where=core.is_out)
     )
 
 

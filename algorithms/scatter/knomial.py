@@ -23,42 +23,30 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.algorithms.gather import _passing
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.powers import log_ceil
 from labkit.schedule.trees import knomial as tree_of
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM", "cost", "rounds", "subtree_blocks"]
 
 
 def subtree_blocks(group: Group, radix: int = 4) -> NDArray[np.int64]:
-    """Return how many blocks pass through each rank's work buffer (none at leaves and at the root)."""
-    number, k = (group.ranks - group.root) % group.size, max(radix, 2)
-    span = np.ones_like(number)
-    for _ in range(log_ceil(group.size, k)):
-        span = np.where((number > 0) & (number % (span * k) == 0), span * k, span)
-    sizes = np.minimum(span, group.size - number)
-    return np.where((number == 0) | (sizes == 1), 0, sizes)
+    """Return how many blocks pass through each rank's work buffer."""
+    return _passing.subtree_blocks(group, radix)
 
 
 def rounds(group: Group, radix: int = 4) -> Iterator[Step]:
     """Yield one step for each distance and child."""
-    me, p, root, k = group.ranks, group.size, group.root, max(radix, 2)
-    number = (me - root) % p
-    is_root, is_inner = number == 0, subtree_blocks(group, radix) > 0
-    for distance in (k**i for i in reversed(range(log_ceil(p, k)))):
-        for j in range(k - 1, 0, -1):
-            hop = j * distance
-            is_child = number % (k * distance) == hop
-            is_parent = (number % (k * distance) == 0) & (number + hop < p)
-            source, child = (me - hop) % p, (me + hop) % p
-            sent = np.minimum(distance, p - number - hop)
-            yield (
-                group.recv(whole("subtree"), source, where=is_child & is_inner)
-                + group.recv(block("recv"), source, where=is_child & ~is_inner)
-                + group.send(blocks("subtree", hop, sent), child, where=is_parent & is_inner)
-                + group.send(blocks("send", child, sent), child, where=is_parent & is_root)
-            )
+    root, is_root, is_inner = group.root, group.ranks == group.root, subtree_blocks(group, radix) > 0
+    for hop in _passing.hops(group, radix, is_down=True):
+        at, child, sent = hop.distance, hop.child, hop.n_blocks
+        yield (
+            group.recv(whole("subtree"), hop.parent, where=hop.is_child & is_inner)
+            + group.recv(block("recv"), hop.parent, where=hop.is_child & ~is_inner)
+            + group.send(blocks("subtree", at, sent), child, where=hop.is_parent & is_inner)
+            + group.send(blocks("send", child, sent), child, where=hop.is_parent & is_root)
+        )
     yield group.copy(block("send", root), block("recv"), where=is_root)
     yield group.copy(block("subtree"), block("recv"), where=is_inner)
 

@@ -21,20 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from labkit.algorithms.gather._passing import node_blocks
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
 from labkit.schedule.team import leaders, members
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
-
-
-def node_blocks(group: Group, node: int = 8) -> NDArray[np.int64]:
-    """Return how many blocks pass through each rank's work buffer: its node's at leaders."""
-    inside = members(group, node, group.root)
-    return np.where((inside.number == 0) & (group.ranks != group.root), inside.size, 0)
 
 
 def hand_out(group: Group, node: int) -> Iterator[Step]:

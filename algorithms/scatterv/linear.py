@@ -13,15 +13,14 @@ counts, the others only their own.
 **Reference**: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
 practice, and experience. Concurrency and Computation 19(13), 2007. doi:10.1002/cpe.1206
 
->>> cost(5, 100)
+>>> ALGORITHM.cost(5, 100)
 Cost(rounds=4, volume_bytes=400, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.scatter.linear import cost, rounds
-from labkit.registry import Algorithm
+from labkit.algorithms.scatter import linear
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM"]
 
-ALGORITHM = Algorithm("linear", "scatterv", schedule=rounds, cost=cost)
+ALGORITHM = linear.ALGORITHM.taken_as("scatterv")

@@ -14,7 +14,6 @@ __all__ = [
     "log_ceil",
     "mesh",
     "prime_factors",
-    "subtree_sizes",
 ]
 
 
@@ -37,18 +36,6 @@ def ceil_log2(size: int) -> int:
 def floor_power_of_two(size: int) -> int:
     """Return the largest power of two that is not above `size` (at least 1)."""
     return 1 << (size.bit_length() - 1)
-
-
-def subtree_sizes(number: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the sizes of the subtrees of a binomial tree over 0..size-1, rooted at 0.
-
-    Examples
-    --------
-    >>> subtree_sizes(np.arange(6), 6)
-    array([6, 1, 2, 1, 2, 1])
-    """
-    lowest_bit = np.where(number == 0, size, number & -number)
-    return np.minimum(lowest_bit, size - number)
 
 
 def log_ceil(size: int, radix: int) -> int:

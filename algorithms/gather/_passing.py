@@ -1,0 +1,74 @@
+"""Blocks that pass through ranks on their way to the root of a gather, or from that of a scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.schedule import Group
+from labkit.schedule.powers import log_ceil
+from labkit.schedule.section import Ints
+from labkit.schedule.team import members
+
+__all__ = ["Hop", "hops", "node_blocks", "subtree_blocks"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Hop:
+    """All edges of a k-nomial tree between numbers that are `distance` apart.
+
+    Attributes
+    ----------
+    distance : int
+    is_child, is_parent : array of bool
+        Whether a rank is the one or the other end of such an edge.
+    parent, child : array of int64
+        The rank at the other end.
+    n_blocks : array of int64
+        How many blocks belong to the child's subtree.
+    """
+
+    distance: int
+    is_child: Mask
+    parent: Ints
+    is_parent: Mask
+    child: Ints
+    n_blocks: Ints
+
+
+def hops(group: Group, radix: int, is_down: bool = False) -> Iterator[Hop]:
+    """Yield the hops of the k-nomial tree below the root: from the leaves up, or from the root down."""
+    me, p, k = group.ranks, group.size, max(radix, 2)
+    number = (me - group.root) % p
+    turns = [(k**i, j) for i in range(log_ceil(p, k)) for j in range(1, k)]
+    for unit, j in reversed(turns) if is_down else turns:
+        hop, place = j * unit, number % (k * unit)
+        yield Hop(
+            hop,
+            place == hop,
+            (me - hop) % p,
+            (place == 0) & (number + hop < p),
+            (me + hop) % p,
+            np.minimum(unit, p - number - hop),
+        )
+
+
+def subtree_blocks(group: Group, radix: int) -> NDArray[np.int64]:
+    """Return how many blocks pass through each rank's work buffer (none at leaves and at the root)."""
+    number, k = (group.ranks - group.root) % group.size, max(radix, 2)
+    span = np.ones_like(number)
+    for _ in range(log_ceil(group.size, k)):
+        span = np.where((number > 0) & (number % (span * k) == 0), span * k, span)
+    sizes = np.minimum(span, group.size - number)
+    return np.where((number == 0) | (sizes == 1), 0, sizes)
+
+
+def node_blocks(group: Group, node: int = 8) -> NDArray[np.int64]:
+    """Return how many blocks pass through each rank's work buffer: its node's at leaders."""
+    inside = members(group, node, group.root)
+    return np.where((inside.number == 0) & (group.ranks != group.root), inside.size, 0)
