@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labkit.scaling.changes import Segment
 from labkit.scaling.deviation import Deviation, deviation_for, outcome
+from labkit.scaling.drift import Drift, drift_of
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.fitting import Fitting, Space, fit, fit_many, fit_samples, settle
 from labkit.scaling.model import Model
 from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
 from labkit.scaling.selection import Rejection, lack_of_fit
-from labkit.scaling.shape import describe, never_faster, scatters
+from labkit.scaling.shape import describe, scatters
+from labkit.scaling.sums import Pair
 from labkit.scaling.term import Term
 from labkit.scaling.verdict import Verdict
 from labkit.scaling.wording import leads
@@ -26,6 +29,8 @@ _RIVAL = 3.0
 _ALARM_OPEN, _ALARM_SURE = 0.25, 0.95
 #: data that rise or fall by more are not called constant
 _NOT_CONSTANT = 0.2
+#: p-value above which a sum is as good as the best, and leading terms in a list
+_OPEN, _LISTED = 0.05, 3
 
 
 def judge(
@@ -141,6 +146,7 @@ def judge_samples(
         notes=(*e.notes, *found.notes),
         test=found.kept.test,
         seen=found.seen,
+        drift=found.drift,
         **about,
     )
 
@@ -156,6 +162,7 @@ class _Findings:
         self.doubts: list[str] = []
         self.notes: list[str] = []
         self.seen = ""
+        self.drift: Drift | None = None
         law = fitting.law(tolerance)
         self.model = law or fitting.model(self._best())
         self.plausible: tuple[Model, ...] = (law,) if law else self._plausible()
@@ -240,49 +247,113 @@ class _Findings:
         return -float(self._ranks()[self.fitting.search.terms.index(term)])
 
     def _ask_sums(self) -> None:
-        """Compare what the sums that fit as well say of the alarm."""
+        """Compare what the sums that fit as well say of the alarm; where they differ, the range decides."""
         if self.model.error <= 1e-9:
             return
-        f, noisy = self.fitting, self.fitting.weights is not None
-        if noisy:
-            p = lack_of_fit(
-                f.summary, np.array([q.sse for q in f.pairs]), np.array([q.free for q in f.pairs])
-            )
-            rivals = [q for q, value in zip(f.pairs, p, strict=True) if value > 0.05]
-        else:
-            rivals = [q for q in f.pairs if q.sse <= _RIVAL**2 * f.pairs[0].sse]
+        f = self.fitting
+        rivals = self._rivals()
         terms = [f.search.terms[q.k if q.l is None else q.l] for q in rivals]
         others = [t for t in terms if (self.kind(t) == "none") != (self.match == "none")]
+        takeover, last = self.model.takeover, float(f.x[-1])
         if others:
-            self.doubts.append(
+            leading = tuple(dict.fromkeys([self.model.term, *terms]))
+            doubt = (
                 f"no single term describes the data, and sums led by {self.model.term} or by {others[0]} "
                 "both do; measure a wider range"
             )
-            return
-        takeover, last = self.model.takeover, float(f.x[-1])
-        if self.match == "none" and takeover is not None and takeover.at > last:
-            self.doubts.append(
+        elif self.match == "none" and takeover is not None and takeover.at > last:
+            leading = (self.model.term,)
+            doubt = (
                 f"the summand that is faster than promised leads only beyond the measurements, which end at "
                 f"{self.e.parameter} = {last:g}; measure farther"
             )
+        else:
+            return
+        self._ask_range(rivals, leading, doubt)
+
+    def _rivals(self) -> list[Pair]:
+        """Return the sums that describe the data about as well as the best does."""
+        f = self.fitting
+        if f.weights is None:
+            return [q for q in f.pairs if q.sse <= _RIVAL**2 * f.pairs[0].sse]
+        sse, free = np.array([q.sse for q in f.pairs]), np.array([q.free for q in f.pairs])
+        return [q for q, p in zip(f.pairs, lack_of_fit(f.summary, sse, free), strict=True) if p > _OPEN]
+
+    def _ask_range(self, rivals: list[Pair], leading: tuple[Term, ...], doubt: str) -> None:
+        """Judge by the range where sums that differ in the end describe it equally well."""
+        f, drift = self.fitting, self._drift()
+        kind = drift.kind if drift is not None else "open"
+        admitted = self._admitted(rivals)
+        near = [q for q in admitted if self._kind_of(q) in ("exact", "approximate")]
+        if kind == "open" or (kind != "none" and all(self._kind_of(q) == "none" for q in admitted)):
+            self.doubts.append(doubt)
+            return
+        listed = ", ".join(map(str, leading[:_LISTED]))
+        self.drift = drift
+        if kind == "within" and near:
+            self.match, models = "approximate", [f.sum_of(q) for q in near]
+            self.plausible, self.model = tuple(_one_each(models)), models[0]
+            self.notes.append(
+                f"sums led by {listed} describe the data equally well: which of them leads beyond the "
+                "measurements is open"
+            )
+            return
+        self.match, self.plausible, self.seen = "none" if kind == "none" else "bound", (), self._seen(())
+        self.notes.append(f"sums led by {listed} describe the data equally well; none of them is the law")
+        self._forget_if_slower()
+
+    def _forget_if_slower(self) -> None:
+        """Say only that no step is faster than the expectation, where none is."""
+        if self.drift is not None and self.drift.never_faster:
+            self.drift = None
+
+    def _admitted(self, rivals: list[Pair]) -> list[Pair]:
+        """Return the sums that the data do not reject, those led by the expectation first."""
+        near = rivals if self.fitting.weights is not None else [
+            q for q in self.fitting.pairs if q.worst <= self.tolerance
+        ]  # fmt: skip
+        return sorted(near, key=lambda q: (q.k if q.l is None else q.l) != self.fitting.search.expected)
+
+    def _kind_of(self, pair: Pair) -> str:
+        return self.kind(self.fitting.search.terms[pair.k if pair.l is None else pair.l])
+
+    @property
+    def _noise(self) -> float:
+        """The relative standard deviation of a point; 0 where it is not known."""
+        summary = self.fitting.summary
+        return summary.deviation / float(np.sqrt(summary.counts.mean())) if summary.is_noisy else 0.0
+
+    def _seen(self, segments: tuple[Segment, ...]) -> str:
+        step = max(self.tolerance, 3 * self._noise)
+        return describe(self.fitting.x, self.points, segments, self.e.parameter, step)
+
+    def _drift(self, start: int = 0) -> Drift | None:
+        x, y = self.fitting.x, self.points
+        step = max(self.tolerance, 3 * self._noise)
+        return drift_of(x, y, self.e(x), self.limit.term, step, self._noise, start)
 
     def _without_law(self) -> None:
         """Say what is seen where every term is rejected, and whether the bound holds all the same."""
-        f, x, y = self.fitting, self.fitting.x, self.points
-        noise = f.summary.deviation / float(np.sqrt(f.summary.counts.mean())) if f.summary.is_noisy else 0.0
-        step = max(self.tolerance, 3 * noise)
+        f, y = self.fitting, self.points
         segments = f.segments(self.tolerance)
-        self.seen = describe(x, y, segments, self.e.parameter, step)
-        if f.summary.freedom == 0 and len(segments) < 2 and scatters(y, self.tolerance):
-            self.doubts.append(
-                f"no single term describes the data: it {self.seen}, and the nearest misses a point by "
-                f"{self.model.error:.0%}; measure repetitions to tell noise from a law"
-            )
-        elif self.kept.is_statistical and not self.kept.is_hopeless and len(segments) < 2:
+        self.seen = self._seen(segments)
+        last = segments[-1] if len(segments) > 1 else None
+        drift = self._drift(last.first if last else 0)
+        kind = drift.kind if drift is not None else "open"
+        if last is not None and self.kind(last.term) == "none":
+            kind = "none"
+        self.drift, self.match = drift, "none" if kind == "none" else "bound"
+        self._forget_if_slower()
+        rises = y[-1] > (1 + max(_NOT_CONSTANT, 3 * self._noise)) * y[0]
+        if self.kept.is_statistical and not self.kept.is_hopeless and last is None:
             self.doubts.append(
                 f"the test rejects every single term, though not by much: it {self.seen}; measure more "
                 "repetitions"
             )
+        elif self.e.term.is_constant and rises and not self._is_scattered(segments):
+            self.match, self.drift = "none", None
+        elif kind == "open":
+            self.doubts.append(self._why_open(segments))
         led = [p for p in f.pairs if p.l == f.search.expected and p.worst <= self.tolerance]
         if led:  # with few points many sums fit: no verdict, yet worth knowing
             model = f.sum_of(led[0])
@@ -290,9 +361,27 @@ class _Findings:
                 f"{model.term} may be hidden by a slower term: {model.formula} meets every point within "
                 f"{model.error:.2%}{leads(model)}; measure at more values to tell"
             )
-        holds = never_faster(y, self.e(x), step)
-        self.match = "bound" if holds else "none"
         self.notes.append(
             f"the data reject every single term; the nearest, {self.model.term}, misses a point by "
             f"{self.model.error:.1%}"
         )
+
+    def _is_scattered(self, segments: tuple[Segment, ...]) -> bool:
+        single = self.fitting.summary.freedom == 0 and len(segments) < 2
+        return single and scatters(self.points, self.tolerance)
+
+    def _why_open(self, segments: tuple[Segment, ...]) -> str:
+        if self._is_scattered(segments):
+            return (
+                f"no single term describes the data: it {self.seen}, and the nearest misses a point by "
+                f"{self.model.error:.0%}; measure repetitions to tell noise from a law"
+            )
+        return (
+            f"no single term describes the data: it {self.seen}, and whether that keeps to the limit "
+            f"{self.limit} in the end is open; measure farther"
+        )
+
+
+def _one_each(models: list[Model]) -> list[Model]:
+    """Return the first model of each leading term."""
+    return list({m.term: m for m in reversed(models)}.values())[::-1]

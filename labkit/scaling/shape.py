@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from labkit.scaling.changes import Segment
 
-__all__ = ["describe", "never_faster", "scatters"]
+__all__ = ["describe", "scatters"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,13 +64,6 @@ def _bend(slopes: Floats) -> str:
 
 def _percent(change: float) -> str:
     return f"{100 * change:.0f} %" if change < 4 else f"a factor of {change + 1:.3g}"
-
-
-def never_faster(y: Floats, expected: Floats, tolerance: float) -> bool:
-    """Return whether no step between two neighbouring points grows faster than the expectation does."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        allowed = expected[1:] / expected[:-1]
-        return bool(np.isfinite(allowed).all() and (y[1:] / y[:-1] <= allowed * (1 + tolerance)).all())
 
 
 def scatters(y: Floats, tolerance: float) -> bool:

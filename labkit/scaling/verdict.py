@@ -8,11 +8,12 @@ from typing import Any
 
 from labkit import html as markup
 from labkit.scaling.deviation import Deviation, outcome
+from labkit.scaling.drift import Drift
 from labkit.scaling.expectation import Expectation
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
 from labkit.scaling.term import Term
-from labkit.scaling.wording import growth, leads, pace
+from labkit.scaling.wording import growth, leads, pace, ratio
 
 __all__ = ["Verdict"]
 
@@ -53,6 +54,9 @@ class Verdict:
         Assumptions and warnings.
     seen : str
         What the data do where they follow no single law: "rises by 83 % and levels off"; else empty.
+    drift : Drift or None
+        How the data drift from the expectation over the range, where that decided the match: no law alone
+        describes them, yet the bound is kept, or broken, at every step.
     """
 
     match: str
@@ -71,6 +75,7 @@ class Verdict:
     phase: str = ""
     samples: Samples | None = field(default=None, repr=False)
     seen: str = ""
+    drift: Drift | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -112,17 +117,26 @@ class Verdict:
             if self.seen:
                 return f"Undecided: {self.reasons[0]}; {expected} is expected."
             return f"Undecided: the best model {growth(g, write)}, {expected} is expected; {self.reasons[0]}."
+        limit = write(self.deviation.term)
         if self.seen and self.match == "bound":
+            how = f"{ratio(self.drift, e, write)}, within the limit {limit}" if self.drift else (
+                f"at no step is {expected} exceeded"
+            )  # fmt: skip
             return (
-                f"The bound holds in this range: at no step is {expected} exceeded. No single law describes "
-                f"the data: it {self.seen}."
+                f"The bound holds in this range: {how}. No single law describes the data: it {self.seen}."
             )
         if self.seen:
-            return f"No single law in this range: it {self.seen}; {expected} is expected."
+            how = f", but {ratio(self.drift, e, write)}, beyond the limit {limit}" if self.drift else ""
+            return f"No single law in this range: it {self.seen}; {expected} is expected{how}."
+        if self.drift:
+            return (
+                f"Approximate match in this range: {ratio(self.drift, e, write)}, within the limit {limit}. "
+                f"Several sums describe the data, among them one led by {write(g)}."
+            )
         how, tail = self._how(write), leads(self.model, write)
         if self.match == "exact":
             return f"Exact match: it {how}, as expected{tail}."
-        step, limit = pace(g, e, write), write(self.deviation.term)
+        step = pace(g, e, write)
         if self.match == "approximate":
             return f"Approximate match: it {how}, {step}, within the limit {limit}{tail}."
         if self.match == "bound":

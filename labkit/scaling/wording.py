@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labkit.scaling.drift import Drift
 from labkit.scaling.model import Model
 from labkit.scaling.term import Term
 
-__all__ = ["growth", "leads", "pace"]
+__all__ = ["growth", "leads", "pace", "ratio"]
 
 Write = Callable[[Term], str]
 
@@ -51,6 +52,19 @@ def pace(term: Term, expected: Term, write: Write = str) -> str:
     verb = "stay" if expected.is_constant else "fall" if expected.is_falling else "grow"
     object_ = "constant" if expected.is_constant else f"as {write(expected)}"
     return f"where it {'should' if is_alarm else 'might'} {verb} {object_}"
+
+
+def ratio(drift: Drift, expected: Term, write: Write = str) -> str:
+    """Return how data move beside the expectation from one value to the next; right for any direction.
+
+    Examples
+    --------
+    >>> ratio(Drift(-0.125, 0.1, 0.0, 0.0, 0.02, 0.05, 0.5, False), Term(0, 0, 2))
+    'from value to value, its ratio to log^2 p goes as p^-0.12 to p^0.10'
+    """
+    subject = "it" if expected.is_constant else f"its ratio to {write(expected)}"
+    p = expected.symbol
+    return f"from value to value, {subject} goes as {p}^{drift.lowest:.2f} to {p}^{drift.highest:.2f}"
 
 
 def leads(model: Model, write: Write = str) -> str:

@@ -80,16 +80,21 @@ def _matches(demo: Demo) -> list[str]:
     lines = [f"{sum(counts.values())} expectations judged: {found}."]
     faster = _listed(demo, lambda v: v.match == "none" and not v.seen)
     lawless = _listed(demo, lambda v: v.match == "none" and bool(v.seen))
-    slower = _listed(demo, lambda v: v.match == "bound")
+    within = _listed(demo, lambda v: v.match == "bound" and v.drift is not None)
+    slower = _listed(demo, lambda v: v.match == "bound" and v.drift is None)
     undecided = _listed(demo, lambda v: v.match == "undecided")
     if faster:
         lines.append(f"Faster growth than promised, so look here first: {faster}.")
     if lawless:
-        lines.append(f"No single law in this range, and steps that exceed the expectation: {lawless}.")
+        lines.append(f"No single law in this range, and growth beyond the limit of the expectation: {lawless}.")
     if slower:
         lines.append(
             f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range "
             "of p something else, such as start-ups, still hides the term that wins in the end."
+        )
+    if within:
+        lines.append(
+            f"No single law in this range, yet never far from the expectation, within its limit: {within}."
         )
     if undecided:
         lines.append(f"Undecided: {undecided}.")
