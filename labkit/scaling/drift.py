@@ -31,8 +31,14 @@ class Drift:
         The exponent over the whole range, and over its later part.
     whole_error, late_error : float
         Half the widths of their 95 % intervals.
+    end : float
+        The exponent at the last value, of a parabola through the logarithms.
+    end_error : float
+        Half the width of its interval.
     limit : float
         The exponent of the tolerated deviation over the later part.
+    scatter : float
+        Relative standard deviation of the points around that parabola, or the known noise where it is more.
     never_faster : bool
         Whether no step exceeds the expectation by more than the tolerance.
     """
@@ -43,7 +49,10 @@ class Drift:
     late: float
     whole_error: float
     late_error: float
+    end: float
+    end_error: float
     limit: float
+    scatter: float
     never_faster: bool
 
     @property
@@ -57,7 +66,7 @@ class Drift:
         low, high = self.late - self.late_error, self.late + self.late_error
         if low > self.limit:
             return "none"
-        keeps = max(high, self.whole + self.whole_error) <= self.limit
+        keeps = max(high, self.whole + self.whole_error, self.end + self.end_error) <= self.limit
         if keeps and low >= -self.limit:
             return "within"
         return "bound" if self.never_faster or (keeps and high < -self.limit) else "open"
@@ -91,13 +100,18 @@ def drift_of(
         return None
     n, steps = x.size, np.diff(z) / np.diff(logs)
     late = slice(min(max(n // 2, start), n - _LEAST), n)
-    smooth = np.polynomial.Polynomial.fit(logs, z, 2)(logs)
-    scatter = max(noise, float(np.sqrt(((z - smooth) ** 2).sum() / max(n - 3, 1))))
+    centred = logs - logs.mean()
+    design = np.stack([np.ones(n), centred, centred**2], axis=1)
+    inverse = np.linalg.pinv(design.T @ design)
+    parabola = inverse @ design.T @ z
+    scatter = max(noise, float(np.sqrt(((z - design @ parabola) ** 2).sum() / max(n - 3, 1))))
     sure = float(stdtrit(max(n - 3, 1), _QUANTILE)) * scatter
-    (whole, whole_width), (end, end_width) = _slope(logs, z), _slope(logs[late], z[late])
+    ahead = np.array([0.0, 1.0, 2 * centred[-1]])  # the slope at the last value
+    (whole, whole_width), (later, later_width) = _slope(logs, z), _slope(logs[late], z[late])
     return Drift(
-        float(steps.min()), float(steps.max()), whole, end, sure / whole_width, sure / end_width,
-        _slope(logs[late], limits[late])[0], bool((np.diff(z) <= np.log1p(tolerance)).all()),
+        float(steps.min()), float(steps.max()), whole, later, sure / whole_width, sure / later_width,
+        float(ahead @ parabola), sure * float(np.sqrt(ahead @ inverse @ ahead)),
+        _slope(logs[late], limits[late])[0], scatter, bool((np.diff(z) <= np.log1p(tolerance)).all()),
     )  # fmt: skip
 
 

@@ -122,9 +122,7 @@ class Verdict:
             how = f"{ratio(self.drift, e, write)}, within the limit {limit}" if self.drift else (
                 f"at no step is {expected} exceeded"
             )  # fmt: skip
-            return (
-                f"The bound holds in this range: {how}. No single law describes the data: it {self.seen}."
-            )
+            return f"The bound holds in this range: {how}. No single law describes the data: it {self.seen}."
         if self.seen:
             how = f", but {ratio(self.drift, e, write)}, beyond the limit {limit}" if self.drift else ""
             return f"No single law in this range: it {self.seen}; {expected} is expected{how}."

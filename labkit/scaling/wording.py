@@ -59,7 +59,7 @@ def ratio(drift: Drift, expected: Term, write: Write = str) -> str:
 
     Examples
     --------
-    >>> ratio(Drift(-0.125, 0.1, 0.0, 0.0, 0.02, 0.05, 0.5, False), Term(0, 0, 2))
+    >>> ratio(Drift(-0.125, 0.1, 0.0, 0.0, 0.02, 0.05, 0.01, 0.1, 0.5, 0.03, False), Term(0, 0, 2))
     'from value to value, its ratio to log^2 p goes as p^-0.12 to p^0.10'
     """
     subject = "it" if expected.is_constant else f"its ratio to {write(expected)}"

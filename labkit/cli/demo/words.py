@@ -86,7 +86,9 @@ def _matches(demo: Demo) -> list[str]:
     if faster:
         lines.append(f"Faster growth than promised, so look here first: {faster}.")
     if lawless:
-        lines.append(f"No single law in this range, and growth beyond the limit of the expectation: {lawless}.")
+        lines.append(
+            f"No single law in this range, and growth beyond the limit of the expectation: {lawless}."
+        )
     if slower:
         lines.append(
             f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range "
