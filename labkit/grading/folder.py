@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -18,12 +18,21 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment
+from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.result import CheckResult, Grade
 from labkit.grading.seeds import student_seed
-from labkit.grading.submission import read_submission, require_function
+from labkit.grading.submission import (
+    read_submission,
+    require_function,
+    source_of_cells,
+    submitted_text,
+)
+from labkit.process.watchdog import die_with_parent
 
 __all__ = [
+    "Found",
     "find_submissions",
+    "grade_cells",
     "grade_file",
     "grade_folder",
     "grade_source",
@@ -36,35 +45,62 @@ __all__ = [
 _GRACE_S = 120.0
 
 
-def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Path]:
+#: a student's file, or what is wrong with what the student has handed in
+Found = Path | DataError
+
+
+def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
     """Return the submissions of a folder by student: .py and .ipynb files, or a folder with one for each.
+
+    Returns
+    -------
+    dict of str to Path or DataError
+        By the student's name, in print. The error says why what one has handed in cannot be graded (two
+        files, a folder that cannot be read); it stops nobody else.
 
     Raises
     ------
     DataError
-        There is none, or a student has two.
+        There is none.
     """
     root = Path(folder)
     if root.is_file():
-        return {root.stem: root}
+        return {clean_name(root.stem): root}
     if not root.is_dir():
-        raise DataError(f"the folder of submissions {str(root)!r} does not exist")
-    found: dict[str, Path] = {}
-    for path in sorted(root.iterdir()):
+        raise DataError(f"the folder of submissions {clean_name(str(root))!r} does not exist")
+    files: dict[str, list[Path]] = {}
+    broken: dict[str, DataError] = {}
+    try:
+        paths = sorted(root.iterdir())
+    except OSError as error:
+        raise DataError(f"the folder {clean_name(str(root))!r} cannot be read: {error.strerror}") from error
+    for path in paths:
         if path.name.startswith((".", "_")):
             continue
-        files = sorted(path.glob("*")) if path.is_dir() else [path]
-        files = [file for file in files if file.is_file() and file.suffix in (".py", ".ipynb")]
-        if not files:
+        student = clean_name(path.name if path.is_dir() else path.stem)
+        try:
+            own = sorted(path.iterdir()) if path.is_dir() else [path]
+            own = [file for file in own if _is_submission(file)]
+        except OSError as error:
+            broken[student] = DataError(f"the folder cannot be read: {error.strerror}")
             continue
-        student = path.name if path.is_dir() else path.stem
-        if len(files) > 1 or student in found:
-            names = ", ".join(file.name for file in [*files, *([found[student]] if student in found else [])])
-            raise DataError(f"more than one submission of {student}: {names}; leave one")
-        found[student] = files[0]
-    if not found:
-        raise DataError(f"no .py or .ipynb file in {str(root)!r}")
-    return found
+        if own:
+            files.setdefault(student, []).extend(own)
+    if not files and not broken:
+        raise DataError(f"no .py or .ipynb file in {clean_name(str(root))!r}")
+    for student, own in files.items():
+        if len(own) > 1:
+            names = ", ".join(clean_name(str(file.relative_to(root))) for file in own[:8])
+            broken[student] = DataError(f"more than one submission of {student}: {names}; leave one")
+    found: dict[str, Found] = {student: own[0] for student, own in files.items()}
+    found.update(broken)
+    return dict(sorted(found.items()))
+
+
+def _is_submission(file: Path) -> bool:
+    """Whether a file can be a submission; ._sort.py is a Mac's note beside sort.py."""
+    is_hidden = file.name.startswith(".")
+    return not is_hidden and file.suffix.lower() in (".py", ".ipynb") and file.is_file()
 
 
 def grade_file(
@@ -75,12 +111,21 @@ def grade_file(
     accepts_weak: bool = False,
 ) -> Grade:
     """Grade one file in the sandbox; one that cannot be read fails every check."""
-    who = Path(path).stem if student is None else student
+    who = clean_name(Path(path).stem if student is None else student)
     try:
-        source = read_submission(path)
+        source = read_submission(path, assignment.function)
     except DataError as error:
         return _unreadable(who, assignment, str(error), secret)
     return grade_source(source, assignment, who, secret, accepts_weak)
+
+
+def grade_cells(sources: list[str], assignment: Assignment, student: str, secret: str = "") -> Grade:
+    """Grade the code cells of a notebook in the sandbox; cells that are no Python fail every check."""
+    try:
+        source = source_of_cells(sources, assignment.function)
+    except DataError as error:
+        return _unreadable(student, assignment, str(error), secret)
+    return grade_source(source, assignment, student, secret)
 
 
 def grade_source(
@@ -109,7 +154,7 @@ class _Worker:
 
 
 def grade_folder(
-    submissions: dict[str, Path],
+    submissions: Mapping[str, Found],
     assignment: Assignment,
     *,
     jobs: int = 1,
@@ -122,8 +167,8 @@ def grade_folder(
 
     Parameters
     ----------
-    submissions : dict of str to Path
-        As `find_submissions` gives them.
+    submissions : dict of str to Path or DataError
+        As `find_submissions` gives them; who has an error is not graded.
     assignment : Assignment
     jobs : int
         How many at a time.
@@ -141,18 +186,22 @@ def grade_folder(
     """
     done: dict[str, Grade] = {}
 
-    def finish(grade: Grade, is_new: bool) -> None:
-        done[grade.student] = grade
-        if kept is not None and is_new and grade.status == "graded":
-            _keep(kept, grade, submissions[grade.student], assignment, secret)
+    def finish(student: str, grade: Grade, is_new: bool) -> None:
+        done[student] = grade
+        path = submissions[student]
+        if kept is not None and is_new and grade.status == "graded" and isinstance(path, Path):
+            _keep(kept, grade, path, assignment, secret)
         if progress is not None:
             progress(grade, len(done), len(submissions))
 
     waiting = []
     for student, path in submissions.items():
+        if not isinstance(path, Path):
+            finish(student, _ungraded(student, assignment, str(path)), is_new=False)
+            continue
         earlier = None if kept is None else kept_grade(kept, student, _source(path), assignment, secret)
         if earlier is not None:
-            finish(earlier, is_new=False)
+            finish(student, earlier, is_new=False)
         else:
             waiting.append(student)
     running: list[_Worker] = []
@@ -160,10 +209,12 @@ def grade_folder(
         while waiting or running:
             while waiting and len(running) < max(jobs, 1):
                 student = waiting.pop(0)
-                running.append(_start(student, submissions[student], assignment, secret, accepts_weak))
+                path = submissions[student]
+                assert isinstance(path, Path)
+                running.append(_start(student, path, assignment, secret, accepts_weak))
             for worker in list(_finished(running)):
                 running.remove(worker)
-                finish(_collect(worker, assignment), is_new=True)
+                finish(worker.student, _collect(worker, assignment), is_new=True)
     finally:
         for worker in running:
             worker.process.kill()
@@ -177,7 +228,9 @@ def _start(student: str, path: Path, assignment: Assignment, secret: str, accept
     )
     ours, theirs = context.Pipe(duplex=False)
     process: Any = context.Process(
-        target=_work, args=(theirs, student, path, assignment, secret, accepts_weak), daemon=False
+        target=_work,
+        args=(theirs, os.getpid(), student, path, assignment, secret, accepts_weak),
+        daemon=False,
     )
     process.start()
     theirs.close()
@@ -185,9 +238,16 @@ def _start(student: str, path: Path, assignment: Assignment, secret: str, accept
 
 
 def _work(
-    pipe: Connection, student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool
+    pipe: Connection,
+    parent: int,
+    student: str,
+    path: Path,
+    assignment: Assignment,
+    secret: str,
+    accepts_weak: bool,
 ) -> None:
     """Grade one submission and hand its grade back as JSON."""
+    die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits for all
     try:
         answer = grade_file(path, assignment, student, secret, accepts_weak).to_dict()
@@ -245,14 +305,15 @@ def _keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret
         return
     folder.mkdir(parents=True, exist_ok=True)
     data = {"fingerprint": _fingerprint(source, assignment, secret), "grade": grade.to_dict()}
-    partial = folder / f".{grade.student}.part"
+    stem = file_stem(grade.student)
+    partial = folder / f".{stem}.part"
     partial.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    partial.rename(folder / f"{grade.student}.json")
+    partial.rename(folder / f"{stem}.json")
 
 
 def _source(path: Path) -> str | None:
     try:
-        return read_submission(path)
+        return submitted_text(path)
     except DataError:
         return None
 
@@ -260,9 +321,12 @@ def _source(path: Path) -> str | None:
 def kept_grade(
     folder: Path, student: str, source: str | None, assignment: Assignment, secret: str = ""
 ) -> Grade | None:
-    """Return the grade that was kept for just this source, None if there is none."""
+    """Return the grade that was kept for just this source, None if there is none.
+
+    The source is what was handed in, as `labkit.grading.submission.submitted_text` gives it.
+    """
     try:
-        data = json.loads((folder / f"{student}.json").read_text(encoding="utf-8"))
+        data = json.loads((folder / f"{file_stem(student)}.json").read_text(encoding="utf-8"))
         if source is None or data["fingerprint"] != _fingerprint(source, assignment, secret):
             return None
         return Grade.from_dict(data["grade"])
@@ -294,4 +358,4 @@ def write_feedback(grades: Sequence[Grade], folder: str | os.PathLike[str]) -> N
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for grade in grades:
-        (target / f"{grade.student}.html").write_text(grade.html(), encoding="utf-8")
+        (target / f"{file_stem(grade.student)}.html").write_text(grade.html(), encoding="utf-8")

@@ -38,10 +38,10 @@ from traitlets import Unicode
 
 from labkit.grading.assignment import Assignment
 from labkit.grading.find import find_assignment
-from labkit.grading.folder import grade_source, kept_grade
+from labkit.grading.folder import grade_cells, kept_grade
 from labkit.grading.page import check_html, number
 from labkit.grading.result import CheckResult, Grade
-from labkit.grading.submission import source_of_cells
+from labkit.grading.submission import text_of_cells
 
 __all__ = ["AUTOGRADE", "SandboxExecute", "SaveJudgedGrades", "check_of"]
 
@@ -101,13 +101,9 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
     def _grade(self, assignment: Assignment, student: str, cells: list[Any]) -> Grade:
         own = [cell.source for cell in cells if is_solution(cell) or not is_grade(cell)]
         secret = Path(self.secret_file).read_text(encoding="utf-8").strip() if self.secret_file else ""
-        source = source_of_cells(own)
-        earlier = (
-            kept_grade(Path(self.kept) / assignment.name, student, source, assignment, secret)
-            if self.kept
-            else None
-        )
-        return earlier or grade_source(source, assignment, student, secret)
+        kept = Path(self.kept) / assignment.name
+        earlier = kept_grade(kept, student, text_of_cells(own), assignment, secret) if self.kept else None
+        return earlier or grade_cells(own, assignment, student, secret)
 
 
 def _result(grade: Grade, check: str) -> CheckResult | None:

@@ -23,11 +23,6 @@ def number(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
-def _clean(text: str) -> str:
-    """Take out what could move a terminal's cursor or confuse a reader."""
-    return "".join(c if c in "\n\t" or c.isprintable() else "?" for c in text)
-
-
 def _head(grade: Grade) -> str:
     if grade.results and all(result.is_bonus for result in grade.results):
         most = sum(result.max_points for result in grade.results)
@@ -40,15 +35,15 @@ def grade_text(grade: Grade) -> str:
     """Return a grade in words."""
     lines = [f"{grade.assignment}: {grade.student}: {_head(grade)}"]
     if grade.status != "graded":
-        lines.append(f"NOT GRADED: {_clean(grade.message)}")
+        lines.append(f"NOT GRADED: {grade.message}")
     for result in grade.results:
         bonus = " (bonus)" if result.is_bonus else ""
         points = f"{number(result.points)}/{number(result.max_points)}"
         lines.append(f"  {_SIGNS[result.status]} {points:>6}  {result.title}{bonus}")
         if result.feedback:
-            lines.append(textwrap.indent(_clean(result.feedback), " " * 12))
+            lines.append(textwrap.indent(result.feedback, " " * 12))
         if result.hint:
-            lines.append(textwrap.indent(f"hint: {_clean(result.hint)}", " " * 12))
+            lines.append(textwrap.indent(f"hint: {result.hint}", " " * 12))
     if grade.containment:
         lines.append(f"  ({grade.containment})")
     return "\n".join(lines)
@@ -56,11 +51,11 @@ def grade_text(grade: Grade) -> str:
 
 def check_html(result: CheckResult) -> str:
     """Return one check as a fragment of HTML."""
-    first, _, rest = _clean(result.feedback).partition("\n")
+    first, _, rest = result.feedback.partition("\n")
     return render(
         "grading/templates/check.html.j2",
         result=result, color=_COLORS[result.status], sign=_SIGNS[result.status], first=first, rest=rest,
-        points=number(result.points), most=number(result.max_points), hint=_clean(result.hint),
+        points=number(result.points), most=number(result.max_points), hint=result.hint,
     )  # fmt: skip
 
 
@@ -69,7 +64,7 @@ def grade_html(grade: Grade) -> str:
     checks = Markup("".join(check_html(result) for result in grade.results))
     return render(
         "grading/templates/grade.html.j2",
-        grade=grade, head=_head(grade), message=_clean(grade.message), checks=checks,
+        grade=grade, head=_head(grade), message=grade.message, checks=checks,
     )  # fmt: skip
 
 

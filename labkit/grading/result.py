@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from labkit.grading.clean import clean, clean_name
+
 __all__ = ["CheckResult", "Grade", "Verdict"]
 
 
@@ -49,6 +51,10 @@ class CheckResult:
     hint: str = ""
     is_bonus: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("feedback", "hint"):  # they quote what a submission has printed or raised
+            object.__setattr__(self, name, clean(getattr(self, name)))
+
     @property
     def status(self) -> str:
         """Whether it is passed, partial or failed."""
@@ -84,6 +90,9 @@ class Grade:
     containment: str = ""
     seed: int = 0
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.student, self.message = clean_name(self.student), clean(self.message)
 
     @property
     def points(self) -> float:

@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.grading.cells import parsed, python_of
+from labkit.grading.clean import clean_name
+from labkit.grading.needed import needed_source
 
-__all__ = ["notebook_source", "read_submission", "require_function", "source_of_cells"]
+__all__ = [
+    "notebook_source",
+    "read_submission",
+    "require_function",
+    "source_of_cells",
+    "submitted_text",
+    "text_of_cells",
+]
 
-MOST_BYTES = 4 << 20
-#: what a notebook imports to try things out and to show them: not there when it is graded
-_SHOWS = ("IPython", "ipywidgets", "matplotlib", "bokeh", "labkit.grading", "labkit.plot", "labkit.jupyter")
+MOST_BYTES, MOST_CODE_BYTES = 64 << 20, 1 << 20
 
 
 def read_submission(path: str | os.PathLike[str], function: str | None = None) -> str:
@@ -23,10 +31,10 @@ def read_submission(path: str | os.PathLike[str], function: str | None = None) -
     Parameters
     ----------
     path : path
-        A ``.py`` file, or a notebook: of its code cells the imports, definitions and constants are taken, and
-        what only tries things out or draws is left out.
+        A ``.py`` file, or a notebook: of its code cells what the function needs is taken, and what only tries
+        things out or draws is left out.
     function : str, optional
-        What it must define.
+        What it must define. Default: all that it defines.
 
     Raises
     ------
@@ -34,48 +42,83 @@ def read_submission(path: str | os.PathLike[str], function: str | None = None) -
         It cannot be read, is no Python, or does not define the function.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path.name} has more than {MOST_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path.name} cannot be read: {error}") from error
+    text = submitted_text(path)
     if path.suffix == ".ipynb":
-        text = notebook_source(text)
+        text = source_of_cells(_cells(text), function)
     if function is not None:
         require_function(text, function, path.name)
     return text
 
 
+def submitted_text(path: Path) -> str:
+    """Return all of a submission's code as it was handed in, not looked at: of a notebook its code cells.
+
+    Raises
+    ------
+    DataError
+        It cannot be read.
+    """
+    name = clean_name(path.name)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if path.suffix == ".ipynb":
+        text = text_of_cells(_sources(text))
+    if len(text) > MOST_CODE_BYTES:
+        raise DataError(f"{name} has more than {MOST_CODE_BYTES >> 20} MiB of code")
+    return text
+
+
+def text_of_cells(sources: list[str]) -> str:
+    """Return code cells as one text, from which `submitted_text` of a notebook is made."""
+    return json.dumps(sources)
+
+
+def _cells(text: str) -> list[str]:
+    cells: list[str] = json.loads(text)
+    return cells
+
+
 def require_function(source: str, function: str, name: str = "the submission") -> None:
-    """Refuse a source that is no Python or does not define a function.
+    """Refuse a source that is no Python or never names a function; whether it defines it, its run shows.
 
     Raises
     ------
     DataError
     """
-    if function not in _defined(_parsed(source, name)):
-        raise DataError(f"{name} does not define {function}: the task asks for a function of that name")
+    if not _names(parsed(source, clean_name(name)), function):
+        raise DataError(
+            f"{clean_name(name)} does not define {function}: the task asks for a function of that name"
+        )
 
 
-def notebook_source(text: str) -> str:
-    """Return the imports, definitions and constants of a notebook's code cells.
+def notebook_source(text: str, function: str | None = None) -> str:
+    """Return what a function needs of a notebook's code cells; of all functions, if none is named.
 
     Raises
     ------
     DataError
-        It is no notebook, or a cell is no Python.
+        It is no notebook, or no cell that is Python defines the function.
     """
+    return source_of_cells(_sources(text), function)
+
+
+def _sources(text: str) -> list[str]:
+    """Return the code cells of a notebook but nbgrader's tests."""
     try:
         cells = json.loads(text)["cells"]
-        sources = [
+        return [
             _joined(cell["source"])
             for cell in cells
             if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {}))
         ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"not a notebook: {error}") from error
-    return source_of_cells(sources)
+        raise DataError(f"not a notebook: {str(error)[:200]}") from error
 
 
 def _is_test(metadata: dict[str, Any]) -> bool:
@@ -84,63 +127,53 @@ def _is_test(metadata: dict[str, Any]) -> bool:
     return bool(marks.get("grade")) and not marks.get("solution")
 
 
-def source_of_cells(sources: list[str]) -> str:
-    """Return the imports, definitions and constants of code cells.
+def source_of_cells(sources: list[str], function: str | None = None) -> str:
+    """Return what a function needs of code cells, as Python.
+
+    A cell that is no Python stops no other one in a notebook, and none here.
+
+    Parameters
+    ----------
+    sources : list of str
+        The cells, in their order.
+    function : str, optional
+        Default: all functions, and constants.
 
     Raises
     ------
     DataError
-        A cell is no Python.
+        No cell that is Python names the function; what is wrong with the others.
+    MachineError
+        There are magics, and no IPython that could read them.
     """
-    kept: list[str] = []
+    cells, wrong = [], []
     for number, source in enumerate(sources, 1):
-        if source.lstrip().startswith("%%"):
-            continue
-        lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()]
-        tree = _parsed("\n".join(lines), f"code cell {number}")
-        wanted = [ast.unparse(node) for node in tree.body if _is_wanted(node)]
-        if wanted:
-            kept.append("\n".join(wanted))
-    return "\n\n\n".join(kept) + "\n"
+        try:
+            cells.append(python_of(source, f"code cell {number}"))
+        except DataError as error:
+            wrong.append(str(error))
+    try:
+        found = needed_source(cells, function)
+    except RecursionError:
+        raise DataError("the cells' code is nested too deeply") from None
+    if wrong and (function is None or not _names(parsed(found, "the cells"), function)):
+        raise DataError("; ".join(wrong[:3]))
+    return found
 
 
 def _joined(source: Any) -> str:
     return source if isinstance(source, str) else "".join(source)
 
 
-def _parsed(text: str, name: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise DataError(f"{name}{line}: not Python: {error.args[0] if error.args else error}") from error
-
-
-def _is_wanted(node: ast.stmt) -> bool:
-    """Whether a statement defines something without calling anything."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return not any(name.startswith(_SHOWS) for name in _imported(node))
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return True
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        return not any(isinstance(part, ast.Call | ast.Await) for part in ast.walk(node))
-    return False
-
-
-def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
-    if isinstance(node, ast.ImportFrom):
-        return [node.module or ""]
-    return [alias.name for alias in node.names]
-
-
-def _defined(tree: ast.Module) -> set[str]:
-    """Return the names that are bound anywhere at the top, also inside if, try and with."""
-    found: set[str] = set()
+def _names(tree: ast.Module, function: str) -> bool:
+    """Whether a source names a function anywhere, or takes names that it does not name."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-    return found
+        if isinstance(node, ast.alias):
+            if node.name == "*" or function == (node.asname or node.name).partition(".")[0]:
+                return True
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if function in node.value:
+                return True
+        elif function in {getattr(node, part, None) for part in ("id", "name", "attr")}:
+            return True
+    return False

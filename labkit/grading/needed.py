@@ -1,0 +1,269 @@
+"""The part of a notebook that a function needs: every statement that binds, fills or sets up what it uses.
+
+A notebook also tries things out, draws and measures. None of that runs when it is graded, but all that the
+function finds in the notebook's names must be there. So statements are followed backwards from the function:
+who binds a name that is used, who changes it, who binds what these use, and so on. Names are resolved as the
+compiler does (`symtable`), so a function's own variables are not mistaken for the notebook's.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+__all__ = ["needed_source"]
+
+#: modules that a notebook sets up by calls, and the beginnings of those calls' names
+_SET_UP = ("sys", "numpy", "random", "warnings", "decimal", "gc")
+_SETS = ("set", "seed", "filterwarnings", "simplefilter")
+#: calls that change nothing of what they are given, and modules of such
+_LOOKS = frozenset({
+    "abs", "all", "any", "bool", "bytes", "complex", "dict", "display", "enumerate", "float", "frozenset",
+    "help", "id", "int", "isinstance", "len", "list", "max", "min", "pow", "print", "range", "repr",
+    "reversed", "round", "set", "sorted", "str", "sum", "tuple", "type", "zip",
+})  # fmt: skip
+_LOOKING = ("labkit", "mpi4py", "matplotlib", "IPython", "bokeh", "ipywidgets")
+#: what reaches names without naming them
+_BY_TEXT = frozenset({"eval", "exec", "globals", "vars"})
+
+
+@dataclass
+class _Statement:
+    """A statement of a notebook's top level: its text, and what it does to the notebook's names."""
+
+    text: str
+    node: ast.stmt
+    binds: set[str] = field(default_factory=set)
+    uses: set[str] = field(default_factory=set)
+    stores: set[str] = field(default_factory=set)  # into: x[0] = ..., x.y = ...
+    changes: set[str] = field(default_factory=set)  # perhaps: x.append(...), fill(x)
+    called: list[tuple[str, bool, set[str]]] = field(default_factory=list)  # root, is it a method, given
+
+    @property
+    def calls(self) -> bool:
+        """Whether anything is called."""
+        return bool(self.called)
+
+    @property
+    def is_definition(self) -> bool:
+        return isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+
+def needed_source(cells: Iterable[str], function: str | None = None) -> str:
+    """Return the statements that a function needs, in the notebook's order.
+
+    Parameters
+    ----------
+    cells : iterable of str
+        Python, as `labkit.grading.cells.python_of` gives it.
+    function : str, optional
+        What is asked for. Default: everything that is defined, and the constants.
+
+    Returns
+    -------
+    str
+        ``from __future__`` imports come first, wherever they stood.
+    """
+    statements = [one for cell in cells for one in _statements(cell)]
+    if function is None:
+        wanted = {
+            name
+            for one in statements
+            if one.is_definition or (isinstance(one.node, ast.Assign | ast.AnnAssign) and not one.calls)
+            for name in one.binds
+        }
+    else:
+        wanted = {function}
+    modules = _modules(statements)
+    for one in statements:
+        _note_changes(one, modules)
+    kept = _followed(statements, wanted, function, _set_ups(statements, modules))
+    future = [one.text for one in statements if _is_future(one)]
+    rest = [one.text for one in statements if id(one) in kept and not _is_future(one)]
+    return "\n".join([*dict.fromkeys(future), *rest]) + "\n"
+
+
+def _is_future(one: _Statement) -> bool:
+    return isinstance(one.node, ast.ImportFrom) and one.node.module == "__future__"
+
+
+def _followed(
+    statements: list[_Statement], needed: set[str], function: str | None, setters: set[int]
+) -> set[int]:
+    """Return the statements to keep, by id."""
+    trials = _trials(statements, function)
+    fixed = {name for one in statements for name in one.binds if _is_fixed(one)}
+    fixed -= {name for one in statements for name in one.binds if not _is_fixed(one)}
+    effects = {id(one): _effects(one, statements) for one in statements}
+    kept: set[int] = set()
+    is_open = True
+    while is_open:
+        is_open = False
+        data = needed - fixed
+        for one in statements:
+            if id(one) in kept:
+                continue
+            wanted = bool(one.binds & needed) or _is_star(one)
+            if not (wanted or one.is_definition or one.is_import):
+                wanted = id(one) in setters or bool(one.stores & needed and not one.calls)
+                if id(one) not in trials:
+                    wanted = wanted or bool(effects[id(one)] & data) or bool(one.stores & needed)
+            if wanted:
+                kept.add(id(one))
+                needed |= one.uses
+                if one.uses & _BY_TEXT:
+                    needed |= {name for s in statements if id(s) not in trials for name in s.binds}
+                is_open = True
+    return kept
+
+
+def _is_star(one: _Statement) -> bool:
+    return isinstance(one.node, ast.ImportFrom) and any(alias.name == "*" for alias in one.node.names)
+
+
+def _effects(one: _Statement, statements: list[_Statement]) -> set[str]:
+    """Return the names that a statement may change: by itself, or in the functions that it names."""
+    found = one.changes | one.stores
+    if one.calls:
+        for other in statements:
+            if other.is_definition and other.binds & one.uses:
+                found = found | other.changes | other.stores
+    return found
+
+
+def _trials(statements: list[_Statement], function: str | None) -> set[int]:
+    """Return the statements that call something which comes, in the end, to the function: they try it out."""
+    if function is None:
+        return {id(one) for one in statements if one.calls and not _is_fixed(one)}
+    reaches = {function}
+    is_open = True
+    while is_open:
+        is_open = False
+        for one in statements:
+            new = one.binds - reaches
+            if new and one.uses & reaches and not one.is_import:
+                reaches |= new
+                is_open = True
+    return {id(one) for one in statements if one.calls and one.uses & reaches and not one.is_definition}
+
+
+def _is_fixed(one: _Statement) -> bool:
+    """Whether no call can change what a statement binds: a function, a module, a number."""
+    if one.is_definition or one.is_import:
+        return True
+    value = getattr(one.node, "value", None)
+    if not isinstance(one.node, ast.Assign | ast.AnnAssign) or value is None:
+        return False
+    changing = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
+    is_plain = not any(isinstance(part, changing) for part in ast.walk(value))
+    return is_plain and all(root in _LOOKS - {"list", "dict", "set"} for root, _, _ in one.called)
+
+
+def _modules(statements: list[_Statement]) -> dict[str, str]:
+    """Return what imported names are, with dots."""
+    known: dict[str, str] = {}
+    for one in statements:
+        for part in ast.walk(one.node) if one.is_import else ():
+            if isinstance(part, ast.alias) and isinstance(one.node, ast.ImportFrom):
+                known[part.asname or part.name] = f"{one.node.module or ''}.{part.name}"
+            elif isinstance(part, ast.alias):
+                first = part.name.partition(".")[0]
+                known[part.asname or first] = part.name if part.asname else first
+    return known
+
+
+def _note_changes(one: _Statement, modules: dict[str, str]) -> None:
+    """Note what a statement's calls may change."""
+    for root, is_method, given in one.called:
+        if (root in _LOOKS and not is_method) or modules.get(root, "").startswith(_LOOKING):
+            continue
+        one.changes |= given | ({root} if is_method else set())
+    if one.is_definition:  # of its names only the notebook's
+        one.changes &= one.uses | one.stores
+
+
+def _set_ups(statements: list[_Statement], modules: dict[str, str]) -> set[int]:
+    """Return the statements that only set a module up: sys.setrecursionlimit(...), np.random.seed(...)."""
+    found = set()
+    for one in statements:
+        call = one.node.value if isinstance(one.node, ast.Expr) else None
+        if isinstance(call, ast.Call):
+            of = modules.get(_root(call.func) or "", "")
+            last = call.func.attr if isinstance(call.func, ast.Attribute) else of.rpartition(".")[2]
+            if of.partition(".")[0] in _SET_UP and last.startswith(_SETS):
+                found.add(id(one))
+    return found
+
+
+def _statements(cell: str) -> Iterator[_Statement]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(cell)
+    lines = [line.encode() for line in cell.split("\n")]
+    for node in tree.body:
+        first, begin = node.lineno, node.col_offset
+        for decorator in getattr(node, "decorator_list", ()):
+            first, begin = min(first, decorator.lineno), 0
+        end_line = node.end_lineno or node.lineno
+        part = lines[first - 1 : end_line]
+        part[-1] = part[-1][: node.end_col_offset]
+        part[0] = part[0][begin:]
+        yield _looked_at(_Statement(b"\n".join(part).decode(), node))
+
+
+def _looked_at(one: _Statement) -> _Statement:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = symtable.symtable(one.text, "cell", "exec")
+    except (SyntaxError, ValueError, RecursionError):  # await at the top, or an expression without end
+        names = [part for part in ast.walk(one.node) if isinstance(part, ast.Name)]
+        one.binds = {part.id for part in names if isinstance(part.ctx, ast.Store)}
+        one.uses = {part.id for part in names}
+    else:
+        _note_names(one, table)
+    own = one.uses | one.binds if one.is_definition else None
+    for part in ast.walk(one.node):
+        if isinstance(part, ast.Call):
+            values = [*part.args, *(keyword.value for keyword in part.keywords)]
+            given = {root for value in values if (root := _root(value)) is not None}
+            one.called.append((_root(part.func) or "", isinstance(part.func, ast.Attribute), given))
+        elif isinstance(part, ast.Subscript | ast.Attribute) and isinstance(part.ctx, ast.Store):
+            one.stores.add(_root(part) or "")
+    if own is not None:
+        one.stores &= own
+    if one.is_definition:
+        one.stores |= one.binds - {getattr(one.node, "name", "")}
+        one.binds = {getattr(one.node, "name", "")}
+    return one
+
+
+def _note_names(one: _Statement, table: symtable.SymbolTable) -> None:
+    open_ = [table]
+    while open_:
+        scope = open_.pop()
+        open_ += scope.get_children()
+        is_top = scope is table
+        for symbol in scope.get_symbols():
+            name = symbol.get_name()
+            if is_top and (symbol.is_assigned() or symbol.is_imported()):
+                one.binds.add(name)
+            if (is_top or symbol.is_global()) and symbol.is_referenced():
+                one.uses.add(name)
+            if not is_top and symbol.is_declared_global() and symbol.is_assigned():
+                one.binds.add(name)
+                one.uses.add(name)
+
+
+def _root(node: ast.AST) -> str | None:
+    """Return the name that an expression like a.b[0].c begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None

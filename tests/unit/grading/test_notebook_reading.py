@@ -1,0 +1,174 @@
+"""What works in a student's notebook works graded: IPython decides what is code, and nothing is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from labkit.errors import DataError
+from labkit.grading.cells import python_of
+from labkit.grading.submission import notebook_source, source_of_cells
+
+
+def ran(cells: list[str], *arguments: Any, function: str = "f") -> Any:
+    """Run the function that graded cells define."""
+    scope: dict[str, Any] = {"__name__": "submission"}
+    exec(compile(source_of_cells(cells, function), "submission.py", "exec", dont_inherit=True), scope)
+    return scope[function](*arguments)
+
+
+#: cells, what f() gives in the notebook
+RIGHT: dict[str, tuple[list[str], Any]] = {
+    "modulo at the beginning of a line": (["def f(x=7):\n    return (x\n        % 3)"], 1),
+    "modulo after a backslash": (["X = 7 \\\n% 3\ndef f():\n    return X"], 1),
+    "modulo in brackets at the top": (["X = (7\n% 3)", "def f():\n    return X"], 1),
+    "magics in a text": (['def f():\n    return """\n%time\n!ls\n"""'], "\n%time\n!ls\n"),
+    "a call for a constant": (['INF = float("inf")', "def f():\n    return INF > int(2**6)"], True),
+    "a call for a size": (["SIZE = int(2**6)\ndef f():\n    return SIZE"], 64),
+    "two imports, one to draw": (
+        ["import math as np, collections as plt\n", "def f():\n    return np.sqrt(4)"],
+        2.0,
+    ),
+    "an import that is tried": (
+        [
+            "try:\n    import no_such_module as fast\nexcept ImportError:\n    fast = None",
+            "def f():\n    return fast",
+        ],
+        None,
+    ),
+    "a table filled by a loop": (
+        ["T = []\nfor i in range(4):\n    T.append(i * i)", "def f():\n    return T"],
+        [0, 1, 4, 9],
+    ),
+    "a table filled by index": (
+        ["T = [0] * 3", "for i in range(3):\n    T[i] = i", "def f():\n    return T"],
+        [0, 1, 2],
+    ),
+    "a table filled by a function": (
+        ["T = {}\ndef fill(t):\n    t['a'] = 1\n", "fill(T)", "def f():\n    return T"],
+        {"a": 1},
+    ),
+    "a table filled by a function that knows it": (
+        ["T = []\ndef fill():\n    T.append(1)\n", "fill()", "def f():\n    return T"],
+        [1],
+    ),
+    "a global set by a function": (["def g():\n    global T\n    T = 5", "g()", "def f():\n    return T"], 5),
+    "the recursion limit": (
+        [
+            "import sys\nsys.setrecursionlimit(5000)",
+            "def g(n):\n    return n and g(n - 1)\ndef f():\n    return g(3000)",
+        ],
+        0,
+    ),
+    "the recursion limit, imported": (
+        [
+            "from sys import setrecursionlimit as s",
+            "s(5001)",
+            "def f():\n    import sys\n    return sys.getrecursionlimit()",
+        ],
+        5001,
+    ),
+    "a partial": (
+        ["from functools import partial\ndef g(a, b):\n    return a - b\n", "f = partial(g, 5, 3)"],
+        2,
+    ),
+    "a lambda": (["f = lambda: 3"], 3),
+    "a method": (["class S:\n    def go(self):\n        return 4\n", "s = S()\nf = s.go"], 4),
+    "a decorator": (["def twice(g):\n    return lambda: 2 * g()", "@twice\ndef f():\n    return 4"], 8),
+    "an attribute of the function": (["def f():\n    return f.k", "f.k = 3"], 3),
+    "timed": (["%%time\ndef f():\n    return 1"], 1),
+    "captured": (["%%capture out\n%matplotlib inline\ndef f():\n    return 1"], 1),
+    "timed line": (["%time X = 3 + 4\ndef f():\n    return X"], 7),
+    "timed line in a loop": (
+        ["X = []\nfor i in range(2):\n    %time X.append(i)\ndef f():\n    return X"],
+        [0, 1],
+    ),
+    "the future, late": (
+        ["import math", "from __future__ import annotations\ndef f(x: No = 1):\n    return x"],
+        1,
+    ),
+    "a question": (["np.sort?", "?print\n", "def f():\n    return 1\nf??"], 1),
+    "the shell": (["x = !ls\n!ls", "files = !ls\ndef f():\n    return 1"], 1),
+    "a timeit": (["r = %timeit -o -n1 -r1 f()", "def f():\n    return 1"], 1),
+    "a prompt": ([">>> X = 2\n>>> def f():\n...     return X\n"], 2),
+    "a cell that is no Python": (["this is no Python", "def f():\n    return 1", "def g(:\n"], 1),
+    "a cell indented as a whole": (["    X = 2\n    def f():\n        return X\n"], 2),
+    "the last of two": (["def f():\n    return 1", "def f():\n    return 2"], 2),
+    "many terms": ([f"def f(x=1):\n    return {' + '.join(['x'] * 900)}"], 900),
+    "a long literal": ([f"X = 0x{'f' * 5000}\ndef f():\n    return X % 16"], 15),
+    "statements on one line": (["a = 1; b = 'ü'; c = 3\ndef f(): return a, b, c"], (1, "ü", 3)),
+    "carriage returns": (["X = 1\r\ndef f():\r\n    return X\r\n"], 1),
+    "names in texts": (["K = 3", "def f():\n    return eval('K')"], 3),
+    "own names are not the notebook's": (
+        ["for T in range(3):\n    raise SystemExit", "def f():\n    T = 3\n    return [T for T in range(2)]"],
+        [0, 1],
+    ),
+    "conditional": (
+        ["FAST = True\nif FAST:\n    def f():\n        return 1\nelse:\n    def f():\n        return 2"],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_graded_function_finds_what_it_finds_in_the_notebook(name: str) -> None:
+    cells, wanted = RIGHT[name]
+    before = sys.getrecursionlimit()
+    try:
+        assert ran(cells) == wanted
+    finally:
+        sys.setrecursionlimit(before)
+
+
+#: cells beside ``def f``, none of which may run
+TRIALS = [
+    "print(lk.run(f, 4))",
+    "runs = [lk.run(f, p) for p in (2, 4)]",
+    "for p in (2, 4):\n    runs.append(lk.run(f, p, args=(K,)))",
+    "def trial(p):\n    return lk.run(f, p, args=(T,))\ntrial(3)",
+    "lk.run(other, 4, args=(K, T))",
+    'points("sort", "easy", f)',
+    "plt.plot(T)\nplt.show()",
+    "print(T, K)",
+    "raise SystemExit",
+    "input('how many?')",
+    "%timeit f()",
+    "!rm -rf /",
+    "%%bash\nls",
+    "%%writefile f.py\ndef f(): pass",
+    "%%spmd -n 4\nprint(rank)",
+    "import sys\nsys.exit()",
+    "assert f() == 3",
+    "if __name__ == '__main__':\n    f()",
+]
+
+
+@pytest.mark.parametrize("trial", TRIALS)
+def test_trials_do_not_run(trial: str) -> None:
+    head = "import labkit as lk\nimport matplotlib.pyplot as plt\nfrom labkit.grading.notebook import points"
+    names = "K = 3\nT = [1]\nruns = []\ndef other(c, k, t):\n    return k"
+    cells = [head, names, "def f():\n    return K, T", trial]
+    assert source_of_cells(cells, "f") == "K = 3\nT = [1]\ndef f():\n    return K, T\n"
+
+
+def test_what_ipython_reads_wrongly_on_purpose_is_no_python() -> None:
+    for cell in ("%" * 100_000, "x = (" * 300, "\0", "\ud800 = 1", "%%time\n" * 30 + "x = ("):
+        with pytest.raises(DataError, match="not Python"):
+            python_of(cell)
+
+
+def test_a_function_that_no_cell_defines_names_the_cells_that_are_no_python() -> None:
+    with pytest.raises(DataError, match="code cell 2, line 1: not Python"):
+        source_of_cells(["x = 1", "def f(:"], "f")
+
+
+def test_a_notebook_of_pictures_is_read() -> None:
+    cell = {
+        "cell_type": "code",
+        "source": ["def f():\n", "    return 1"],
+        "outputs": [{"text": "x" * (5 << 20)}],
+    }
+    assert "def f" in notebook_source(json.dumps({"cells": [cell]}), "f")
