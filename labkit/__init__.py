@@ -1,5 +1,27 @@
 """labkit: engineer parallel algorithms on real and simulated machines.
 
+    run          one SPMD program on a machine: real MPI, a simulated platform, a cluster, Slurm
+    sweep        a program over ranks, machines and parameters: a Study
+    load         a Study from its file
+    fit, judge   a scaling model of measurements; their growth against an expectation
+    phase        a named part of a program: with labkit.phase("merge"): ...
+    compute      computation that a simulated rank is charged for
+    platform     a simulated machine from its text: "torus:8x8x8", a file, a machine's name
+    graph        a simulated machine from a graph of one's own
+    cluster      MPI engines that stay up between runs
+    slurm        options of batch jobs
+    calibrate    a model of this machine's network from measurements
+    contrast     a real run beside a simulated one, phase by phase
+    replay       a recorded trace on another machine
+    verify       a bundle: whether its figures come from its source
+
+    explore      explorers to play with: topology, collective, model, sorting
+    plot         figures: gantt, phases, scaling, efficiency, heat, ...
+    algorithms   sorts and collectives, a file each
+    datasets     inputs, flights, machines
+    errors       what labkit raises
+    MPI          mpi4py's MPI, of the machine that a program runs on
+
 Nothing heavy is imported here: each public name is loaded when it is first used.
 """
 
@@ -90,9 +112,18 @@ _PUBLIC = {
 _HOOKS = dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "labkit.jupyter")
 
 #: public name -> module that it is
-_MODULES = {"errors": "labkit.errors", "explore": "labkit.jupyter.explorers", "plot": "labkit.plot"}
+_MODULES = {
+    "algorithms": "labkit.algorithms",
+    "datasets": "labkit.datasets",
+    "errors": "labkit.errors",
+    "explore": "labkit.jupyter.explorers",
+    "plot": "labkit.plot",
+}
 
 __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
+
+#: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
+_ASIDE = {"restore_work", "sampled", "save_button", "save_work", "sized", "slurm_jobs"}
 
 
 def __getattr__(name: str) -> Any:
@@ -106,13 +137,13 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     else:
-        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
+        raise importlib.import_module("labkit.errors").unknown_name("labkit", name, __all__)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return ["MPI", *sorted({*_MODULES, *(name for name in _PUBLIC if name.islower())} - _ASIDE)]
 
 
 class _Package(ModuleType):
@@ -126,5 +157,17 @@ class _Package(ModuleType):
             super().__setattr__(name, value)
 
 
+def _show_errors_in_notebooks() -> None:
+    """Let IPython show labkit's errors as ``%%spmd`` shows its own: a sentence and the user's own line."""
+
+    def render(error: Any) -> list[str]:
+        lines: list[str] = importlib.import_module("labkit.jupyter.failure").raised_lines(error)
+        return lines
+
+    importlib.import_module("labkit.errors").LabkitError._render_traceback_ = render
+
+
+if "IPython" in sys.modules:
+    _show_errors_in_notebooks()
 sys.modules[__name__].__class__ = _Package
 importlib.import_module("labkit.moved").find_moved()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CheckError",
@@ -17,7 +17,9 @@ __all__ = [
     "RankError",
     "ScheduleError",
     "TimeLimitError",
+    "UnknownNameError",
     "UnsupportedError",
+    "unknown_name",
 ]
 
 
@@ -77,6 +79,10 @@ class ScheduleError(LabkitError):
     """A schedule that is malformed, or that does not do what its collective promises."""
 
 
+class UnknownNameError(LabkitError, AttributeError):
+    """A name that a module of labkit does not have; the message names the nearest one."""
+
+
 class UnsupportedError(LabkitError, NotImplementedError):
     """A name of MPI that labkit does not simulate (yet)."""
 
@@ -112,3 +118,13 @@ class RankError(LabkitError):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error crosses process borders whole."""
         return type(self), (self.rank, self.traceback, self.args[0]), self.__dict__
+
+
+def unknown_name(module: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error of a name that a module does not have, with the nearest ones that it has."""
+    import difflib
+
+    lower = {one.lower(): one for one in known}
+    near = [lower[one] for one in difflib.get_close_matches(name.lower(), lower, 3, 0.6)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(lower.values()))}"
+    return UnknownNameError(f"{module} has no {name!r}; {hint}")

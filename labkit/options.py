@@ -19,7 +19,9 @@ __all__ = [
 
 #: the flags of each option, its default, and what argparse is told besides
 _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
-    (("-n", "--ranks"), None, {"type": int, "metavar": "RANKS", "help": "number of ranks"}),
+    (("-n", "--ranks"), None, {
+        "type": int, "metavar": "RANKS",
+        "help": "number of ranks (default: as many as a machine such as star:64 holds)"}),
     (("--on",), "star", {
         "metavar": "MACHINE",
         "help": "mpi, or a platform such as star:64 (default: star, with a host for each rank)"}),

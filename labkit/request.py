@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import difflib
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from labkit.tolerance import check_tolerance
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["Machine", "RunRequest"]
+__all__ = ["Machine", "RunRequest", "own_parameters"]
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,10 @@ class Machine:
         """Whether a value of `on` means this machine."""
         raise NotImplementedError
 
+    def size(self, on: Any) -> int | None:
+        """Return how many ranks a run gets by default: as many as `on` holds; None for any number."""
+        return None
+
     def checked(self, request: RunRequest) -> RunRequest:
         """Refuse what this machine does not have, and return the request as `run` takes it.
 
@@ -130,10 +135,18 @@ class Machine:
             self._refuse_simulated(request)
         for option in request.options:
             if option not in self.options:
-                close = difflib.get_close_matches(option, self.options, 1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise MachineError(f"{self.name} has no option {option!r}{hint}")
+                raise MachineError(self._unknown(option, request.program))
         return request
+
+    def _unknown(self, option: str, program: Any) -> str:
+        """Say that a name is neither an option nor a parameter of the program, and which name is near."""
+        named = [*_parameters(program)][1:]
+        known = [*inspect.signature(RunRequest).parameters, *self.options, *named]
+        known.remove("options")
+        close = difflib.get_close_matches(option, known, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        own = f", and {program_name(program)} no such parameter" if callable(program) else ""
+        return f"{self.name} has no option {option!r}{own}{hint}"
 
     def run(self, request: RunRequest) -> Run:
         """Run what was checked.
@@ -160,3 +173,41 @@ class Machine:
                 f"{self.name}; leave them out"
             )
         check_tolerance(request.tolerance, self.name)
+
+
+def own_parameters(
+    program: Any, kwargs: Mapping[str, Any], named: Mapping[str, Any], machine: Machine
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell the program's own parameters from the machine's options, among what was given by name.
+
+    Returns
+    -------
+    kwargs, options : dict
+        The program's keyword arguments, those of `kwargs` among them; and everything else.
+
+    Raises
+    ------
+    ProgramError
+        A parameter is given twice.
+    """
+    found = _parameters(program)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in found.values())
+    own = {
+        name: value
+        for name, value in named.items()
+        if name not in machine.options and (takes_any or name in [*found][1:])
+    }
+    twice = sorted({*own} & {*kwargs})
+    if twice:
+        raise ProgramError(f"{twice[0]!r} is given twice: by its name, and in kwargs; leave one out")
+    return {**kwargs, **own}, {name: value for name, value in named.items() if name not in own}
+
+
+def _parameters(program: Any) -> Mapping[str, inspect.Parameter]:
+    """Return a program's parameters, the communicator first; none of what has no signature."""
+    if not callable(program):
+        return {}
+    try:
+        return inspect.signature(program).parameters
+    except (TypeError, ValueError):
+        return {}

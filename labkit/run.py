@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from labkit.errors import MachineError
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster
-from labkit.request import Machine, RunRequest
+from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
 from labkit.sim.machine import Simulated
 
@@ -43,8 +44,22 @@ def checked_request(program: Any, ranks: int, **how: Any) -> RunRequest:
         As `run`, before any work starts.
     """
     own = {name: how.pop(name) for name in [*how] if name not in RunRequest.__dataclass_fields__}
-    request = RunRequest(program, ranks, **how, options=own)
-    return machine_of(request.on).checked(request)
+    return _checked(program, ranks, how.pop("on", "star"), how.pop("kwargs", None), own, **how)
+
+
+def _checked(
+    program: Any, ranks: int | None, on: Any, kwargs: Mapping[str, Any] | None, named: Mapping[str, Any],
+    **how: Any,
+) -> RunRequest:  # fmt: skip
+    """Return the checked request of a call, its ranks and the program's own parameters found."""
+    machine = machine_of(on)
+    if ranks is None and (ranks := machine.size(on)) is None:
+        raise MachineError(
+            f"how many ranks? on={on!r} holds any number: say it, as in labkit.run(program, 8), or name a "
+            'machine of a size, as in on="star:8"'
+        )
+    kwargs, options = own_parameters(program, kwargs or {}, named, machine)
+    return machine.checked(RunRequest(program, ranks, on, kwargs=kwargs, options=options, **how))
 
 
 @contextlib.contextmanager
@@ -73,7 +88,7 @@ def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Ca
 
 def run(
     program: Callable[..., Any] | str | os.PathLike[str],
-    ranks: int,
+    ranks: int | None = None,
     on: Any = "star",
     *,
     args: Sequence[Any] = (),
@@ -100,8 +115,9 @@ def run(
     program : callable or path
         ``program(comm, *args, **kwargs)``, called once per rank; or the path of an mpi4py script, which then
         gets `args` as its command line. On a simulated machine the name `mpi4py.MPI` means `labkit.MPI`.
-    ranks : int
-        Number of ranks, at least 1.
+    ranks : int, optional
+        Number of ranks, at least 1; default: as many as the machine holds, where it says so (``"star:64"``,
+        a running cluster).
     on : str or Platform
         ``"mpi"`` for real MPI on this host; a running cluster of MPI engines (`labkit.cluster`, or a Cluster,
         Client or DirectView of ipyparallel); ``"slurm"`` or a `labkit.slurm` for batch jobs of a cluster;
@@ -148,8 +164,9 @@ def run(
         never quite the same twice. Of a recorded run of real MPI (`trace_ti`) it says what computation the
         trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
     **options
-        Further options of the machine: those of `labkit.real.mpi.machine.RealMpi`, of
-        `labkit.real.engines.machine.Engines`, or of `labkit.slurm`.
+        Parameters of the program by name, as in ``run(ring, 8, n=5000)``, and further options of the machine:
+        those of `labkit.real.mpi.machine.RealMpi`, of `labkit.real.engines.machine.Engines`, or of
+        `labkit.slurm`. A name that both have is the machine's, and goes to the program by `kwargs`.
 
     Returns
     -------
@@ -169,9 +186,9 @@ def run(
     RankError, DeadlockError, TimeLimitError
         The run failed.
     """
-    request = RunRequest(
-        program, ranks, on, args, kwargs or {}, model, trace, timeout_s, seed, isolate, coll, mapping,
-        repeats, tolerance, calibration, trace_ti, noise, compute, options,
+    request = _checked(
+        program, ranks, on, kwargs, options, args=args, model=model, trace=trace, timeout_s=timeout_s,
+        seed=seed, isolate=isolate, coll=coll, mapping=mapping, repeats=repeats, tolerance=tolerance,
+        calibration=calibration, trace_ti=trace_ti, noise=noise, compute=compute,
     )  # fmt: skip
-    machine = machine_of(on)
-    return machine.run(machine.checked(request))
+    return machine_of(on).run(request)

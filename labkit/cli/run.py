@@ -15,7 +15,7 @@ from labkit.result import Run
 
 __all__ = ["configure", "execute", "record"]
 
-_USAGE = "labkit run -n RANKS [--on MACHINE] [options] program.py [arguments of the program]"
+_USAGE = "labkit run [-n RANKS] [--on MACHINE] [options] program.py [arguments of the program]"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    from labkit.run import run
+    from labkit.run import machine_of, run
 
-    if arguments.ranks is None:
+    if arguments.ranks is None and machine_of(arguments.on).size(arguments.on) is None:
         print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(arguments)}", file=sys.stderr)
         return 2
     check_options(arguments)
@@ -67,7 +67,7 @@ def _no_ranks(arguments: argparse.Namespace) -> str:
     """Say how to give the number of ranks; mpiexec, too, takes its options before the program."""
     own = [word for word in arguments.arguments if word.startswith(("-n", "--ranks"))]
     if not own:
-        return "how many ranks? write -n RANKS before the program"
+        return "how many ranks? write -n RANKS before the program, or a machine of a size, as in --on star:8"
     return (
         f"{own[0]} stands behind {arguments.program} and so belongs to it; labkit's options stand before the "
         f"program: labkit run -n RANKS [--on MACHINE] {arguments.program}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import labkit
 from labkit.errors import MachineError
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ def load_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         The running IPython.
     """
+    from labkit.jupyter.completion import matcher
     from labkit.jupyter.magic import Spmd, documentation
 
     if not hasattr(shell, "register_magic_function"):
         raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
+    labkit._show_errors_in_notebooks()
     spmd = Spmd(shell)
 
     def magic(line: str, cell: str | None = None) -> None:
@@ -34,6 +37,9 @@ def load_ipython_extension(shell: Any) -> None:
 
     magic.__doc__ = documentation()
     shell.register_magic_function(magic, "line_cell", "spmd")
+    completer = getattr(shell, "Completer", None)
+    if hasattr(completer, "custom_matchers"):
+        completer.custom_matchers.append(matcher(shell))
     _loaded[id(shell)] = spmd
 
 
@@ -43,5 +49,7 @@ def unload_ipython_extension(shell: Any) -> None:
     if spmd is None:
         return
     spmd.machines.stop()
+    own = getattr(shell.Completer, "custom_matchers", [])
+    own[:] = [one for one in own if getattr(one, "matcher_identifier", "") != "labkit.spmd"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spmd", None)

@@ -1,17 +1,31 @@
-"""The display of a cell's failure: the rank, the cell's own lines with an arrow, and no line of labkit."""
+"""The display of a failure in a notebook: the rank, the user's own lines with an arrow, none of labkit.
+
+The magic shows its cells' failures by `failure_lines`; every other error of labkit that reaches IPython, of
+``lk.run``, ``lk.sweep`` or a figure, is shown by `raised_lines`.
+"""
 
 from __future__ import annotations
 
 import linecache
 import re
+import traceback
 from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
+import labkit
 from labkit.errors import LabkitError, RankError
 from labkit.jupyter.result import unmarked
 
-__all__ = ["failure_lines", "first_sentence"]
+__all__ = ["cell_name", "failure_lines", "first_sentence", "has_colors", "raised_lines"]
 
+#: folders whose frames tell a user nothing
+_OURS = tuple(str(Path(folder).resolve()) for folder in labkit.__path__)
+_MACHINERY = re.compile(r"[\\/](IPython|ipykernel|labkit|importlib|concurrent|contextlib\.py)\b|^<frozen ")
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$')
+#: what IPython calls the code of a cell
+_CELL_FILE = re.compile(r'[^\s"]*ipykernel_\d+[^\s":]*\.py|<ipython-input-[^>\s]*>')
 #: lines shown above and below the one that failed
 _CONTEXT = 2
 _RED, _GREEN, _BOLD, _FAINT, _OFF = "\x1b[0;31m", "\x1b[0;32m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -21,6 +35,54 @@ def first_sentence(error: BaseException) -> str:
     """Return what an error says in one line: what follows points into a specification, or is a report."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
+
+
+def cell_name(shell: Any, file: str) -> str:
+    """Return what people call a cell whose code has this file name: ``Cell In[3]``."""
+    format_name = getattr(shell.compile, "format_code_name", None)
+    found = format_name(file) if format_name is not None else None
+    return f"{found[0]} {found[1]}" if found else file
+
+
+def has_colors(shell: Any) -> bool:
+    """Whether a shell shows colours."""
+    return str(getattr(shell, "colors", "")).lower() != "nocolor"
+
+
+def raised_lines(error: LabkitError, shell: Any = None) -> list[str]:
+    """Write an error that a cell has raised: one sentence, what the ranks report, and the cell's line.
+
+    Parameters
+    ----------
+    error : LabkitError
+    shell : InteractiveShell, optional
+        Default: the running one.
+    """
+    if shell is None:
+        from IPython import get_ipython  # type: ignore[attr-defined]
+
+        shell = get_ipython()  # type: ignore[no-untyped-call]
+
+    def readable(file: str) -> str:
+        return cell_name(shell, file)
+
+    paint = _paint if has_colors(shell) else _plain
+    lines = failure_lines(error, "", readable, has_colors(shell))
+    calls = _calls(error.__traceback__, readable)
+    if calls:
+        lines += ["", *_traceback("\n".join(calls), "", readable, paint)]
+    return [re.sub(r"\n{3,}", "\n\n", "\n".join(lines))]
+
+
+def _calls(trace: TracebackType | None, readable: Callable[[str], str]) -> list[str]:
+    """Write the user's own frames, as Python writes them."""
+    lines = []
+    for frame in traceback.extract_tb(trace):
+        is_cell = readable(frame.filename).startswith("Cell ")
+        if not is_cell and (frame.filename.startswith(_OURS) or _MACHINERY.search(frame.filename)):
+            continue
+        lines += [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}', f"    {frame.line}"]
+    return lines
 
 
 def failure_lines(
@@ -47,7 +109,7 @@ def failure_lines(
     else:
         head, *rest = unmarked(str(error)).strip().splitlines() or [kind]
         body = [_named(line, readable) for line in rest]
-        body += _mentioned("\n".join([head, *rest]), cell, paint)
+        body += _mentioned("\n".join([head, *rest]), cell, readable, paint)
         head = _named(head, readable)
     lines = [f"{paint(kind, _RED)}: {head}", *([""] if body else []), *body]
     for note in getattr(error, "__notes__", ()):
@@ -90,7 +152,8 @@ def _traceback(
             lines.append(source[at - 1])
             continue
         shown = readable(found["file"])
-        where = "" if found["name"] == "cell" and found["file"] == cell else f", in {found['name']}"
+        is_top = found["name"] == "<module>" or (found["name"] == "cell" and found["file"] == cell)
+        where = "" if is_top else f", in {found['name']}"
         if shown.startswith("Cell "):
             lines.append(f"{paint(shown, _GREEN)}, line {found['line']}{where}")
             lines += _excerpt(found["file"], [int(found["line"])], paint)
@@ -118,16 +181,20 @@ def _excerpt(file: str, marked: list[int], paint: Callable[[str, str], str]) -> 
     return lines
 
 
-def _mentioned(text: str, cell: str, paint: Callable[[str, str], str]) -> list[str]:
-    """Show the lines of the cell that a report names."""
-    name = re.escape(cell)
-    found = re.findall(rf'{name}:(\d+)|"{name}", line (\d+)', text)
-    numbers = sorted({int(a or b) for a, b in found})[:8]
-    if not numbers:
-        return []
-    return ["", paint(cell, _GREEN), *_excerpt(cell, numbers, paint)]
+def _mentioned(
+    text: str, cell: str, readable: Callable[[str], str], paint: Callable[[str, str], str]
+) -> list[str]:
+    """Show the lines of the cells that a report names."""
+    lines: list[str] = []
+    for file in dict.fromkeys([*([cell] if cell else []), *_CELL_FILE.findall(text)]):
+        name = re.escape(file)
+        found = re.findall(rf'{name}:(\d+)|"{name}", line (\d+)', text)
+        numbers = sorted({int(a or b) for a, b in found})[:8]
+        if numbers:
+            lines += ["", paint(readable(file), _GREEN), *_excerpt(file, numbers, paint)]
+    return lines
 
 
 def _named(line: str, readable: Callable[[str], str]) -> str:
     """Call the notebook's other cells by their names."""
-    return re.sub(r'[^\s"]*ipykernel_\d+[^\s":]*\.py', lambda found: readable(found[0]), line)
+    return _CELL_FILE.sub(lambda found: readable(found[0]), line)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError
 from labkit.run import machine_of
 from labkit.units import format_seconds
 
-__all__ = ["Machines"]
+__all__ = ["Machines", "is_own_machine"]
 
 #: engines that are started at least: the next cell may well want a few ranks more
 _FEWEST_ENGINES = 4
@@ -24,6 +25,14 @@ def _is_platform(word: str) -> bool:
     except LabkitError:
         return False
     return True
+
+
+def is_own_machine(value: Any) -> bool:
+    """Whether a value of the notebook is a machine, not only the text of one."""
+    if value is None or isinstance(value, str | ModuleType):
+        return False
+    is_platform = type(value).__module__.startswith("labkit.platform") and hasattr(value, "hosts")
+    return is_platform or machine_of(value).is_real
 
 
 class Machines:
@@ -48,9 +57,7 @@ class Machines:
             It is the name of a text, and of no machine.
         """
         value = names.get(word.strip()) if word.strip().isidentifier() else None
-        if value is not None and not isinstance(value, str) and machine_of(value).is_real:
-            return value
-        if type(value).__module__.startswith("labkit.platform") and hasattr(value, "hosts"):
+        if is_own_machine(value):
             return value
         if isinstance(value, str) and not machine_of(word).is_real and not _is_platform(word):
             raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")

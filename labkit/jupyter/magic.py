@@ -18,7 +18,7 @@ from labkit.errors import (
 )
 from labkit.jupyter import options
 from labkit.jupyter.cell import Cell, read_cell
-from labkit.jupyter.failure import failure_lines, first_sentence
+from labkit.jupyter.failure import cell_name, failure_lines, first_sentence, has_colors
 from labkit.jupyter.machines import Machines
 from labkit.jupyter.ranks import SCOPE, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
@@ -87,8 +87,7 @@ class Spmd:
         """Refuse options that make no sense together, before anything runs."""
         word = given.get("on", session.get("on", "star"))
         machine = self.machines.named(word, self.shell.user_ns)
-        is_real = machine_of(machine).is_real
-        chosen = options.effective(given, session, is_real)
+        chosen = options.effective(given, session, machine)
         chosen.on = machine
         check_options(chosen)
         chosen.keywords = run_keywords(chosen)
@@ -122,7 +121,7 @@ class Spmd:
                 done = run(cell.program, chosen.ranks, on, **chosen.keywords)
         except _OF_RANKS as error:
             self.show_output(error, chosen)
-            lines = failure_lines(error, cell.name, self.readable, self.has_colors)
+            lines = failure_lines(error, cell.name, self.readable, has_colors(self.shell))
             raise _shown(error, lines) from None
         except LabkitError as error:
             self.show_output(error, chosen)
@@ -172,14 +171,7 @@ class Spmd:
 
     def readable(self, file: str) -> str:
         """Return what people call a cell whose code has this file name."""
-        format_name = getattr(self.shell.compile, "format_code_name", None)
-        found = format_name(file) if format_name is not None else None
-        return f"{found[0]} {found[1]}" if found else file
-
-    @property
-    def has_colors(self) -> bool:
-        """Whether the shell shows colours."""
-        return str(getattr(self.shell, "colors", "")).lower() != "nocolor"
+        return cell_name(self.shell, file)
 
 
 def _nothing(comm: Any) -> None:

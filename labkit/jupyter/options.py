@@ -8,8 +8,17 @@ from typing import Any, NoReturn
 
 from labkit.errors import MachineError, ProgramError
 from labkit.options import add_run_options
+from labkit.run import machine_of
 
-__all__ = ["SIMULATED_ONLY", "cell_options", "describe", "effective", "help_text", "session_options"]
+__all__ = [
+    "SIMULATED_ONLY",
+    "cell_options",
+    "describe",
+    "effective",
+    "help_text",
+    "option_values",
+    "session_options",
+]
 
 #: options of simulated machines: those of the session rest while a cell runs on a real one
 SIMULATED_ONLY = (
@@ -53,6 +62,12 @@ def _parser(is_session: bool) -> _Parser:
     return parser
 
 
+def option_values(is_session: bool) -> dict[str, bool]:
+    """Return the options of a magic, by their long flags: whether a value follows."""
+    actions = _parser(is_session)._actions
+    return {flag: action.nargs != 0 for action in actions for flag in action.option_strings}
+
+
 def help_text() -> str:
     """Return the options as text."""
     return _parser(False).format_help().removeprefix("options:\n").rstrip()
@@ -87,7 +102,7 @@ def _read(line: str, is_session: bool) -> dict[str, Any]:
     return vars(parser.parse_args(words))
 
 
-def effective(given: dict[str, Any], session: dict[str, Any], is_real: bool) -> argparse.Namespace:
+def effective(given: dict[str, Any], session: dict[str, Any], machine: Any) -> argparse.Namespace:
     """Put a cell's options over the session's, and those over the defaults.
 
     Parameters
@@ -96,26 +111,30 @@ def effective(given: dict[str, Any], session: dict[str, Any], is_real: bool) -> 
         Of the cell.
     session : dict
         Of the session; what only simulated machines have is left out on a real one.
-    is_real : bool
-        Whether the machine is a real one.
+    machine
+        What they run on; it says how many ranks where nobody else does.
 
     Raises
     ------
     MachineError
         Nobody says how many ranks.
     """
+    kind = machine_of(machine)
     parser = argparse.ArgumentParser(add_help=False)
     add_run_options(parser)
     defaults = vars(parser.parse_args([]))
     rest = {
         name: value
         for name, value in session.items()
-        if not (name in SIMULATED_ONLY and is_real) and not (name == "mpi" and "on" in given)
+        if not (name in SIMULATED_ONLY and kind.is_real) and not (name == "mpi" and "on" in given)
     }
     merged = {**defaults, "quiet": False, "out": None, **rest, **given}
     if merged["ranks"] is None:
+        merged["ranks"] = kind.size(machine)
+    if merged["ranks"] is None:
         raise MachineError(
-            "%%spmd: how many ranks? give -n, as in %%spmd -n 16; or once for the session, as in %spmd -n 16"
+            "%%spmd: how many ranks? give -n, as in %%spmd -n 16, or once for the session, %spmd -n 16; or "
+            "a machine of a size, as in --on star:16"
         )
     return argparse.Namespace(**merged)
 

@@ -1,17 +1,52 @@
-"""Figures of results, and pages that work offline; only faces import this."""
+"""Figures of results, and pages that work offline: each is loaded when it is first used."""
 
-from labkit.plot.calibration_figure import calibration
-from labkit.plot.compare_figure import compare
-from labkit.plot.efficiency_figure import efficiency
-from labkit.plot.explanation_figure import critical_path, heat, utilisation
-from labkit.plot.figure import Figure
-from labkit.plot.gantt_figure import gantt
-from labkit.plot.page import page, render_page
-from labkit.plot.phase_figure import phases, shares
-from labkit.plot.prediction_figure import predictions
-from labkit.plot.scaling_figure import scaling
-from labkit.plot.sends_figure import sends
-from labkit.plot.topology_figure import topology
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from labkit.errors import unknown_name
+
+if TYPE_CHECKING:
+    from labkit.plot.calibration_figure import calibration as calibration
+    from labkit.plot.compare_figure import compare as compare
+    from labkit.plot.efficiency_figure import efficiency as efficiency
+    from labkit.plot.efficiency_figure import efficiency as speedup
+    from labkit.plot.explanation_figure import critical_path as critical_path
+    from labkit.plot.explanation_figure import heat as heat
+    from labkit.plot.explanation_figure import utilisation as utilisation
+    from labkit.plot.figure import Figure as Figure
+    from labkit.plot.gantt_figure import gantt as gantt
+    from labkit.plot.html_page import page as page
+    from labkit.plot.html_page import render_page as render_page
+    from labkit.plot.phase_figure import phases as phases
+    from labkit.plot.phase_figure import shares as shares
+    from labkit.plot.prediction_figure import predictions as predictions
+    from labkit.plot.scaling_figure import scaling as scaling
+    from labkit.plot.sends_figure import sends as sends
+    from labkit.plot.topology_figure import topology as topology
+
+#: figure -> module that holds it
+_FIGURES = {
+    "calibration": "calibration_figure",
+    "compare": "compare_figure",
+    "critical_path": "explanation_figure",
+    "efficiency": "efficiency_figure",
+    "gantt": "gantt_figure",
+    "heat": "explanation_figure",
+    "phases": "phase_figure",
+    "predictions": "prediction_figure",
+    "scaling": "scaling_figure",
+    "sends": "sends_figure",
+    "shares": "phase_figure",
+    "speedup": "efficiency_figure",
+    "topology": "topology_figure",
+    "utilisation": "explanation_figure",
+}
+#: what is there besides
+_OTHERS = {"Figure": "figure", "page": "html_page", "render_page": "html_page"}
+#: other name -> figure
+_SAME_AS = {"speedup": "efficiency"}
 
 __all__ = [
     "Figure",
@@ -28,6 +63,20 @@ __all__ = [
     "scaling",
     "sends",
     "shares",
+    "speedup",
     "topology",
     "utilisation",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = {**_FIGURES, **_OTHERS}.get(name)
+    if module is None:
+        raise unknown_name("labkit.plot", name, _FIGURES)
+    value = getattr(importlib.import_module(f"labkit.plot.{module}"), _SAME_AS.get(name, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_FIGURES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.models import (
@@ -29,6 +29,7 @@ from labkit.units import format_share
 if TYPE_CHECKING:
     import pandas as pd
 
+    from labkit.result import Run
     from labkit.trace import Bottlenecks, Explanation
 
 __all__ = ["critical_path", "heat", "utilisation"]
@@ -37,13 +38,13 @@ __all__ = ["critical_path", "heat", "utilisation"]
 _SHOWN = 24
 
 
-def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Figure:
+def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520) -> Figure:
     """Draw the machine of a run, its cables coloured by how much of their capacity was used.
 
     Parameters
     ----------
-    explanation : Explanation
-        `Run.explain` of a recorded run.
+    explanation : Explanation or Run
+        What `Run.explain` returned, or the recorded run itself (``trace=True``).
     width, height : int
         Pixels.
 
@@ -57,6 +58,7 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
     DataError
         The machine is too large to be drawn: see `utilisation`.
     """
+    explanation = _explained(explanation)
     _need_links(explanation)
     machine = explanation.trace.setting[0].sized(len(explanation.trace.ends_s))
     if machine.description.smaller() != machine.description:
@@ -89,6 +91,20 @@ def heat(explanation: Explanation, *, width: int = 760, height: int = 520) -> Fi
     return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
 
 
+def _explained(run: Any) -> Explanation:
+    """Return a run's explanation, made here or before."""
+    if hasattr(run, "explain"):
+        explained: Explanation = run.explain()
+        return explained
+    if not hasattr(run, "bottlenecks"):
+        raise DataError(
+            "a figure of an explanation takes a recorded run, run(..., trace=True), or its run.explain(); "
+            f"got {type(run).__name__}"
+        )
+    given: Explanation = run
+    return given
+
+
 def _need_links(explanation: Explanation) -> Bottlenecks:
     if explanation.bottlenecks is None:
         raise DataError(
@@ -98,12 +114,13 @@ def _need_links(explanation: Explanation) -> Bottlenecks:
     return explanation.bottlenecks
 
 
-def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
+def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     """Draw how much of the busiest links' capacity was in use over the run.
 
     Parameters
     ----------
-    explanation : Explanation
+    explanation : Explanation or Run
+        As in `heat`.
     width : int
         Pixels.
 
@@ -112,6 +129,7 @@ def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
     Figure
         A row per link, those that held transfers longest on top.
     """
+    explanation = _explained(explanation)
     found = _need_links(explanation)
     links = explanation.links.head(_SHOWN)
     if not len(links):
@@ -157,12 +175,13 @@ def utilisation(explanation: Explanation, *, width: int = 760) -> Figure:
     return Figure(fig, reading, f"Heat map of the use of links over time. {reading}")
 
 
-def critical_path(explanation: Explanation, *, width: int = 760, height: int = 380) -> Figure:
+def critical_path(explanation: Explanation | Run, *, width: int = 760, height: int = 380) -> Figure:
     """Draw the critical path: time to the right, ranks upwards, one bar or slanted line per step.
 
     Parameters
     ----------
-    explanation : Explanation
+    explanation : Explanation or Run
+        As in `heat`.
     width, height : int
         Pixels.
 
@@ -171,6 +190,7 @@ def critical_path(explanation: Explanation, *, width: int = 760, height: int = 3
     Figure
         A transfer is a line from its sender to its receiver.
     """
+    explanation = _explained(explanation)
     path = explanation.path
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)

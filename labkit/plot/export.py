@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labkit.errors import DataError
-from labkit.plot.page import render_page
+from labkit.plot.html_page import render_page
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure

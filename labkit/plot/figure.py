@@ -11,7 +11,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.plot.export import draw_file
-from labkit.plot.page import render_page
+from labkit.plot.html_page import render_page
 from labkit.plot.still import is_live, still_bundle
 from labkit.plot.tools import dress
 

@@ -28,6 +28,12 @@ class Simulated(Machine):
         """Whether it is a platform: nobody else's, then."""
         return True
 
+    def size(self, on: Any) -> int | None:
+        """Return the number of a platform's cores; None for one that grows with the ranks."""
+        from labkit.platform import platform
+
+        return platform(on).capacity
+
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
         from labkit.local.costs import find_calibration

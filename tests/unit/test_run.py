@@ -15,11 +15,48 @@ def program(comm, keys=None):
     raise AssertionError("work has started")
 
 
-@pytest.mark.parametrize("ranks", [0, -3, 2.0, "4", True, None])
+@pytest.mark.parametrize("ranks", [0, -3, 2.0, "4", True])
 @pytest.mark.parametrize("on", ["mpi", "star:64"])
 def test_ranks(ranks, on):
     with pytest.raises(MachineError, match="ranks must be"):
         lk.run(program, ranks, on)
+
+
+@pytest.mark.parametrize("on", ["mpi", "star", "slurm", "cluster"])
+def test_a_machine_of_any_size_does_not_say_how_many_ranks(on):
+    with pytest.raises(MachineError, match=f"how many ranks.*on='{on}' holds any number"):
+        lk.run(program, on=on)
+
+
+@pytest.mark.parametrize(
+    ("on", "ranks"), [("star:5", 5), ("torus:2x3,cores=2", 12), (lk.graph([(0, 1), (1, 2), (2, 0)]), 3)]
+)
+def test_a_machine_of_a_size_holds_so_many_ranks(on, ranks):
+    assert lk.run(lambda comm: comm.size, on=on).results == [ranks] * ranks
+
+
+def own(comm, n, *, seed=0, mpi="none"):
+    return n, seed, mpi
+
+
+def test_the_programs_parameters_reach_it_by_name():
+    assert lk.run(own, 2, n=5).results == [(5, 0, "none")] * 2
+    assert lk.run(own, 1, n=5, mpi="x", kwargs={"seed": 7}).results == [(5, 7, "x")]
+    assert lk.run(lambda comm, **rest: rest, 1, a=1, b=2).results == [{"a": 1, "b": 2}]
+    assert lk.run(functools.partial(own, n=3), 1).results == [(3, 0, "none")]
+
+
+def test_the_programs_parameters_are_not_mistaken():
+    with pytest.raises(ProgramError, match="'n' is given twice"):
+        lk.run(own, 2, n=5, kwargs={"n": 6})
+    with pytest.raises(MachineError, match="no option 'm', and own no such parameter"):
+        lk.run(own, 2, n=5, m=3)
+    with pytest.raises(MachineError, match=r"did you mean model\?"):
+        lk.run(own, 2, n=5, modell="lab")
+    with pytest.raises(ProgramError, match="missing a required argument: 'n'"):
+        lk.run(own, 2)
+    with pytest.raises(MachineError, match="'no/such/mpiexec' is not an mpiexec"):
+        lk.run(own, 2, "mpi", n=5, mpi="no/such/mpiexec")
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, math.nan, "1", True])

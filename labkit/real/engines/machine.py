@@ -38,6 +38,12 @@ class Engines(Machine):
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""
         return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"))
 
+    def size(self, on: Any) -> int | None:
+        """Return the number of its engines."""
+        from labkit.real.engines.target import find_target
+
+        return None if isinstance(on, str) else len(find_target(on).engines)
+
     def checked(self, request: RunRequest) -> RunRequest:
         """Refuse a cluster that is only named."""
         if isinstance(request.on, str):

@@ -1,0 +1,99 @@
+"""Completion of the magic's line: machines, models and algorithms behind their options, and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from labkit.jupyter.options import option_values
+
+__all__ = ["completions", "matcher"]
+
+_MAGICS = ("%%spmd", "%spmd")
+
+
+def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
+    """Return what may come next on a line.
+
+    Parameters
+    ----------
+    before : str
+        The line up to the cursor.
+    names : mapping
+        The notebook's, among which machines are found.
+
+    Returns
+    -------
+    list of str or None
+        Whole words in place of the begun one; None where the line is no magic of labkit's.
+    """
+    words = before.split()
+    if not words or words[0] not in _MAGICS or before.rstrip() == words[0] == before:
+        return None
+    begun = "" if before[-1].isspace() else words.pop()
+    option = words[-1] if len(words) > 1 else ""
+    if "=" in begun and begun.startswith("--"):
+        option, _, begun = begun.partition("=")
+    flags = option_values(words[0] == "%spmd")
+    known = _values(option, begun, names) if flags.get(option) else [one for one in flags if len(one) > 2]
+    return [one for one in known if one.startswith(begun)]
+
+
+def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
+    """Return the values of an option; none where any may follow."""
+    if option == "--on":
+        return [*_machines(), *_own_machines(names)]
+    if option == "--model":
+        from labkit.platform import models
+
+        return models.names()
+    if option == "--coll":
+        from labkit import registry
+
+        problem, sign, _ = begun.partition("=")
+        if sign and problem in registry.problems():
+            return [f"{problem}={name}" for name in registry.names(problem)]
+        return [f"{name}=" for name in registry.problems() if name != "sorting"]
+    if option == "--mapping":
+        return ["block", "cyclic", "random"]
+    if option == "--compute":
+        return ["charged", "measured"]
+    return []
+
+
+def _machines() -> list[str]:
+    from labkit.platform import machine_files
+    from labkit.platform.spec.reader import kinds
+
+    return ["mpi", "cluster", "slurm", *kinds(), *machine_files.names()]
+
+
+def _own_machines(names: Mapping[str, Any]) -> list[str]:
+    """Return the names that hold platforms or clusters."""
+    from labkit.jupyter.machines import is_own_machine
+
+    return sorted(name for name, value in names.items() if not name.startswith("_") and is_own_machine(value))
+
+
+def matcher(shell: Any) -> Any:
+    """Return the matcher that IPython asks, alone, on the magic's lines."""
+    from IPython.core.completer import (
+        CompletionContext,
+        SimpleCompletion,
+        SimpleMatcherResult,
+        context_matcher,
+    )
+
+    @context_matcher(identifier="labkit.spmd")
+    def spmd_matcher(context: CompletionContext) -> SimpleMatcherResult:
+        found = completions(context.text_until_cursor, shell.user_ns)
+        if found is None:
+            return {"completions": []}
+        begun = context.text_until_cursor.split(" ")[-1]
+        return {
+            "completions": [SimpleCompletion(text=one, type="magic") for one in found],
+            "matched_fragment": begun,
+            "suppress": True,
+        }
+
+    return spmd_matcher

@@ -1,0 +1,62 @@
+"""What Tab offers: the table of contents of labkit, and the words of the magic's line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import labkit as lk
+
+
+def offered(notebook, text: str) -> list[str]:
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        return [one.text for one in notebook.shell.Completer.completions(text, len(text))]
+
+
+def test_labkit_offers_a_table_of_contents(notebook):
+    notebook.run("import labkit as lk")
+    found = offered(notebook, "lk.")
+    assert len(found) <= 22
+    assert {"run", "sweep", "load", "fit", "judge", "explore", "plot", "algorithms", "datasets"} <= {*found}
+    described = re.findall(r"^    (\w+(?:, \w+)*)  +\w", lk.__doc__, re.MULTILINE)
+    assert sorted(found) == sorted(name for names in described for name in names.split(", "))
+
+
+def test_figures_and_explorers_alone_are_offered(notebook):
+    notebook.run("import labkit as lk")
+    assert sorted(offered(notebook, "lk.explore.")) == ["collective", "model", "sorting", "topology"]
+    figures = offered(notebook, "lk.plot.")
+    assert {"gantt", "phases", "scaling", "speedup", "heat", "sends"} <= {*figures}
+    assert all(callable(getattr(lk.plot, name)) and getattr(lk.plot, name).__doc__ for name in figures)
+    assert lk.plot.speedup is lk.plot.efficiency
+
+
+@pytest.mark.parametrize(
+    ("line", "some", "none"),
+    [
+        ("%%spmd --on ", ["mpi", "cluster", "slurm", "star", "torus", "graphene", "mine"], "text"),
+        ("%spmd --on m", ["mpi", "mine"], "star"),
+        ("%%spmd -n 4 --coll all", ["allreduce=", "alltoall="], "bcast="),
+        ("%%spmd --coll allreduce=ri", ["allreduce=ring"], "allreduce=swing"),
+        ("%%spmd --model ", ["lab", "smpi"], "mpi"),
+        ("%%spmd -n 4 --trace --", ["--on", "--coll", "--out"], "--reset"),
+        ("%spmd --", ["--reset"], "--out"),
+        ("%%spmd -n 4 --compute ", ["charged", "measured"], "--on"),
+    ],
+)
+def test_the_magics_line_offers_machines_models_and_algorithms(notebook, line, some, none):
+    notebook.run("import labkit as lk\nmine = lk.graph([(0, 1), (1, 2)])\ntext = 'star:8'")
+    found = offered(notebook, line)
+    assert {*some} <= {*found}
+    assert none not in found
+    assert all(one.startswith(line.split(" ")[-1]) for one in found)
+
+
+def test_other_lines_are_left_alone(notebook):
+    notebook.run("value = 1")
+    assert "value" in offered(notebook, "val")
+    notebook.run("%unload_ext labkit")
+    assert "star" not in offered(notebook, "%%spmd --on ")

@@ -1,0 +1,63 @@
+"""Errors of labkit's functions, as a notebook shows them: a sentence and the user's own lines."""
+
+from __future__ import annotations
+
+import pytest
+
+SETUP = """import labkit as lk
+def ring(comm, n=10):
+    if comm.rank == 2:
+        return 1 / 0
+    comm.Barrier()
+def stuck(comm):
+    comm.recv(source=(comm.rank + 1) % comm.size)
+def fine(comm):
+    comm.allreduce(comm.rank)"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("lk.run(ring, 8, modell='lab')", "MachineError: a simulated run has no option 'modell', and ring"),
+        ("lk.run(ring, 8, on='sttar')", "did you mean 'star'?"),
+        ("lk.sweep(fine, ranks=[2, 4]).expect('p^2 logp')", "ExpectationError: expectation 'p^2 logp'"),
+        ("lk.judge([1, 2, 3], [1, 2], 'p')", "DataError: x must have shape"),
+        ("lk.fit([1, 2], ['a', 'b'])", "DataError"),
+        ("lk.plot.heat(3)", "DataError: a figure of an explanation takes a recorded run"),
+        ("lk.plot.gant", "UnknownNameError: labkit.plot has no 'gant'; did you mean gantt?"),
+        ("lk.explore.sort", "labkit.explore has no 'sort'; did you mean sorting?"),
+        ("lk.rnu", "labkit has no 'rnu'; did you mean run?"),
+    ],
+)
+def test_an_error_is_a_sentence_and_the_line_that_caused_it(notebook, cell, sentence):
+    text = notebook.run(SETUP, f"a = 1\n{cell}")
+    assert sentence in text
+    assert f"Cell In[{notebook.shell.execution_count - 1}], line 2\n" in text
+    assert f"---->   2 {cell}" in text
+    assert "labkit/" not in text
+    assert "Traceback" not in text
+
+
+def test_a_failing_rank_of_lk_run_is_shown_with_its_line_in_another_cell(notebook):
+    text = notebook.run(SETUP, "def mine(n):\n    return lk.run(ring, n)\n", "mine(4)")
+    assert "RankError: rank 2 failed: ZeroDivisionError: division by zero" in text
+    first = notebook.shell.execution_count - 3
+    assert f"Cell In[{first}], line 4, in ring" in text
+    assert "---->   4         return 1 / 0" in text
+    assert f"Cell In[{first + 1}], line 2, in mine" in text, "the way there is shown too"
+    assert f"Cell In[{first + 2}], line 1\n---->   1 mine(4)" in text
+    assert "labkit/" not in text
+
+
+def test_a_deadlock_of_lk_run_names_cells_not_files(notebook):
+    text = notebook.run(SETUP, "lk.run(stuck, 3)")
+    cell = f"Cell In[{notebook.shell.execution_count - 2}]"
+    assert f"rank 1: recv from rank 2, tag any at {cell}:7 in stuck" in text
+    assert f"{cell}\n" in text
+    assert "---->   7     comm.recv" in text
+    assert "ipython-input" not in text
+
+
+def test_an_error_that_the_user_catches_is_an_ordinary_one(notebook):
+    text = notebook.run(SETUP, "try:\n    lk.rnu\nexcept AttributeError as error:\n    print(error)")
+    assert text == "labkit has no 'rnu'; did you mean run?\n"
