@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from labkit.study import load as load
     from labkit.study import sweep as sweep
     from labkit.study.bundle import verify as verify
+    from labkit.timing import Repeats as Repeats
+    from labkit.timing import measure as measure
     from labkit.trace import contrast as contrast  # type: ignore[no-redef]
 
 if importlib.util.find_spec("labkit._kernels") is None:
@@ -88,6 +90,8 @@ _PUBLIC = {
     "compute": "labkit.context",
     "sized": "labkit.phantom",
     "sampled": "labkit.sampling",
+    "measure": "labkit.timing",
+    "Repeats": "labkit.timing",
     "Noise": "labkit.platform.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",

@@ -190,6 +190,7 @@ MOVED = {
     "labkit.testing.sandbox.containment": "labkit.process.confinement.containment",
     "labkit.testing.sandbox.landlock": "labkit.process.confinement.landlock",
     "labkit.testing.sandbox.seccomp": "labkit.process.confinement.seccomp",
+    "labkit.trace.recorder.clocks": "labkit.timing.clocks",
     "labkit.trace.recording": "labkit.trace.trace",
 }
 

@@ -13,6 +13,7 @@ from labkit.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
     import pandas as pd
 
+    from labkit.timing import Conduct
     from labkit.trace.explanation import Explanation
 
 __all__ = ["PHASE_COLUMNS", "Run", "median_run", "phase_frame"]
@@ -83,6 +84,9 @@ class Run:
         Whether the times may be used for a verdict.
     repetitions : list of Run
         With ``repeats`` > 1: every repetition, in order; this run is then the one with the median makespan.
+    conduct : Conduct or None
+        How the repetitions of a real measurement were started and how many were needed
+        (`labkit.timing.Conduct`); None where that was not asked for.
     collectives : dict
         The algorithms that a simulated run's collectives took: `labkit.selector.Situation` to name.
     tolerance : ToleranceUse or None
@@ -107,6 +111,7 @@ class Run:
     repetitions: list[Run] = field(default_factory=list)
     tolerance: ToleranceUse | None = None
     collectives: dict[Any, str] = field(default_factory=dict)
+    conduct: Conduct | None = None
 
     def phase_table(self) -> pd.DataFrame:
         """Sum up the phases: one row per phase, in the order in which they first began.
@@ -178,6 +183,8 @@ class Run:
         pairs.append(("host time", format_seconds(self.host_seconds)))
         if self.repetitions:
             pairs.append(("repetitions", str(len(self.repetitions))))
+        if self.conduct is not None:
+            pairs.append(("measured", self.conduct.text()))
         if self.machine.get("calibration", "default") != "default":
             pairs.append(("node-local costs", str(self.machine["calibration"])))
         if self.tolerance is not None:

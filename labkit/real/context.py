@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from labkit.real.cores import available_cores
+
 __all__ = ["RankContext"]
 
 
@@ -43,6 +45,11 @@ class RankContext:
         """Do nothing: on a real machine the work itself takes the time; a recorded run notes it."""
         if self.charge is not None:
             self.charge(seconds, flops)
+
+    @property
+    def cores(self) -> int:
+        """The cores of this host that the rank may use."""
+        return available_cores()
 
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""

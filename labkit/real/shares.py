@@ -12,7 +12,7 @@ from labkit.result import Run, median_run, phase_frame
 from labkit.trace.recorder.timeline import clocks_of, trace_of
 
 if TYPE_CHECKING:
-    from labkit.trace.recorder.clocks import Clocks
+    from labkit.timing.clocks import Clocks
     from labkit.trace.recorder.merge import Recording
 
 __all__ = [
@@ -50,12 +50,19 @@ def read_result(rank: int, source: bytes | BinaryIO) -> Any:
 def read_share(rank: int, file: BinaryIO, repeats: int) -> Share:
     """Read a rank's (times, result) of each repetition from its result file.
 
+    At most `repeats`: where they went on until the times were known well enough, the last one is marked.
+
     Raises
     ------
     MachineError
         A result cannot be read here.
     """
-    return [(read_result(rank, file), read_result(rank, file)) for _ in range(repeats)]
+    share: Share = []
+    for _ in range(repeats):
+        share.append((read_result(rank, file), read_result(rank, file)))
+        if share[-1][0].get("is_last"):
+            break
+    return share
 
 
 def gather_runs(
@@ -88,7 +95,8 @@ def gather_runs(
         compared = clocks_of(times)
         if compared is not None:
             times = [_led_over(one, compared, rank) for rank, one in enumerate(times)]
-        groups = [range(len(times))] if compared is not None or clocks is None else clocks
+        is_led = compared is not None or all("led" in one for one in times)
+        groups = [range(len(times))] if is_led or clocks is None else clocks
         starts = _starts(times, groups)
         rows = [
             (rank, phase, begin - starts[rank], end - starts[rank])
@@ -101,7 +109,9 @@ def gather_runs(
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
         notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
-        own = {"machine": dict(facts["machine"]), "notes": notes}
+        conduct = shares[0][-1][0].get("conduct")
+        notes += conduct.notes() if conduct is not None else ()
+        own = {"machine": dict(facts["machine"]), "notes": notes, "conduct": conduct}
         runs.append(
             Run(
                 ranks=len(shares),

@@ -77,6 +77,8 @@ def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
         "sources": unwritten_sources(), "ranks": request.ranks, "seed": request.seed,
         "repeats": request.repeats, **more,
     }  # fmt: skip
+    if "measuring" in request.options:
+        header["measuring"] = request.options["measuring"]
     if not isinstance(request.program, Path):
         return header | {"kind": "function"}, pack_program(request.program, request.args, request.kwargs)
     argv = [str(argument) for argument in request.args]

@@ -7,17 +7,22 @@ workers gives the rows of a serial one.
 
 from __future__ import annotations
 
+import itertools
+import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from labkit.errors import LabkitError
+from labkit.real.repeat import measuring
+from labkit.run import machine_of
 from labkit.study.points import Point, is_real
 from labkit.study.rows import run_rows
 from labkit.study.study import Study
+from labkit.timing.repeats import Conduct, Repeats, Series, repeats_of
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -49,6 +54,8 @@ class Found:
         What was printed outside the ranks: standard output and error, in another process only.
     order : int
         By which processes with the same hash seed know each other (`labkit.study.hashing`), in another only.
+    conduct : dict or None
+        How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
@@ -60,6 +67,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
     printed: tuple[str, str] = ("", "")
     order: int = 0
+    conduct: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class Job:
     options: dict[str, Any]
     measure: Callable[[Run], Mapping[str, float]] | None
     runner: Callable[..., Run] | None
+    #: when enough repetitions were made; None: 5 where a machine does not decide, else `Repeats()`
+    asked: Repeats | None = None
 
     def find(self, point: Point, is_once: bool = False) -> Found:
         """Run one point.
@@ -95,6 +105,8 @@ class Job:
             found.rows.append(self._rows(run, point, repetition))
         if runs:
             found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
+            conduct = getattr(runs[0], "conduct", None)
+            found.conduct = None if conduct is None else asdict(conduct)
         return found
 
     def launch(self, point: Point) -> dict[str, Any]:
@@ -105,7 +117,15 @@ class Job:
         if not is_real(point.on):
             return how
         how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
-        return how | {"repeats": self.repeats + self.warmup}
+        if not self._is_measured(point):
+            return how | {"repeats": self.repeats + self.warmup}
+        asked = repeats_of(self.asked or self.repeats, self.timeout_s)
+        return how | {"repeats": asked.most + self.warmup, "measuring": measuring(asked, self.warmup)}
+
+    def _is_measured(self, point: Point) -> bool:
+        """Whether the machine starts and repeats runs itself: not scripts, nor runs that are recorded."""
+        is_recorded = self.options.get("trace") or self.options.get("trace_ti") is not None
+        return callable(self.program) and not is_recorded and "measuring" in machine_of(point.on).options
 
     def _rows(self, run: Run, point: Point, repetition: int) -> list[dict[str, Any]] | Exception:
         try:
@@ -126,7 +146,9 @@ class Job:
         if self.repeats == 1 or is_once:
             runs.append(runner(self.program, point.ranks, **how))
             return
-        for k in range(self.repeats):
+        series = Series(repeats_of(self.asked or self.repeats, self.timeout_s))
+        began = time.monotonic()
+        for k in itertools.count():
             runs.append(runner(self.program, point.ranks, **(how | {"seed": self.seed + k})))
             # Rare noise may spare the first two runs; it is drawn from the seed all the same.
             is_quiet = "noise" not in runs[0].machine
@@ -136,6 +158,9 @@ class Job:
             if is_same:
                 del runs[1:]
                 return
+            series.take(runs[k].makespan_s, 0.0, time.monotonic() - began)
+            if series.stopped:
+                return
 
 
 @dataclass
@@ -144,6 +169,10 @@ class Harvest:
 
     Attributes
     ----------
+    conduct : list of dict
+        How each point on a real machine was measured.
+    about : dict
+        How the sweep was called.
     is_deterministic : bool or None
         Whether the seeds are known to change nothing; None as long as no point has shown it.
     """
@@ -154,6 +183,8 @@ class Harvest:
     errors: list[LabkitError] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     machines: dict[str, Any] = field(default_factory=dict)
+    conduct: list[dict[str, Any]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
     is_deterministic: bool | None = None
 
     def keep(self, point: Point, found: Found) -> None:
@@ -176,7 +207,13 @@ class Harvest:
                 raise one
             self.rows += [(point.number, row) for row in one]
         self.machines.setdefault(found.on, found.machine)
-        for note in found.notes:
+        notes = found.notes
+        if found.conduct is not None:
+            own = Conduct(**found.conduct).notes()
+            notes = [*(one for one in notes if one not in own), *(f"{point.text}: {one}" for one in own)]
+            where = {"on": found.on, "ranks": point.ranks, **point.cells}
+            self.conduct.append({"point": point.number, **where, **found.conduct})
+        for note in notes:
             if note not in self.remarks:
                 self.remarks.append(note)
 
@@ -194,6 +231,10 @@ class Harvest:
         ordered = [row for _, row in sorted(self.rows, key=lambda pair: pair[0])]
         for failure in self.failures:
             warnings.warn(f"the point {failure['point']} failed: {failure['error']}", stacklevel=3)
-        notes = {"failures": self.failures, "remarks": self.remarks, "machines": self.machines,
-                 "seed": self.seed}  # fmt: skip
+        notes: dict[str, Any] = {
+            "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
+            "sweep": self.about | {"is_deterministic": self.is_deterministic},
+        }  # fmt: skip
+        if self.conduct:
+            notes["conduct"] = sorted(self.conduct, key=lambda one: int(one["point"]))
         return Study(pd.DataFrame(ordered), notes)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import numbers
+import platform
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from labkit import __version__
 from labkit.errors import DataError, MachineError
 from labkit.local.costs import find_calibration
 from labkit.run import machine_of, together
@@ -18,6 +23,7 @@ from labkit.study.progress import progress_bar
 from labkit.study.recipe import recipe_of
 from labkit.study.spread import check_jobs, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
+from labkit.timing import Repeats
 from labkit.tolerance import check_tolerance
 
 if TYPE_CHECKING:
@@ -25,13 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
+#: repetitions of a simulated point, where seeds change something
+_SIMULATED = 5
+
 
 def sweep(
     program: Callable[..., Any],
     ranks: int | Iterable[int],
     on: Any = "star",
     *,
-    repeats: int = 5,
+    repeats: int | Repeats | None = None,
     warmup: int = 1,
     args: Sequence[Any] = (),
     model: str | Sequence[str | None] | None = None,
@@ -59,9 +68,12 @@ def sweep(
         points are submitted before the first is waited for), or a platform; an unsized ``"star"`` grows
         with the ranks. A callable gets the number of ranks and returns the machine. A list is one more
         dimension of the sweep.
-    repeats : int
-        Repetitions of a point. Simulated runs are deterministic: when two seeds give the same time at the
-        first point, each point runs once.
+    repeats : int or Repeats, optional
+        Repetitions of a point: a number, or when to stop. Default: 5 in simulation; on real machines
+        `labkit.Repeats()`, until the 95 % interval of the median is within 5 %, 6 to 50 times. Simulated runs
+        are deterministic: when two seeds give the same time at the first point, each point runs once. On
+        real machines all ranks start in a window of rank 0's clock, and starts that are late on some rank
+        are thrown away and counted; ``study.methods()`` says how it went.
     warmup : int
         Runs on real MPI before the repetitions, in the same launch; they are thrown away.
     args : sequence
@@ -117,11 +129,18 @@ def sweep(
         **_tolerance(tolerance, program, plan),
         **_calibration(calibration, program, plan),
     }
-    job = Job(program, tuple(args), repeats, warmup, seed, timeout_s, how, measure, runner)
-    if any(is_real(point.on) for point in plan):
+    asked, most = _repeats(repeats, any(is_real(point.on) for point in plan))
+    job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked)
+    is_shuffled = any(is_real(point.on) for point in plan)
+    if is_shuffled:
         random.Random(seed).shuffle(plan)
     workers = check_jobs(jobs, plan, how)
     harvest = Harvest(seed)
+    harvest.about = {
+        "repeats": asked.to_dict() if asked is not None else most, "warmup": warmup, "points": len(plan),
+        "order": "shuffled" if is_shuffled else "planned", "labkit": __version__,
+        "python": platform.python_version(), "numpy": np.__version__,
+    }  # fmt: skip
     with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar:
         if workers == 1:
             one_by_one(ready, plan, harvest, bar)
@@ -140,6 +159,23 @@ def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
         return
     with together([(job.program, point.ranks, job.launch(point)) for point in plan]) as runner:
         yield dataclasses.replace(job, runner=runner)
+
+
+def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, int]:
+    """Return when to stop, or None where the number decides, and that number.
+
+    Raises
+    ------
+    DataError
+        It is neither.
+    """
+    if isinstance(repeats, Repeats):
+        return repeats, repeats.most
+    if repeats is None:
+        return (Repeats() if has_real else None), _SIMULATED
+    if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
+        raise DataError(f"repeats is a whole number of at least 1, or labkit.Repeats(...); got {repeats!r}")
+    return None, int(repeats)
 
 
 def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # pandas is imported only when a trace is made
     import pandas as pd
 
     from labkit.result import Run
+    from labkit.timing.clocks import Clocks
     from labkit.trace.explanation import Explanation
-    from labkit.trace.recorder.clocks import Clocks
 
 __all__ = ["Trace"]
 
@@ -52,7 +52,7 @@ class Trace:
         root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase. Its
         collectives are calls, not messages.
     clocks : Clocks or None
-        Of a real run how its ranks' clocks go (`labkit.trace.recorder.clocks`).
+        Of a real run how its ranks' clocks go (`labkit.timing.clocks`).
     begins_s : list of float or None
         Of a real run when each rank entered the program, behind a barrier.
     blocks : dict

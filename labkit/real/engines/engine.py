@@ -30,6 +30,7 @@ from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interr
 from labkit.real.engines.waits import WAITING, Message, disown, finish
 from labkit.real.engines.watchdog import Watchdog
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
+from labkit.real.repeat import Turns
 
 __all__ = ["describe", "execute"]
 
@@ -131,7 +132,9 @@ class _RankRun:
         base = self.base()
         context.install(machine, MPI)
         try:
-            for repetition in range(header["repeats"]):
+            barrier = lambda: finish(_Ibarrier(base))  # noqa: E731
+            turns = Turns(header, lambda: interruptible(base), barrier)
+            for repetition in turns:
                 machine.reset()
                 self.communicator(base)
                 if header.get("recording") is not None:
@@ -140,7 +143,7 @@ class _RankRun:
                     call = load_program(header, self.payload, self.rank, repetition, lambda: MPI.COMM_WORLD)
                 meter = self.meter(base)
                 clock = [meter.compare()] if meter is not None else []
-                finish(_Ibarrier(base))
+                turns.start()
                 if self.recorder is not None:
                     self.recorder.begin()
                 begin = time.monotonic()
@@ -155,7 +158,9 @@ class _RankRun:
                     times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}
                 if self.recorder is not None:
                     self.end_recording()
-                self.write(result, times, output)
+                kept = turns.keep(times)
+                if kept is not None:
+                    self.write(result, kept, output)
         finally:
             context.install(None)
             if self.recorder is not None:
@@ -205,7 +210,7 @@ class _RankRun:
         """Return what compares the ranks' clocks, where times are recorded."""
         if self.recorder is None or not self.recorder.ledger.has_times:
             return None
-        from labkit.trace.recorder.clocks import ClockMeter
+        from labkit.timing.clocks import ClockMeter
 
         return ClockMeter(interruptible(base))
 

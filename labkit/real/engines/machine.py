@@ -32,7 +32,7 @@ class Engines(Machine):
     """
 
     name = "a cluster"
-    options = ("output_limit_bytes",)
+    options = ("output_limit_bytes", "measuring")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""

@@ -37,6 +37,7 @@ from labkit.real import program
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
+from labkit.real.repeat import Turns
 
 __all__ = ["main"]
 
@@ -168,16 +169,16 @@ class _Child:
         context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))
         world = self.mpi and self.mpi.COMM_WORLD
         self.record(machine)
+        turns = Turns(self.header, lambda: world.Dup(), lambda: world and world.Barrier())
         with open(self.path("result"), "wb") as file:
-            for repetition in range(self.header["repeats"]):
+            for repetition in turns:
                 machine.reset()
                 call = load_program(
                     self.header, self.payload, self.rank, repetition, lambda: self.mpi.COMM_WORLD
                 )
                 if self.recording is not None:
                     self.recording.prepare()
-                if world is not None:
-                    world.Barrier()
+                turns.start()
                 if self.recording is not None:
                     self.recording.start()
                 begin = time.monotonic()
@@ -187,7 +188,9 @@ class _Child:
                 if self.recording is not None:
                     self.recording.finish()
                     times["timeline"] = self.recording.timeline()
-                self.write(file, result, times)
+                kept = turns.keep(times)
+                if kept is not None:
+                    self.write(file, result, kept)
         faulthandler.cancel_dump_traceback_later()
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))

@@ -32,10 +32,12 @@ class RealMpi(Machine):
         The hosts, as ``node1 slots=4`` on each line: reached by ssh, with labkit at the same place and a
         folder that all share (``LABKIT_MPI_FOLDER``, or where the file lies). Default: the environment
         variable ``LABKIT_MPI_HOSTFILE``, then this host.
+    measuring : dict
+        How a sweep repeats and starts the runs of one launch: see `labkit.real.repeat`.
     """
 
     name = 'on="mpi"'
-    options = ("mpi", "output_limit_bytes", "hostfile")
+    options = ("mpi", "output_limit_bytes", "hostfile", "measuring")
 
     def owns(self, on: Any) -> bool:
         """Whether it is the word."""

@@ -29,7 +29,7 @@ class SlurmCluster(Machine):
 
     name = "Slurm"
     is_queued = True
-    options = ("output_limit_bytes", *(one.name for one in dataclasses.fields(Slurm)))
+    options = ("output_limit_bytes", "measuring", *(one.name for one in dataclasses.fields(Slurm)))
 
     def owns(self, on: Any) -> bool:
         """Whether it is an object of `labkit.slurm`, or its text."""
@@ -38,7 +38,8 @@ class SlurmCluster(Machine):
     def checked(self, request: RunRequest) -> RunRequest:
         """Read the options of the jobs."""
         request = super().checked(request)
-        launch = {name: value for name, value in request.options.items() if name == "output_limit_bytes"}
+        own = ("output_limit_bytes", "measuring")
+        launch = {name: value for name, value in request.options.items() if name in own}
         jobs = {name: value for name, value in request.options.items() if name not in launch}
         return request.changed(on=slurm_of(request.on).changed(**jobs), options=launch)
 

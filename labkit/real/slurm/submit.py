@@ -123,7 +123,7 @@ def make_point(request: RunRequest) -> Point:
     recorded = recorded_header(request, recording_for(request))
     header |= recorded
     matters = {name: getattr(cluster, name) for name in _MATTERS}
-    matters |= recorded
+    matters |= recorded | {name: value for name, value in header.items() if name == "measuring"}
     what: Any = request.program
     if isinstance(what, Path):
         path, what = what, hashlib.sha256(what.read_bytes()).hexdigest()

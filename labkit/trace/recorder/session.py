@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from labkit.comm.collective.actions import phase_line
-from labkit.trace.recorder.clocks import ClockMeter, ClockSample
+from labkit.timing.clocks import ClockMeter, ClockSample
 from labkit.trace.recorder.recorder import Recorder
 
 __all__ = ["SALVAGE", "Staged"]

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.timing.clocks import Clocks
 from labkit.trace.beside import Beside
 from labkit.trace.phases import PhaseClock
-from labkit.trace.recorder.clocks import Clocks
 from labkit.trace.recorder.joints import join_calls, joint_waits
 from labkit.trace.trace import Trace
 

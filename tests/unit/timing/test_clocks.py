@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit import MPI
-from labkit.trace.recorder.clocks import ClockMeter, Clocks, ClockSample, best_of
+from labkit.timing.clocks import ClockMeter, Clocks, ClockSample, best_of
 
 delays = st.floats(1e-7, 1e-3)
 

@@ -1,0 +1,69 @@
+"""The repetitions of a launch on real MPI: so many, each behind a barrier, or measured (`labkit.timing`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from labkit.real.cores import available_cores
+from labkit.timing import Bench, Repeats
+
+__all__ = ["Turns", "measuring"]
+
+
+def measuring(repeats: Repeats, warmup: int) -> dict[str, Any]:
+    """Return the option that asks a real machine to measure a run: plain data."""
+    return {"repeats": repeats.to_dict(), "warmup": warmup}
+
+
+class Turns:
+    """The numbers of the repetitions, one after the other, and what happens around each.
+
+    Parameters
+    ----------
+    header : mapping
+        Of the job: ``repeats``, and ``measuring`` where times are measured.
+    comm : callable
+        Returns a communicator of all ranks for what is agreed between the runs, and for nothing else.
+    barrier : callable
+        What comes before a run that is not measured.
+    """
+
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        comm: Callable[[], Any],
+        barrier: Callable[[], Any],
+    ) -> None:
+        self._repeats, self._barrier = int(header["repeats"]), barrier
+        self._bench: Bench | None = None
+        asked = header.get("measuring")
+        if asked is not None:
+            repeats = Repeats(**asked["repeats"])
+            self._bench = Bench(comm(), repeats, int(asked["warmup"]), available_cores())
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the number of the next run, as long as another one is needed."""
+        if self._bench is None:
+            yield from range(self._repeats)
+            return
+        while not self._bench.is_done:
+            yield self._bench.number
+
+    def start(self) -> None:
+        """Wait until all ranks start."""
+        if self._bench is None:
+            self._barrier()
+        else:
+            self._bench.start()
+
+    def keep(self, times: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a run's times as they are kept; None where it does not count, on any rank."""
+        if self._bench is None:
+            return times
+        if not self._bench.take(times["begin"], times["end"]):
+            return None
+        times = self._bench.led(times)
+        if self._bench.is_done:
+            times |= {"is_last": True, "conduct": self._bench.conduct()}
+        return times
