@@ -73,8 +73,9 @@ def _simulated(facts: Facts) -> list[str]:
     noisy = {name: one["noise"] for name, one in facts.simulated.items() if one.get("noise")}
     for name, noise in noisy.items():
         spans = [noise.get(k) for k in ("jitter_s", "period_s")] if isinstance(noise, Mapping) else []
-        if spans and all(isinstance(span, int | float) and span for span in spans):
-            jitter, period = (quantity(float(span), "s", 3) for span in spans)
+        known = [float(span) for span in spans if isinstance(span, int | float) and span]
+        if len(known) == 2:
+            jitter, period = (quantity(span, "s", 3) for span in known)
             said.append(f"Noise was planted on {name}: detours of {jitter} on average in every {period}.")
         else:
             said.append(f"Noise was planted on {name}.")
