@@ -63,7 +63,8 @@ class Assignment:
     limits : Limits
         Of each run.
     budget_s : float
-        Wall-clock seconds for all checks: what is not judged by then gets no points.
+        Seconds of a processor for all checks, the grader's own work counted: what is not judged by then gets
+        no points. How busy the machine is does not count.
     digest : str
         SHA-256 of the file that it comes from, empty for one that comes with labkit: grades that were kept
         hold as long as it stays.
@@ -149,7 +150,7 @@ class Assignment:
         return self._judge(OpenBench(function, on, self.limits), "you", 0, only)
 
     def _judge(self, bench: Bench, student: str, seed: int, only: Sequence[str] | None) -> Grade:
-        began = time.monotonic()
+        began, began_work_s = time.monotonic(), time.process_time() + bench.worked_s
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)
         trial = Trial(bench, seed, self.only_messages)
@@ -158,7 +159,7 @@ class Assignment:
                 continue
             if trial.endless >= _MOST_ENDLESS:
                 verdict = Verdict(0.0, f"not judged: {trial.endless} runs before it did not end")
-            elif time.monotonic() - began > self.budget_s:
+            elif time.process_time() + bench.worked_s - began_work_s > self.budget_s:
                 verdict = Verdict(
                     0.0, f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
                 )

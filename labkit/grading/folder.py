@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from labkit.grading.submission import (
     source_of_cells,
     submitted_text,
 )
+from labkit.grading.turns import use
+from labkit.process.tree import worked_s
 from labkit.process.watchdog import die_with_parent
 
 __all__ = [
@@ -150,7 +153,18 @@ class _Worker:
     student: str
     process: Any
     pipe: Connection
+    budget_s: float
     deadline_s: float
+    worked_s: float = 0.0
+    was_ended: bool = False
+
+    def is_late(self) -> bool:
+        """Whether it has used up its budget, or does not work at all; having had to wait does not count."""
+        if time.monotonic() < self.deadline_s:
+            return False
+        before, self.worked_s = self.worked_s, worked_s(self.process.pid)
+        self.deadline_s = time.monotonic() + _GRACE_S
+        return not before + 1.0 < self.worked_s < self.budget_s
 
 
 def grade_folder(
@@ -205,13 +219,15 @@ def grade_folder(
         else:
             waiting.append(student)
     running: list[_Worker] = []
+    descriptor, turns = tempfile.mkstemp(prefix="labkit-turns-")
+    os.close(descriptor)
     try:
         while waiting or running:
             while waiting and len(running) < max(jobs, 1):
                 student = waiting.pop(0)
                 path = submissions[student]
                 assert isinstance(path, Path)
-                running.append(_start(student, path, assignment, secret, accepts_weak))
+                running.append(_start(student, path, assignment, secret, accepts_weak, turns))
             for worker in list(_finished(running)):
                 running.remove(worker)
                 finish(worker.student, _collect(worker, assignment), is_new=True)
@@ -219,27 +235,32 @@ def grade_folder(
         for worker in running:
             worker.process.kill()
             worker.process.join()
+        os.unlink(turns)
     return [done[student] for student in submissions]
 
 
-def _start(student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool) -> _Worker:
+def _start(
+    student: str, path: Path, assignment: Assignment, secret: str, accepts_weak: bool, turns: str
+) -> _Worker:
     context = multiprocessing.get_context(
         "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     )
     ours, theirs = context.Pipe(duplex=False)
     process: Any = context.Process(
         target=_work,
-        args=(theirs, os.getpid(), student, path, assignment, secret, accepts_weak),
+        args=(theirs, os.getpid(), turns, student, path, assignment, secret, accepts_weak),
         daemon=False,
     )
     process.start()
     theirs.close()
-    return _Worker(student, process, ours, time.monotonic() + assignment.budget_s + _GRACE_S)
+    budget_s = assignment.budget_s + _GRACE_S
+    return _Worker(student, process, ours, budget_s, time.monotonic() + budget_s)
 
 
 def _work(
     pipe: Connection,
     parent: int,
+    turns: str,
     student: str,
     path: Path,
     assignment: Assignment,
@@ -248,6 +269,7 @@ def _work(
 ) -> None:
     """Grade one submission and hand its grade back as JSON."""
     die_with_parent(parent)
+    use(Path(turns))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits for all
     try:
         answer = grade_file(path, assignment, student, secret, accepts_weak).to_dict()
@@ -261,15 +283,18 @@ def _work(
 
 def _finished(running: list[_Worker]) -> Iterator[_Worker]:
     ready = wait([worker.pipe for worker in running], timeout=0.5)
-    now = time.monotonic()
     for worker in running:
-        if worker.pipe in ready or now > worker.deadline_s:
+        if worker.pipe in ready:
+            yield worker
+        elif worker.is_late():
+            worker.was_ended = True
+            worker.process.kill()
             yield worker
 
 
 def _collect(worker: _Worker, assignment: Assignment) -> Grade:
     try:
-        if not worker.pipe.poll():
+        if worker.was_ended:
             raise DataError("grading did not end in time")
         data: dict[str, Any] = json.loads(worker.pipe.recv_bytes())
         if "ungraded" in data:
@@ -281,7 +306,6 @@ def _collect(worker: _Worker, assignment: Assignment) -> Grade:
         return _ungraded(worker.student, assignment, str(error))
     finally:
         worker.pipe.close()
-        worker.process.kill() if worker.process.is_alive() and time.monotonic() > worker.deadline_s else None
         worker.process.join()
 
 

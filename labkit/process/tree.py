@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["JOB_VARIABLE", "end_processes", "job_processes"]
+__all__ = ["JOB_VARIABLE", "end_processes", "job_processes", "worked_s"]
 
 #: environment variable that every process of a job inherits; its value tells the jobs apart
 JOB_VARIABLE = "LABKIT_JOB"
@@ -67,6 +67,21 @@ def end_processes(token: str, root: int | None = None, patience_s: float = 5.0) 
         time.sleep(0.005)
         left = job_processes(token, root)
     return left
+
+
+def worked_s(root: int) -> float:
+    """Return the seconds of a processor that a process, its descendants and those gone have used.
+
+    0.0 where there is no ``/proc``.
+    """
+    ticks: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    for entry in _process_folders():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)] = int(fields[1])
+            ticks[int(entry.name)] = sum(map(int, fields[11:15]))
+    return sum(ticks.get(pid, 0) for pid in _with_descendants({root}, parents)) / os.sysconf("SC_CLK_TCK")
 
 
 def _process_folders() -> list[Path]:

@@ -17,7 +17,8 @@ class Limits:
     cpu_s : float
         CPU time of one rank, in seconds.
     wall_s : float
-        Wall-clock time of the run, for a machine that is busy; what sleeps is found out earlier.
+        Wall-clock time of the run, but for the time that its processes had to wait for a processor; what
+        sleeps is found out earlier.
     memory_bytes : int
         Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at least
         24 MiB.

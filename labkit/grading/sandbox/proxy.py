@@ -136,7 +136,9 @@ class RankProxy:
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
             watch = Watch(self.pid, self.budget.limits.idle_s)
-            header, parts = read_frame(self.descriptor, self.budget.deadline_s, watch.is_busy)
+            header, parts = read_frame(
+                self.descriptor, self.budget.deadline_s, partial(self._is_alive, watch)
+            )
         except TooLate:
             raise self._failure(
                 "time",
@@ -158,6 +160,11 @@ class RankProxy:
             self.output = (self.output + printed)[:_MOST_OUTPUT]
         self.budget.spend(self.rank, sum(len(part) for part in parts))
         return header, parts
+
+    def _is_alive(self, watch: Watch) -> bool:
+        if self.budget.is_over():
+            raise TooLate("no answer within the time limit")
+        return watch.is_busy()
 
     def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
         try:

@@ -17,6 +17,7 @@ import traceback
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
+from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent
 from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame, write_frame
 from labkit.process.confinement import seccomp
 
@@ -215,6 +216,7 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     linecache.cache[SUBMISSION] = (len(source), None, source.splitlines(True), SUBMISSION)
     module = ModuleType("submission")
     module.__file__ = SUBMISSION
+    vars(module).update(dict.fromkeys(SHOWN_BY_NAME, Silent()))
     sys.modules["submission"] = module
     exec(compile(source, SUBMISSION, "exec", dont_inherit=True), vars(module))
     function = vars(module).get(job["function"])

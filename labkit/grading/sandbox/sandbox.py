@@ -17,6 +17,7 @@ from typing import Any
 from labkit.comm import pickling
 from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
+from labkit.grading.sandbox.imports import imported_by
 from labkit.grading.sandbox.outcome import Limits, Outcome
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
@@ -46,6 +47,8 @@ class Sandbox:
     ----------
     containment : Containment
         Which walls stand; known once it has started.
+    worked_s : float
+        Seconds of a processor that the ranks of all runs have used.
     """
 
     def __init__(self, limits: Limits | None = None, *, accepts_weak: bool = False) -> None:
@@ -55,6 +58,8 @@ class Sandbox:
         self._process: ChildProcess | None = None
         self._control: socket.socket | None = None
         self._words: Any = None
+        self._loaded: set[str] = set()
+        self.worked_s = 0.0
 
     def __enter__(self) -> Sandbox:
         self.start()
@@ -171,8 +176,9 @@ class Sandbox:
             The sandbox itself does not work.
         """
         job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": "program"}
+        self._load(source)
         descriptors, pids = self._fork(ranks)
-        budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
+        budget = Budget(self.limits, pids)
         proxies = [RankProxy(r, descriptors[r], pids[r], budget, only_messages) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
@@ -196,8 +202,9 @@ class Sandbox:
             Its one result is what `labkit.grading.sandbox.schedule_rows.rows_of` returns, not believed yet.
         """
         job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
+        self._load(source)
         descriptors, pids = self._fork(1)
-        budget = Budget(self.limits, time.monotonic() + self.limits.wall_s)
+        budget = Budget(self.limits, pids)
         proxies = [RankProxy(0, descriptors[0], pids[0], budget, only_messages=True)]
         try:
             failure = self._send_jobs(job, [arguments], proxies)
@@ -209,6 +216,15 @@ class Sandbox:
             ends = self._end()
         _explain_end(outcome, ends, self.limits)
         return outcome
+
+    def _load(self, source: str) -> None:
+        """Have what the source imports loaded once, for all ranks of all runs."""
+        assert self._control is not None
+        modules = [name for name in imported_by(source) if name not in self._loaded]
+        if modules:
+            self._loaded.update(modules)
+            self._control.sendall(json.dumps({"do": "load", "modules": modules}).encode() + b"\n")
+            self._answer(_START_S)
 
     def _fork(self, ranks: int) -> tuple[list[int], list[int]]:
         assert self._control is not None
@@ -246,7 +262,9 @@ class Sandbox:
     def _end(self) -> dict[int, int]:
         assert self._control is not None
         self._control.sendall(b'{"do": "end"}\n')
-        return {int(rank): code for rank, code in self._answer(_START_S)["ends"].items()}
+        answer = self._answer(_START_S)
+        self.worked_s += answer["worked_s"]
+        return {int(rank): code for rank, code in answer["ends"].items()}
 
 
 @contextlib.contextmanager

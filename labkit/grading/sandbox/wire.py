@@ -39,6 +39,7 @@ MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16
 _KINDS = "biufc"
+_LOOK_S = 1.0
 
 
 class WireError(LabkitError):
@@ -143,13 +144,16 @@ def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Aliv
 
 def _get(descriptor: int, size: int, deadline_s: float | None, is_alive: _Alive | None) -> bytearray:
     data = bytearray()
+    look_s = time.monotonic() + _LOOK_S
     while len(data) < size:
+        if is_alive is not None and time.monotonic() > look_s:  # bytes may trickle in
+            look_s = time.monotonic() + _LOOK_S
+            if not is_alive():
+                raise Idle("no answer, and no work on one")
         try:
             more = os.read(descriptor, min(size - len(data), 1 << 20))
         except BlockingIOError:
-            while not _wait(descriptor, deadline_s, False, None if is_alive is None else 1.0):
-                if is_alive is not None and not is_alive():
-                    raise Idle("no answer, and no work on one") from None
+            _wait(descriptor, deadline_s, False, None if is_alive is None else _LOOK_S)
             continue
         except OSError as error:
             raise Closed("the other side is gone") from error

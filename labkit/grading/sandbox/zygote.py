@@ -17,6 +17,7 @@ import socket
 import sys
 from typing import Any
 
+from labkit.grading.sandbox import imports
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment
 from labkit.process.watchdog import die_with_parent
@@ -51,8 +52,14 @@ def main(descriptor: int) -> None:
         if command["do"] == "start":
             children = _start(command, descriptors, found, base_bytes)
             _answer(control, {"started": list(children)})
+        elif command["do"] == "load":  # names of modules, of no submission's
+            imports.load(command["modules"])
+            base_bytes = containment.address_space()
+            gc.freeze()
+            _answer(control, {})
         elif command["do"] == "end":
-            _answer(control, {"ends": _end(children)})
+            ends, worked_s = _end(children)
+            _answer(control, {"ends": ends, "worked_s": worked_s})
             children = {}
     _end(children)
 
@@ -113,17 +120,18 @@ def _become_rank(
     os._exit(0)
 
 
-def _end(children: dict[int, int]) -> dict[str, int]:
-    """End every rank; what each one's end was: its exit code, or minus the signal."""
+def _end(children: dict[int, int]) -> tuple[dict[str, int], float]:
+    """End every rank; each one's exit code, or minus the signal, and the processor seconds of all."""
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-    ends = {}
+    ends, worked_s = {}, 0.0
     for child, rank in children.items():
         with contextlib.suppress(ChildProcessError):
-            _, status = os.waitpid(child, 0)
+            _, status, used = os.wait4(child, 0)
+            worked_s += used.ru_utime + used.ru_stime
             ends[str(rank)] = os.waitstatus_to_exitcode(status)
-    return ends
+    return ends, worked_s
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from labkit.errors import DataError
 from labkit.grading import CheckResult, Grade, find_assignment
 from labkit.grading.assignments import ASSIGNMENTS, BROADCAST
-from labkit.grading.folder import _fingerprint, find_submissions
+from labkit.grading.folder import _fingerprint
 from labkit.grading.notebook import points
 from labkit.grading.source_notebook import add_assignment, source_notebook
 from labkit.grading.submission import notebook_source
@@ -159,13 +159,6 @@ def test_nbgrader_never_takes_the_checks_from_where_it_works(
         with pytest.raises(DataError, match="no assignment is called 'total'"):
             plugin.SandboxExecute(source=source).preprocess(notebook, resources)
     assert not mark.exists()
-
-
-def test_more_than_one_file_of_a_student_is_refused(tmp_path: Path) -> None:
-    for name in ("ada.py", "ada.ipynb"):
-        (tmp_path / name).write_text("{}")
-    with pytest.raises(DataError, match="more than one submission of ada"):
-        find_submissions(tmp_path)
 
 
 def test_a_feedback_pages_list_names_the_checks() -> None:

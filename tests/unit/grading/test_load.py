@@ -1,0 +1,183 @@
+"""A verdict does not depend on how busy the machine is, nor on what a submission imports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labkit.grading import turns
+from labkit.grading.bench import SandboxBench
+from labkit.grading.folder import _Worker
+from labkit.grading.sandbox import Limits, Sandbox, budget
+from labkit.grading.sandbox.imports import imported_by
+from labkit.grading.sandbox.outcome import Outcome
+from labkit.grading.sandbox.wire import Idle, read_frame
+
+LIMITS = Limits(cpu_s=1, wall_s=60)
+
+
+def test_what_a_source_imports_is_loaded_once_for_all_ranks(sandbox: Sandbox) -> None:
+    source = "import sys\nBEFORE = 'scipy.stats' in sys.modules\nimport scipy.stats\n"
+    source += "def f(comm):\n    return BEFORE\n"
+    outcome = sandbox.run(source, "f", 3, [()] * 3)
+    assert (outcome.kind, outcome.results) == ("finished", [True] * 3), outcome.message
+
+
+def test_only_modules_that_do_nothing_by_themselves_are_loaded() -> None:
+    source = (
+        "import antigravity, this, submission, os.path, no_such\nfrom scipy import stats\nfrom . import x\n"
+    )
+    assert imported_by(source + "def f():\n    import heapq as h\n") == [
+        "os.path", "scipy", "scipy.stats", "heapq",
+    ]  # fmt: skip
+    assert imported_by("def f(:") == []
+
+
+def test_what_only_shows_things_shows_nothing(sandbox: Sandbox) -> None:
+    source = """
+import matplotlib.pyplot as plt
+import bokeh.plotting
+from IPython.display import display as show, Image
+from ipywidgets import interact
+from labkit.grading.notebook import points
+import labkit.plot as lp
+
+fig, ax = plt.subplots()
+
+@interact
+def shown(k=1):
+    return k
+
+def f(comm):
+    ax[0].plot([1, 2], label="x")
+    with plt.style.context("dark"):
+        plt.show()
+    show(Image("x.png"))
+    display(fig)
+    get_ipython().run_line_magic("time", "x = 1")
+    points("sort", "easy", f)
+    lp.anything()
+    return comm.rank
+"""
+    outcome = sandbox.run(source, "f", 2, [()] * 2)
+    assert (outcome.kind, outcome.results) == ("finished", [0, 1]), outcome.message
+
+
+class _Slow:
+    """A sandbox whose first run of two meets a limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.worked_s, self.used = limits, 0.0, list[float]()
+
+    def run(self, *_: Any, **__: Any) -> Outcome:
+        self.used.append(self.limits.cpu_s)
+        return Outcome("time" if len(self.used) % 2 else "finished", 1, "late")
+
+    call = run
+
+
+def test_a_run_that_met_a_limit_is_repeated_with_all_limits_before_it_counts() -> None:
+    sandbox: Any = _Slow(replace(LIMITS, cpu_s=2))
+    bench = SandboxBench(sandbox, "", "f")
+    assert bench.run(1, [()]).is_finished
+    bench.hurry()
+    assert bench.rows([]).is_finished
+    assert sandbox.used == [2, 2, 1, 2]
+    assert sandbox.limits.cpu_s == 1, "the next one is in a hurry again"
+
+
+def test_an_endless_run_is_still_found_out(sandbox: Sandbox) -> None:
+    source = "def f(comm):\n    while True:\n        pass\n"
+    before_s = sandbox.worked_s
+    outcome = SandboxBench(sandbox, source, "f").run(1, [()])
+    assert outcome.kind == "time"
+    assert sandbox.worked_s - before_s > 1.5, "it had its time twice"
+
+
+def _in_a_process(work: Any) -> int:
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    return child
+
+
+def test_who_is_alone_has_no_others_beside_it(tmp_path: Path) -> None:
+    turns.use(tmp_path / "turns")
+    notes = tmp_path / "notes"
+
+    def note(word: str) -> None:
+        with notes.open("a") as file:
+            file.write(word)
+
+    def other() -> None:
+        with turns.beside_others():
+            note("(")
+            time.sleep(0.05)
+            note(")")
+
+    def lonely() -> None:
+        with turns.alone():
+            note("<")
+            time.sleep(0.05)
+            note(">")
+
+    try:
+        children = [_in_a_process(work) for work in (other, other, lonely, other, lonely, other, other)]
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 7
+    finally:
+        turns.use(None)
+    text = notes.read_text()
+    assert len(text) == 14
+    assert text.count("<>") == 2, text
+    for before in text.split("<")[:-1]:
+        assert before.count("(") == before.count(")"), text
+
+
+def test_time_in_the_queue_for_a_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, queued = [100.0], [5.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budget, "_queued_s", lambda pid: queued[0] if pid == os.getpid() else 0.0)
+    run = budget.Budget(replace(LIMITS, wall_s=10), [1])
+    now[0] = 109
+    assert not run.is_over()
+    now[0], queued[0] = 111, 8
+    assert not run.is_over()
+    now[0] = 114
+    assert run.is_over()
+    now[0], queued[0] = 100 + 20 * 10, 1e9
+    assert run.is_over(), "not for ever"
+
+
+def test_bytes_that_trickle_in_are_no_work() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    looks = []
+
+    def is_alive() -> bool:
+        looks.append(theirs.send(b"\0"))
+        return len(looks) < 3
+
+    theirs.send(b"\0")
+    with ours, theirs, pytest.raises(Idle):
+        read_frame(ours.fileno(), time.monotonic() + 60, is_alive)
+    assert len(looks) == 3
+
+
+def test_a_grader_that_waits_for_a_processor_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked = iter([50.0, 90.0, 90.5])
+    monkeypatch.setattr("labkit.grading.folder.worked_s", lambda pid: next(worked))
+    monkeypatch.setattr("labkit.grading.folder.time.monotonic", lambda: 1000.0)
+
+    def late(worker: _Worker) -> bool:
+        worker.deadline_s = 0
+        return worker.is_late()
+
+    worker = _Worker("ada", type("P", (), {"pid": 1})(), None, 100.0, 0.0)  # type: ignore[arg-type]
+    assert [late(worker) for _ in range(3)] == [False, False, True]
