@@ -61,7 +61,7 @@ browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student s
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
 notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
-	$(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
+	$(BIN)/python -m pytest -p nbval --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
 	  -p tests.notebooks.patience --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
 	  -n 2 --dist loadfile notebooks
 

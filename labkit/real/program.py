@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from labkit.real.seeds import seed_rank
 
-__all__ = ["ResultError", "flush_streams", "library_of", "load_program", "pack_result", "until_exit"]
+__all__ = [
+    "ResultError",
+    "flush_streams",
+    "library_of",
+    "load_program",
+    "may_use_numpy",
+    "pack_result",
+    "until_exit",
+]
+
+
+#: a module named in a pickled function, or as the first of an import in a script
+_NAMED = re.compile(rb"\x8c.(numpy|labkit)", re.DOTALL)
+_IMPORTED = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
 
 
 class ResultError(Exception):
@@ -31,11 +46,26 @@ def load_program(
     comm : callable
         Returns the communicator that a function gets.
     """
+    if "numpy" not in sys.modules and may_use_numpy(header, payload):
+        importlib.import_module("numpy.random")  # now, where no clock runs yet
     seed_rank(header["seed"] + repetition, rank)
     if header["kind"] == "script":
         return lambda: _run_script(header["script"], header["argv"])
     program, args, kwargs = pickle.loads(payload)
     return lambda: program(comm(), *args, **kwargs)
+
+
+def may_use_numpy(header: Mapping[str, Any], payload: bytes) -> bool:
+    """Whether the program may import NumPy as it runs; to import it is most of what starting a rank costs."""
+    if header["kind"] == "script":
+        try:
+            with open(header["script"], encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeError):
+            return True
+        return "numpy" in text or not {*_IMPORTED.findall(text)} <= sys.stdlib_module_names | {"mpi4py"}
+    is_by_name = b"_make_function" not in payload
+    return is_by_name or _NAMED.search(payload) is not None
 
 
 def _run_script(path: str, argv: list[str]) -> None:
@@ -73,6 +103,9 @@ def pack_result(result: Any, file: BinaryIO, rank: int) -> None:
     OSError
         There is no room for it.
     """
+    if result is None:  # of every script; the import would be half of what starting one costs
+        return pickle.dump(None, file)
+
     import cloudpickle
 
     try:

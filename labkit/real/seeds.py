@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 __all__ = ["seed_rank"]
-
-_default_rng: Callable[..., np.random.Generator] = np.random.default_rng
 
 
 def seed_rank(seed: int, rank: int) -> None:
     """Seed this process's global generators for a rank, as the simulator does for its ranks.
 
     ``random`` and ``numpy.random`` get states of their own, and ``numpy.random.default_rng()`` without a seed
-    one that repeats instead of the operating system's.
+    one that repeats instead of the operating system's. NumPy is not imported for that: where it is not there
+    yet, it is seeded when the program imports it.
 
     Parameters
     ----------
@@ -27,15 +28,51 @@ def seed_rank(seed: int, rank: int) -> None:
         The rank, >= 0.
     """
     random.seed(f"{seed}:{rank}")
-    np.random.seed(np.random.SeedSequence([abs(seed), rank]).generate_state(8))
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedsOnImport)]
+    module = sys.modules.get("numpy.random")
+    if module is None:
+        sys.meta_path.insert(0, _SeedsOnImport(seed, rank))
+    else:
+        _seed_numpy(module, seed, rank)
+
+
+class _SeedsOnImport:
+    """A finder of ``numpy.random`` alone, which is seeded as soon as it is there."""
+
+    def __init__(self, seed: int, rank: int) -> None:
+        self.seed, self.rank = seed, rank
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find it as if this finder were not there, and have its loader seed it."""
+        if name != "numpy.random":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _seed_numpy(module, self.seed, self.rank)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _seed_numpy(module: Any, seed: int, rank: int) -> None:
+    module.seed(module.SeedSequence([abs(seed), rank]).generate_state(8))
+    original = getattr(module.default_rng, "original", module.default_rng)
     fresh, run_seed = 0, seed
 
-    def default_rng(seed: Any = None) -> np.random.Generator:
+    def default_rng(seed: Any = None) -> Any:
         nonlocal fresh
         if seed is None:
             fresh += 1
-            seed = np.random.SeedSequence([abs(run_seed), rank, fresh])
-        return _default_rng(seed)
+            seed = module.SeedSequence([abs(run_seed), rank, fresh])
+        return original(seed)
 
-    default_rng.__doc__ = _default_rng.__doc__
-    np.random.default_rng = default_rng
+    default_rng.__doc__ = original.__doc__
+    default_rng.original = original  # type: ignore[attr-defined]
+    module.default_rng = default_rng

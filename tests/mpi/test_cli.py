@@ -16,6 +16,7 @@ import sys
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 print("rank", comm.rank, "of", comm.size, sys.argv[1:])
+comm.barrier()  # a rank that ends first takes the others along, printed or not
 if "raise" in sys.argv and comm.rank == 1:
     raise ValueError("boo")
 if "wait" in sys.argv:

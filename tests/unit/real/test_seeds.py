@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from labkit.real.program import may_use_numpy
 from labkit.real.seeds import seed_rank
+from labkit.real.travel import pack_program
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +49,54 @@ def test_same_as_the_simulator():
     seed_rank(11, 2)
     assert random.random() == own.python(2).random()
     assert np.random.random() == own.numpy(2).random_sample()
+
+
+LATER = """
+import random, sys
+from labkit.real.seeds import seed_rank
+seed_rank(0, 1)
+seed_rank({seed}, {rank})
+assert "numpy" not in sys.modules
+import numpy as np
+fresh = [np.random.default_rng().random() for _ in range(2)]
+print([random.random(), np.random.random(), *fresh])
+"""
+
+
+def test_numpy_is_seeded_when_the_program_imports_it():
+    shown = subprocess.run(
+        [sys.executable, "-c", LATER.format(seed=3, rank=2)], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == repr(draw(3, 2))
+
+
+def imports_inside(comm):
+    import numpy
+
+    return numpy.random.random()
+
+
+def traced(comm):
+    from labkit.context import phase
+
+    with phase("x"):
+        return sum(range(9))
+
+
+@pytest.mark.parametrize(
+    ("program", "is_needed"),
+    [(lambda comm: comm * 2, False), (lambda comm: np.ones(2), True), (imports_inside, True), (traced, True),
+     (random.random, True)],
+)  # fmt: skip
+def test_programs_that_may_use_numpy(program, is_needed):
+    assert may_use_numpy({"kind": "function"}, pack_program(program, (), {})) == is_needed
+
+
+@pytest.mark.parametrize(
+    ("script", "is_needed"),
+    [("from mpi4py import MPI\nimport sys, os", False), ("import sys, numpy", True), ("import pandas", True)],
+)
+def test_scripts_that_may_use_numpy(tmp_path, script, is_needed):
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    assert may_use_numpy({"kind": "script", "script": str(path)}, b"") == is_needed

@@ -63,7 +63,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *words)
+    return project.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:nbval", *words)
 
 
 def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
