@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute
     from labkit.context import phase as phase
+    from labkit.jupyter.exercises import check as check
+    from labkit.jupyter.prediction import predict as predict
     from labkit.jupyter.save_work import restore_work as restore_work
     from labkit.jupyter.save_work import save_button as save_button
     from labkit.jupyter.save_work import save_work as save_work
@@ -107,6 +109,8 @@ _PUBLIC = {
     "Platform": "labkit.platform",
     "Zone": "labkit.platform",
     "graph": "labkit.platform",
+    "predict": "labkit.jupyter.prediction",
+    "check": "labkit.jupyter.exercises",
     "save_work": "labkit.jupyter.save_work",
     "save_button": "labkit.jupyter.save_work",
     "restore_work": "labkit.jupyter.save_work",

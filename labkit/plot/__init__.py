@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labkit.plot.explanation_figure import utilisation as utilisation
     from labkit.plot.figure import Figure as Figure
     from labkit.plot.gantt_figure import gantt as gantt
+    from labkit.plot.guess_figure import guess as guess
     from labkit.plot.html_page import page as page
     from labkit.plot.html_page import render_page as render_page
     from labkit.plot.phase_figure import phases as phases
@@ -33,6 +34,7 @@ _FIGURES = {
     "critical_path": "explanation_figure",
     "efficiency": "efficiency_figure",
     "gantt": "gantt_figure",
+    "guess": "guess_figure",
     "heat": "explanation_figure",
     "phases": "phase_figure",
     "predictions": "prediction_figure",

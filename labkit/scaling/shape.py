@@ -63,7 +63,7 @@ def _bend(slopes: Floats) -> str:
 
 
 def _percent(change: float) -> str:
-    return f"{100 * change:.0f} %" if change < 4 else f"a factor of {change + 1:.3g}"
+    return f"{100 * change:.0f} %" if change < 4 else f"a factor of {float(f'{change + 1:.3g}'):,.10g}"
 
 
 def scatters(y: Floats, tolerance: float) -> bool:

@@ -1,0 +1,46 @@
+"""All exercises by name, and the call that checks an answer."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from labkit.errors import DataError
+from labkit.jupyter.exercises import measuring, verdicts, watching
+from labkit.jupyter.exercises.base import Answer, Exercise
+
+__all__ = ["EXERCISES", "check"]
+
+EXERCISES: dict[str, Exercise] = {**verdicts.EXERCISES, **measuring.EXERCISES, **watching.EXERCISES}
+
+
+def check(name: str, answer: Any) -> Answer:
+    """Check the answer to an exercise of the course; a wrong one gets a hint, not the solution.
+
+    Parameters
+    ----------
+    name : str
+        The exercise, as its notebook names it.
+    answer : object
+        What it asks for; "?" is no answer yet.
+
+    Returns
+    -------
+    Answer
+        True in a condition when it is right.
+
+    Raises
+    ------
+    DataError
+        For a name that no exercise has.
+
+    Examples
+    --------
+    >>> check("matches", "?")
+    … write a dict of growth to match, such as {"p": "exact"} in place of the question mark.
+    """
+    if name not in EXERCISES:
+        near = get_close_matches(str(name), EXERCISES, n=1)
+        also = f"; did you mean {near[0]!r}?" if near else ""
+        raise DataError(f"there is no exercise {name!r}{also} Exercises: {', '.join(EXERCISES)}")
+    return EXERCISES[name].check(answer)

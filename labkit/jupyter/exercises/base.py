@@ -1,0 +1,110 @@
+"""An exercise with an instant answer: what is right, which wrong answers are likely, and a hint for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.errors import LabkitError
+
+__all__ = ["Answer", "Exercise", "Trap", "is_near"]
+
+#: what stands in a notebook until the reader writes an answer
+_EMPTY: tuple[Any, ...] = (None, "", "?")
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A likely wrong answer.
+
+    Attributes
+    ----------
+    caught : callable
+        Whether an answer is this one.
+    hint : str
+        What to think about; it does not say the right answer.
+    """
+
+    caught: Callable[[Any], bool]
+    hint: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said of an answer; true in a condition when it is right.
+
+    Attributes
+    ----------
+    state : str
+        "right", "wrong" or "open".
+    text : str
+    """
+
+    state: str
+    text: str
+
+    def __bool__(self) -> bool:
+        """Whether the answer is right."""
+        return self.state == "right"
+
+    def __str__(self) -> str:
+        """Print with a sign."""
+        return f"{ {'right': '✓ right:', 'wrong': '✗ not yet:', 'open': '…'}[self.state] } {self.text}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One question and its check.
+
+    Attributes
+    ----------
+    form : str
+        How an answer looks, such as "a number of ranks".
+    reads : callable
+        Makes an answer comparable; raises ValueError, TypeError, KeyError or a LabkitError for one that has
+        another form.
+    right : callable
+        Whether such an answer is right.
+    because : str
+        The explanation that a right answer earns.
+    hint : str
+        For a wrong answer that is none of the likely ones.
+    traps : tuple of Trap
+        The likely wrong answers.
+    """
+
+    form: str
+    reads: Callable[[Any], Any]
+    right: Callable[[Any], bool]
+    because: str
+    hint: str
+    traps: tuple[Trap, ...]
+
+    def check(self, answer: Any) -> Answer:
+        """Say at once what an answer is worth."""
+        if _is_empty(answer):
+            return Answer("open", f"write {self.form} in place of the question mark.")
+        try:
+            read = self.reads(answer)
+        except (ValueError, TypeError, KeyError, AttributeError, LabkitError):
+            return Answer("open", f"{answer!r} cannot be read; the answer is {self.form}.")
+        if self.right(read):
+            return Answer("right", self.because)
+        for trap in self.traps:
+            if trap.caught(read):
+                return Answer("wrong", trap.hint)
+        return Answer("wrong", self.hint)
+
+
+def _is_empty(answer: Any) -> bool:
+    if isinstance(answer, dict):
+        return any(_is_empty(value) for value in answer.values())
+    return any(answer is one or (isinstance(answer, str) and answer.strip() == one) for one in _EMPTY)
+
+
+def is_near(value: float, wanted: float, share: float = 0.1) -> bool:
+    """Whether a number is within a share of another."""
+    return abs(value - wanted) <= share * abs(wanted)

@@ -1,0 +1,7 @@
+"""Exercises on measuring."""
+
+from labkit.jupyter.exercises.base import Exercise
+
+__all__ = ["EXERCISES"]
+
+EXERCISES: dict[str, Exercise] = {}

@@ -1,0 +1,117 @@
+"""Predictions that a reader enters before a run, and sees beside its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from labkit import html as markup
+from labkit.errors import DataError
+from labkit.plot.figure import Figure
+from labkit.plot.guess_figure import guess
+from labkit.scaling import Expectation, Model, Verdict, read_expectation
+
+__all__ = ["Prediction", "predict"]
+
+_ONE = "the result"
+
+
+class Prediction:
+    """What somebody expects: a growth, or numbers by name.
+
+    Attributes
+    ----------
+    what : Expectation, or dict of str to float
+    unit : str
+        Of the numbers.
+    """
+
+    def __init__(self, what: Expectation | dict[str, float], unit: str = "") -> None:
+        self.what, self.unit = what, unit
+
+    def beside(self, found: Any, *, title: str = "Predicted and found") -> Figure:
+        """Draw the prediction beside what came out.
+
+        Parameters
+        ----------
+        found : Verdict, Model, number, or mapping of str to number
+            A verdict or a model for a predicted growth; else the numbers, by the predicted names.
+        title : str
+            Above a picture of numbers.
+
+        Returns
+        -------
+        labkit.plot.Figure
+
+        Raises
+        ------
+        DataError
+            When it is something else than what was predicted.
+        """
+        if not isinstance(found, Verdict | Model | Mapping):
+            found = {_ONE: found}
+        if isinstance(found, Mapping):
+            found = _numbers(found)
+        return guess(self.what, found, unit=self.unit, title=title)
+
+    def __str__(self) -> str:
+        """Print the prediction in a sentence."""
+        if isinstance(self.what, Expectation):
+            return f"Predicted: it grows as {self.what.term}."
+        texts = {name: markup.quantity(value, self.unit, 3) for name, value in self.what.items()}
+        if list(texts) == [_ONE]:
+            return f"Predicted: {texts[_ONE]}."
+        return f"Predicted: {', '.join(f'{name}: {text}' for name, text in texts.items())}."
+
+    __repr__ = __str__
+
+
+def predict(what: str | float | Mapping[str, float], unit: str = "") -> Prediction:
+    """Keep a prediction, to be drawn beside the result: ``predict("p log p").beside(verdict)``.
+
+    It stands in the notebook as code, so that it is saved with it and stays when all cells run again.
+
+    Parameters
+    ----------
+    what : str, number, or mapping of str to number
+        A growth such as ``"p log p"``; a number; or numbers by name.
+    unit : str
+        Of the numbers, such as "s" or "%".
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    ExpectationError
+        A growth that cannot be read.
+    DataError
+        Something that is no growth and no number.
+
+    Examples
+    --------
+    >>> predict({"2 %": 0, "10 %": 5}, "alarms")
+    Predicted: 2 %: 0 alarms, 10 %: 5 alarms.
+    >>> predict("p log p")
+    Predicted: it grows as p log p.
+    """
+    if isinstance(what, str):
+        return Prediction(read_expectation(what))
+    return Prediction(_numbers(what if isinstance(what, Mapping) else {_ONE: what}), unit)
+
+
+def _numbers(given: Mapping[str, Any]) -> dict[str, float]:
+    if not given:
+        raise DataError('predict at least one number, such as lk.predict({"star": 3, "torus": 5})')
+    for name, value in given.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, Real | np.number)
+            or not np.isfinite(float(value))
+        ):
+            raise DataError(f"a prediction is a growth such as 'p log p', or numbers; {name} is {value!r}")
+    return {str(name): float(value) for name, value in given.items()}

@@ -1,0 +1,172 @@
+"""The picture of what somebody predicted beside what came out: numbers, or a growth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, HoverTool, Legend, LegendItem
+from bokeh.plotting import figure
+
+from labkit.errors import DataError
+from labkit.html import quantity
+from labkit.plot.figure import Figure
+from labkit.plot.scaling_figure import scaling
+from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, wrap
+from labkit.plot.tools import TOOLS
+from labkit.scaling import Expectation, Model, Verdict
+
+__all__ = ["guess"]
+
+#: a prediction this near to what came out counts as right, in the reading
+_NEAR = 0.1
+#: from this ratio of the largest to the smallest on, the axis is logarithmic
+_WIDE = 30.0
+
+
+def guess(
+    predicted: Mapping[str, float] | Expectation,
+    found: Mapping[str, float] | Verdict | Model,
+    *,
+    unit: str = "",
+    title: str = "Predicted and found",
+    width: int = 760,
+) -> Figure:
+    """Draw a prediction beside what came out.
+
+    Parameters
+    ----------
+    predicted : mapping of str to float, or Expectation
+        Numbers by name; or a growth (`labkit.scaling.read_expectation`), drawn through the first measured
+        point.
+    found : mapping of str to float, Verdict or Model
+        Numbers by the same names; or what was fitted.
+    unit : str
+        Of the numbers.
+    title : str
+        Above the picture of numbers.
+    width : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    DataError
+        When the names differ, or numbers stand against a growth.
+    """
+    if isinstance(predicted, Expectation) and isinstance(found, Verdict | Model):
+        return _growth(predicted, found, width)
+    if isinstance(predicted, Expectation) or isinstance(found, Verdict | Model):
+        raise DataError("a growth is drawn beside a verdict or a model, numbers beside numbers")
+    if set(predicted) != set(found):
+        raise DataError(
+            f"predicted were {', '.join(map(str, predicted)) or 'nothing'}, found were "
+            f"{', '.join(map(str, found)) or 'nothing'}: the names must be the same"
+        )
+    names = [str(name) for name in predicted]
+    own = np.array([float(value) for value in predicted.values()])
+    out = np.array([float(found[name]) for name in predicted])
+    reading = _reading(names, own, out, unit)
+    fig = _numbers(names, own, out, unit, width)
+    fig.add_layout(heading(title), "above")
+    return Figure(fig, reading, f"{title}: {_pairs(names, own, out, unit)}.")
+
+
+def _numbers(names: list[str], own: Any, out: Any, unit: str, width: int) -> Any:
+    """Return the picture: a line of the picture for each number, from the prediction to what came out."""
+    is_log, both = _is_wide(own, out), np.concatenate([own, out])
+    low, high = float(both.min()), float(both.max())
+    if is_log:
+        span = (low / 1.6, high * 2.5)
+    else:
+        span = (min(low, 0.0), max(high, 0.0) * 1.14 or 1.0)
+        span = (span[0] - 0.03 * (span[1] - span[0]), span[1])
+    fig = figure(
+        width=width, height=130 + 34 * len(names), y_range=FactorRange(*reversed(names)), x_range=span,
+        x_axis_type="log" if is_log else "linear", tools=TOOLS, active_drag=None, sizing_mode="fixed",
+    )  # fmt: skip
+    source = ColumnDataSource({
+        "name": names, "own": own, "out": out, "mine": [quantity(float(v), unit, 3) for v in own],
+        "text": [quantity(float(v), unit, 3) for v in out],
+    })  # fmt: skip
+    fig.segment("own", "name", "out", "name", source=source, color="#999999", line_width=2)
+    mine = fig.scatter(
+        "own", "name", source=source, size=13, marker="diamond", fill_color="white", line_color=COLORS[1],
+        line_width=2.5,
+    )  # fmt: skip
+    came = fig.scatter("out", "name", source=source, size=11, color="#111111", line_color="white")
+    tips = [("", "@name"), ("predicted", "@mine"), ("found", "@text")]
+    fig.add_tools(HoverTool(renderers=[mine, came], tooltips=tips))
+    items = [LegendItem(label="predicted", renderers=[mine]), LegendItem(label="found", renderers=[came])]
+    fig.add_layout(Legend(items=items, label_text_font=FONT, border_line_color=None), "right")
+    if is_log:
+        value_axis(fig.xaxis, unit, *span)
+    else:
+        fig.xaxis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": unit if unit == "s" else ""})
+    if unit not in ("", "s"):
+        fig.xaxis.axis_label = unit
+    style_axes([fig])
+    fig.ygrid.grid_line_color = None
+    return fig
+
+
+def _is_wide(own: Any, out: Any) -> bool:
+    both = np.concatenate([own, out])
+    return bool(both.min() > 0 and both.max() / both.min() > _WIDE)
+
+
+def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.abs(np.log(np.maximum(own, 0) / out))
+    off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
+    near = int((off <= np.log1p(_NEAR)).sum())
+    k = int(np.argmax(off if _is_wide(own, out) else np.abs(own - out)))
+    mine, came = quantity(float(own[k]), unit, 3), quantity(float(out[k]), unit, 3)
+    if len(names) == 1:
+        word = "about right" if near else "too low" if own[k] < out[k] else "too high"
+        return f"Predicted: {mine}; found: {came}. The prediction was {word}."
+    if near == len(names):
+        return f"All {near} predictions are within {_NEAR:.0%} of what was found."
+    share = f"{near} of {len(names)} predictions are within {_NEAR:.0%} of what was found"
+    return f"{share}; farthest off: {names[k]} (predicted {mine}, found {came})."
+
+
+def _pairs(names: list[str], own: Any, out: Any, unit: str) -> str:
+    texts = zip(names, own, out, strict=True)
+    return "; ".join(
+        f"{name}: predicted {quantity(float(a), unit, 3)}, found {quantity(float(b), unit, 3)}"
+        for name, a, b in texts
+    )
+
+
+def _growth(predicted: Expectation, found: Verdict | Model, width: int) -> Figure:
+    """Return the scaling figure with the predicted growth through its first measured point."""
+    base = scaling(found, width=width)
+    fig = base.layout
+    model = found.model if isinstance(found, Verdict) else found
+    if model is None:
+        raise DataError("too few values were measured for a model; measure at five or more")
+    x, y = model.x, model.y
+    at = np.geomspace(float(x[0]), float(x[-1]), 120)
+    with np.errstate(over="ignore"):
+        line = y[0] * np.exp2(predicted.log2(at) - predicted.log2(x[:1]))
+    mine = fig.line(at, line, color=COLORS[6], width=3, line_dash="dotted")
+    fig.legend[0].items.append(LegendItem(label=f"predicted: {predicted.term.pretty()}", renderers=[mine]))
+    last = float(line[-1] / y[-1])
+    where = f"at {model.parameter} = {x[-1]:g}"
+    if 1 / (1 + _NEAR) <= last <= 1 + _NEAR:
+        said = f"The predicted growth, {predicted.term.pretty()}, meets the measurement {where}."
+    else:
+        word = "above" if last > 1 else "below"
+        times = last if last > 1 else 1 / last
+        said = (
+            f"The predicted growth, {predicted.term.pretty()}, ends {quantity(times, '', 3)} times {word} "
+            f"the measurement {where}."
+        )
+    for line_text in wrap(said, int(fig.width // 7.2)):
+        fig.add_layout(heading(line_text, 12, COLORS[6]), "below")
+    return Figure(fig, f"{base.reading} {said}", f"{base.alt} {said}", has_words=True)

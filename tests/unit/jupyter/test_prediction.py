@@ -1,0 +1,62 @@
+"""Predictions that a reader enters: read at once, drawn beside what came out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, ExpectationError
+
+P = np.array([4.0, 8, 16, 32, 64, 128])
+
+
+def test_numbers_stand_beside_numbers():
+    figure = lk.predict({"star": 3, "torus": 40}, "ms").beside({"torus": 10, "star": np.float64(3.1)})
+    said = "1 of 2 predictions are within 10% of what was found; farthest off: torus "
+    assert figure.reading == f"{said}(predicted 40 ms, found 10 ms)."
+    assert "star: predicted 3 ms, found 3.1 ms" in figure.alt
+
+
+@pytest.mark.parametrize(("mine", "word"), [(2, "too low"), (9, "too high"), (5.2, "about right")])
+def test_a_single_number(mine, word):
+    assert f"was {word}." in lk.predict(mine).beside(5).reading
+
+
+def test_a_growth_stands_beside_a_verdict_and_a_model():
+    verdict = lk.judge(P, 3 * P, "p")
+    steep = lk.predict("p^2").beside(verdict)
+    assert "The predicted growth, p², ends 32 times above the measurement at p = 128." in steep.reading
+    assert steep.has_words
+    right = lk.predict("p").beside(lk.fit(P, 3 * P))
+    assert "meets the measurement at p = 128." in right.reading
+    labels = [item.label.value for item in right.layout.legend[0].items]
+    assert "predicted: p" in labels
+
+
+def test_wide_numbers_are_drawn_over_decades_and_zeros_are_not():
+    assert (
+        type(lk.predict({"a": 1, "b": 1000}).beside({"a": 2, "b": 900}).layout.x_scale).__name__ == "LogScale"
+    )
+    assert (
+        type(lk.predict({"a": 0, "b": 1000}).beside({"a": 2, "b": 900}).layout.x_scale).__name__
+        == "LinearScale"
+    )
+
+
+def test_a_prediction_has_a_still_picture():
+    pytest.importorskip("matplotlib")
+    bundle, _ = lk.predict({"a": 1, "b": 2}).beside({"a": 2, "b": 2})._repr_mimebundle_()
+    assert bundle["image/png"]
+
+
+def test_what_is_no_prediction_is_refused_with_a_sentence():
+    with pytest.raises(ExpectationError, match="cannot go on"):
+        lk.predict("p log q)")
+    for wrong in (True, {}, {"a": "three"}, {"a": float("nan")}, None):
+        with pytest.raises(DataError, match="predict"):
+            lk.predict(wrong)
+    with pytest.raises(DataError, match="the names must be the same"):
+        lk.predict({"star": 3}).beside({"torus": 3})
+    with pytest.raises(DataError, match="numbers beside numbers"):
+        lk.predict({"star": 3}).beside(lk.fit(P, 3 * P))
