@@ -4,6 +4,7 @@
     sweep        a program over ranks, machines and parameters: a Study
     load         a Study from its file
     fit, judge   a scaling model of measurements; their growth against an expectation
+    predict      a growth or numbers expected before a run, drawn beside what comes out
     phase        a named part of a program: with labkit.phase("merge"): ...
     compute      computation that a simulated rank is charged for
     platform     a simulated machine from its text: "torus:8x8x8", a file, a machine's name
@@ -131,7 +132,7 @@ _MODULES = {
 __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 #: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
-_ASIDE = {"restore_work", "sampled", "save_button", "save_work", "sized", "slurm_jobs"}
+_ASIDE = {"check", "restore_work", "sampled", "save_button", "save_work", "sized", "slurm_jobs"}
 
 
 def __getattr__(name: str) -> Any:
