@@ -15,7 +15,7 @@ from typing import Any
 from mpi4py import MPI as MPI4PY
 
 from labkit.comm.collective.objects import ObjectCollectives
-from labkit.comm.surface import MAKERS, METHODS
+from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
 from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
 
 __all__ = ["CLASSES", "Aborted", "Communicator", "interruptible", "take_contexts"]
@@ -52,15 +52,8 @@ class Aborted(BaseException):
 class Communicator:
     """The part that all interruptible communicators share; its calls are those of `mpi4py.MPI.Comm`."""
 
-    # mpi4py's own classes are the other bases: named here so that checkers know the calls
-    Iprobe: Any
-    improbe: Any
-
-    def Recv(  # noqa: N802
-        self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
-    ) -> None:
-        """Receive into a buffer."""
-        finish(_Comm.Irecv(self, buf, source, tag), status)
+    # mpi4py's own classes are the other bases, and the table has the rest: named so that checkers know them
+    mprobe: Any
 
     def Sendrecv(  # noqa: N802
         self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
@@ -80,27 +73,6 @@ class Communicator:
             keep(send)
             raise
         finish(send)
-
-    def Sendrecv_replace(  # noqa: N802
-        self, buf: Any, dest: int, sendtag: int = 0, source: int = MPI.ANY_SOURCE,
-        recvtag: int = MPI.ANY_TAG, status: Any = None,
-    ) -> None:  # fmt: skip
-        """Send a buffer and receive into the same one."""
-        finish(_Comm.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag), status)
-
-    def Probe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> bool:  # noqa: N802
-        """Wait until a message can be received."""
-        return bool(until(lambda: _Comm.Iprobe(self, source, tag, status)))
-
-    probe = Probe
-
-    def Mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:  # noqa: N802
-        """Wait until a message can be received, and take it out of the queue."""
-        return Message(until(lambda: _Comm.Improbe(self, source, tag, status)))
-
-    def mprobe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None) -> Message:
-        """Wait until an object can be received, and take it out of the queue."""
-        return Message(until(lambda: _Comm.improbe(self, source, tag, status)))
 
     # -- objects ------------------------------------------------------------------------------------------
 
@@ -144,6 +116,28 @@ class Communicator:
     def Abort(self, errorcode: int = 0) -> None:  # noqa: N802
         """End the run on all ranks; the engines live on."""
         raise Aborted(errorcode)
+
+
+def _twin(row: Method) -> str | None:
+    """Return how a call that blocks is made of its nonblocking twin, which may have no status."""
+    if row.form != "blocking":
+        return None
+    twin = "Comm." + ("I" if row.is_buffer else "i") + row.name.lower() + "(self, {args})"
+    if row.kind == "probe":
+        found = f"until(lambda: {twin})"
+        return f"Message({found})" if row.name.lower() == "mprobe" else f"bool({found})"
+    if row.name in ("Recv", "Sendrecv_replace"):
+        return f"finish({twin.replace('{args}', row.arguments.removesuffix(', status'))}, status)"
+    return None
+
+
+add_methods(
+    Communicator,
+    METHODS,
+    _twin,
+    {"__name__": __name__, "Comm": _Comm, "Message": Message, "finish": finish, "until": until}
+    | {"ANY_SOURCE": MPI.ANY_SOURCE, "ANY_TAG": MPI.ANY_TAG},
+)
 
 
 class _Objects(ObjectCollectives):

@@ -11,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI as MPI4PY
+
+from labkit.comm.surface import REQUESTS, Method, add_methods
 
 __all__ = [
     "WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish", "keep", "until",
@@ -140,44 +142,35 @@ class Request(MPI.Request):  # type: ignore[misc]
                 return True
         return bool(until(lambda: _Test(self, status)))
 
-    def wait(self, status: Any = None) -> Any:
-        """Wait until it is complete, and return the object received, if any."""
-        return until(lambda: _if_flag(_Native.test(self, status)))[1]
 
-    @classmethod
-    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:  # noqa: N802
-        """Wait until all are complete."""
-        return bool(until(lambda: _Native.Testall(requests, statuses)))
+def _over(wait: Method, answer: Any) -> tuple[Any] | None:
+    """Return what a wait returns, once the answer of mpi4py's test of the same name says that it is over."""
+    if wait.kind == "some":
+        indices = answer if wait.is_buffer else answer[0]
+        return (answer,) if indices is None or indices else None
+    if wait.kind == "any":
+        index, flag, *things = answer
+        return ((index, *things) if things else index,) if flag else None
+    flag, *things = (answer,) if wait.is_buffer else answer
+    return (things[0] if things else True,) if flag else None
 
-    @classmethod
-    def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:  # noqa: N802
-        """Wait until any is complete, and return its index."""
-        return int(until(lambda: _if_flag(reversed(_Native.Testany(requests, status))))[1])
 
-    @classmethod
-    def Waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> list[int] | None:  # noqa: N802
-        """Wait until some are complete, and return their indices."""
-        return until(lambda: _if_some(_Native.Testsome(requests, statuses)))[0]  # type: ignore[no-any-return]
+def _until_over(wait: Method) -> str | None:
+    """Return how a wait is made of mpi4py's test."""
+    if wait.form != "blocking":
+        return None
+    test = wait.name.replace("Wait", "Test").replace("wait", "test")
+    arguments = "self, {args}" if wait.kind == "one" else "{args}"
+    return f"until(lambda: over(method, Native.{test}({arguments})))[0]"
 
-    @classmethod
-    def waitall(cls, requests: Sequence[Any], statuses: Any = None) -> list[Any]:
-        """Wait until all are complete, and return the objects received."""
-        return until(lambda: _if_flag(_Native.testall(requests, statuses)))[1]  # type: ignore[no-any-return]
 
-    @classmethod
-    def waitany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, Any]:
-        """Wait until any is complete, and return its index and the object received."""
-
-        def ready() -> Any:
-            index, flag, thing = _Native.testany(requests, status)
-            return (index, thing) if flag else None
-
-        return until(ready)  # type: ignore[no-any-return]
-
-    @classmethod
-    def waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> tuple[list[int] | None, Any]:
-        """Wait until some are complete, and return their indices and the objects received."""
-        return until(lambda: _if_some(*_Native.testsome(requests, statuses)))  # type: ignore[no-any-return]
+add_methods(
+    Request,
+    REQUESTS,
+    _until_over,
+    {"__name__": __name__, "Native": _Native, "over": _over, "until": until},
+    wrap=lambda wait, function: function if wait.kind == "one" else classmethod(function),
+)
 
 
 class PersistentRequest(Request, MPI.Prequest):  # type: ignore[misc]
@@ -202,14 +195,3 @@ class Message(MPI.Message):  # type: ignore[misc]
     def irecv(self) -> Request:
         """Begin to receive the object."""
         return Request(_Message.irecv(self))
-
-
-def _if_flag(answer: Any) -> tuple[Any, Any] | None:
-    """Turn (flag, value) into something that is true exactly when the flag is."""
-    flag, value = answer
-    return (flag, value) if flag else None
-
-
-def _if_some(indices: list[int] | None, *things: Any) -> tuple[Any, ...] | None:
-    """Turn the answer of a test for some into what is true when there are some, or none is active."""
-    return None if indices is not None and not indices else (indices, *things)
