@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 
 from labkit.schedule.problem import PROBLEMS
 
-__all__ = ["ANSWERS", "MAKERS", "METHODS", "NAMED", "REQUESTS", "Method", "Parameter", "add_methods", "made"]
+__all__ = [
+    "ANSWERS", "MAKERS", "METHODS", "NAMED", "REQUESTS", "Method", "Parameter", "add_methods", "made", "over",
+]  # fmt: skip
 
 
 class Parameter(NamedTuple):
@@ -299,3 +301,23 @@ def add_methods(
         text = None if method.name in vars(cls) else expression(method)
         if text is not None:
             setattr(cls, method.name, wrap(method, made(method, text, space, cls.__name__)))
+
+
+def over(method: Method, answer: Any) -> tuple[Any] | None:
+    """Return what a wait returns, once the answer of the test of its kind says that it is over; else None.
+
+    Parameters
+    ----------
+    method : Method
+        A row of `REQUESTS`: the wait, or the test.
+    answer : object
+        What the test has returned.
+    """
+    if method.kind == "some":
+        indices = answer if method.is_buffer else answer[0]
+        return (answer,) if indices is None or indices else None
+    if method.kind == "any":
+        index, flag, *things = answer
+        return ((index, *things) if things else index,) if flag else None
+    flag, *things = (answer,) if method.is_buffer else answer
+    return (things[0] if things else True,) if flag else None

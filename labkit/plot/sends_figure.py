@@ -74,7 +74,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
         _matrix(counts, "messages", "", ranks, block, size, (bytes_, counts)),
     ]
     panels[1].yaxis.axis_label = None
-    blocks = run.trace.calls is not None and (run.trace.calls["joint"] >= 0).any()
+    blocks = run.trace.clocks is not None and (run.trace.calls["joint"] >= 0).any()
     name = f"{run.program}{f', phase {phase}' if phase else ''}, {ranks} ranks"
     reading = f"{name}: {_said(ranks, *rows)}"
     if blocks:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from labkit.sim.simulation import Simulation
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
 from labkit.trace.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["simulate"]
 
@@ -58,7 +62,8 @@ def simulate(request: RunRequest) -> Run:
     target = keep_calls(simulation, request.trace_ti)
     slow_hosts = troubled.disturb(simulation.hub, built)
     notes: list[str] = []
-    _run_program(simulation, request, notes)
+    with _noting(simulation) if request.trace else contextlib.nullcontext():
+        _run_program(simulation, request, notes)
     if target is not None:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))
@@ -76,6 +81,16 @@ def simulate(request: RunRequest) -> Run:
         if run.tolerance.loose_instants:
             notes.append(run.tolerance.guarantee())
     return run
+
+
+@contextlib.contextmanager
+def _noting(simulation: Simulation) -> Iterator[None]:
+    """Let the run's calls be noted."""
+    from labkit.sim.calls import CallNotes, noting
+
+    simulation.call_notes = CallNotes(simulation)
+    with noting():
+        yield
 
 
 def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) -> None:
@@ -131,7 +146,7 @@ def _as_run(
     host_seconds: float,
 ) -> Run:
     hub = simulation.hub
-    rows = sorted(simulation.context.phases, key=lambda row: (row[2], row[0]))
+    phases = phase_frame(sorted(simulation.context.phases, key=lambda row: (row[2], row[0])))
     return Run(
         program=program,
         ranks=simulation.ranks,
@@ -139,12 +154,12 @@ def _as_run(
         model=network.name,
         results=simulation.results,
         makespan_s=float(hub.makespan),
-        phases=phase_frame(rows),
+        phases=phases,
         output=simulation.output.texts(),
         messages=int(hub.messages),
         bytes=int(hub.bytes),
         host_seconds=host_seconds,
-        trace=_trace(hub, (machine, network)) if hub.is_tracing else None,
+        trace=_trace(simulation, (machine, network), phases) if hub.is_tracing else None,
         machine={
             "platform": machine.spec,
             "model": network.name,
@@ -168,10 +183,16 @@ def _placement(machine: Platform, ranks: int) -> dict[str, Any]:
     return described
 
 
-def _trace(hub: Any, setting: tuple[Platform, models.NetworkModel]) -> Trace:
+def _trace(
+    simulation: Simulation, setting: tuple[Platform, models.NetworkModel], phases: pd.DataFrame
+) -> Trace:
+    hub = simulation.hub
     ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
     messages, waits, operations = hub.message_columns(), hub.wait_columns(), hub.operation_columns()
     beside = None
     if operations:
         waits, beside = taken_apart(messages, waits, operations, hub.side_columns())
-    return Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)
+    trace = Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)
+    if simulation.call_notes is not None:
+        trace.calls = simulation.call_notes.table(phases, ends_s)
+    return trace

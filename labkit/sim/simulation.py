@@ -102,6 +102,8 @@ class Simulation:
         if measured.is_everything:
             self.hub.measure_host(measured.flops_per_cpu_s)
         self.context = RankContext(self, measured)
+        #: what its ranks call, while it is traced (`labkit.sim.calls`)
+        self.call_notes: Any = None
         self.output = RankOutput(ranks)
         self.results: list[Any] = [None] * ranks
         self.timeout_s = timeout_s

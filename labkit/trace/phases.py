@@ -35,6 +35,15 @@ class PhaseClock:
         cuts, names = self._line(rank)
         return names[int(np.searchsorted(cuts, when_s, side="right"))]
 
+    def all_at(self, ranks: NDArray[Any], whens_s: NDArray[np.float64]) -> NDArray[np.object_]:
+        """Return the phases of ranks at times, an entry each."""
+        found = np.full(len(ranks), NO_PHASE, object)
+        for rank in self._rows:
+            own = np.flatnonzero(ranks == rank)
+            cuts, names = self._line(rank)
+            found[own] = np.array(names, object)[np.searchsorted(cuts, whens_s[own], side="right")]
+        return found
+
     def pieces(self, rank: int, begin_s: float, end_s: float) -> list[tuple[str, float, float]]:
         """Cut an interval of a rank at the borders of its phases: (phase, begin, end), in order."""
         cuts, names = self._line(rank)

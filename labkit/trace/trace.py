@@ -21,7 +21,7 @@ __all__ = ["Trace"]
 
 @dataclass(repr=False)
 class Trace:
-    """Every message, wait, computation and nonblocking collective of a run; of a real one, every call.
+    """Every call, message, wait, computation and nonblocking collective of a run.
 
     Attributes
     ----------
@@ -47,10 +47,11 @@ class Trace:
     beside : Beside or None
         The nonblocking collectives and what they waited for; None of a run without any.
     calls : pandas.DataFrame or None
-        Of a real run a row for every call of MPI: rank, call (its name), bytes (what the rank gave to a
-        collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or -1),
-        root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase. Its
-        collectives are calls, not messages.
+        A row for every call of MPI that the program made: rank, call (its name), bytes (what the rank gave to
+        a collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or
+        -1), root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase.
+        Tests and probes that find nothing are one call where they follow each other closely. None of a run
+        that was no program: a schedule, or a trace replayed.
     clocks : Clocks or None
         Of a real run how its ranks' clocks go (`labkit.timing.clocks`).
     begins_s : list of float or None
@@ -60,10 +61,11 @@ class Trace:
 
     Notes
     -----
-    Of a real run the seconds are those of its hosts. It does not tell when a message moves: arrived_s is NaN,
-    and start_s is when both sides were there, or the post of a send that was over before. Computations are
-    the times between calls. A row of its waits also has ready_s (when what it waited for could begin),
-    origin (the rank for which it waited) and call (the row of the collective, or -1).
+    Of a real run the seconds are those of its hosts. Its collectives are calls, not messages. It does not
+    tell when a message moves: arrived_s is NaN, and start_s is when both sides were there, or the post of a
+    send that was over before. Computations are the times between calls. A row of its waits also has ready_s
+    (when what it waited for could begin), origin (the rank for which it waited) and call (the row of the
+    collective, or -1).
     """
 
     messages: pd.DataFrame
@@ -111,7 +113,7 @@ class Trace:
             source, destination, bytes, send_posted_s.
         """
         columns = ["source", "destination", "bytes", "send_posted_s"]
-        if self.calls is None:
+        if self.clocks is None:  # simulated: its collectives are messages
             return self.messages[columns]
         import pandas as pd
 

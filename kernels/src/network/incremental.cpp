@@ -138,7 +138,6 @@ void Incremental::recount(std::uint32_t id) {
     sum += table_.coefficient(table_.use(member.use)) * placed_[member.flow].inverse_weight * level;
     if (bottlenecks_[member.flow] != id) highest = std::max(highest, level);
   }
-  visits_ += table_.link(id).members.size();
   loads_[id].load = sum;
   loads_[id].highest = highest;
   links_[id].repairs = 0;

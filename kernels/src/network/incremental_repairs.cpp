@@ -49,7 +49,6 @@ void Incremental::raise(std::uint32_t id, Time now) {
     lowest = std::min(lowest, other);
     usage += entry.usage;
   }
-  visits_ += state.flows.size();
   state.usage = usage;
   const double room = state.capacity - (loads_[id].load - usage * old_level);
   double level = room / usage;
@@ -123,7 +122,6 @@ void Incremental::lower(std::uint32_t id, Time now) {
   double usage = 0.0;
   for (const Entry& entry : state.flows) usage += entry.usage;
   state.usage = usage;
-  visits_ += state.flows.size();
   double level = 0.0;
   if (usage > 0.0) level = (state.capacity - (loads_[id].load - usage * old_level)) / usage;
   double highest = loads_[id].highest;
@@ -176,7 +174,6 @@ double Incremental::take_higher(std::uint32_t id, double floor, double usage) {
       highest = std::max(highest, level);
     }
   }
-  visits_ += table_.link(id).members.size();
   for (;;) {
     const double level = all > 0.0 ? std::max(floor, room / all) : kNever;
     std::size_t kept = 0;

@@ -16,7 +16,7 @@ from typing import Any
 
 from mpi4py import MPI as MPI4PY
 
-from labkit.comm.surface import REQUESTS, Method, add_methods
+from labkit.comm.surface import REQUESTS, Method, add_methods, over
 
 __all__ = [
     "WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish", "keep", "until",
@@ -143,18 +143,6 @@ class Request(MPI.Request):  # type: ignore[misc]
         return bool(until(lambda: _Test(self, status)))
 
 
-def _over(wait: Method, answer: Any) -> tuple[Any] | None:
-    """Return what a wait returns, once the answer of mpi4py's test of the same name says that it is over."""
-    if wait.kind == "some":
-        indices = answer if wait.is_buffer else answer[0]
-        return (answer,) if indices is None or indices else None
-    if wait.kind == "any":
-        index, flag, *things = answer
-        return ((index, *things) if things else index,) if flag else None
-    flag, *things = (answer,) if wait.is_buffer else answer
-    return (things[0] if things else True,) if flag else None
-
-
 def _until_over(wait: Method) -> str | None:
     """Return how a wait is made of mpi4py's test."""
     if wait.form != "blocking":
@@ -168,7 +156,7 @@ add_methods(
     Request,
     REQUESTS,
     _until_over,
-    {"__name__": __name__, "Native": _Native, "over": _over, "until": until},
+    {"__name__": __name__, "Native": _Native, "over": over, "until": until},
     wrap=lambda wait, function: function if wait.kind == "one" else classmethod(function),
 )
 

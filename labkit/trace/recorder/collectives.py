@@ -16,14 +16,15 @@ from labkit.trace.recorder.ledger import Known, Ledger
 from labkit.trace.recorder.sizes import Sizes
 from labkit.trace.recorder.wrapping import noted_methods
 
-__all__ = ["Collectives"]
+__all__ = ["OF_BLOCKS", "PLAIN", "ROOTED", "Collectives", "sent_bytes"]
 
 _Call = Callable[..., Any]
 
 _COMBINED = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block")
 #: collectives whose first buffer is what a rank gives, in whole or cut into blocks
-_OF_BLOCKS = ("alltoall", "reduce_scatter_block")
-_PLAIN = ("bcast", "gather", "allgather", "reduce", "allreduce", "scan", "exscan", *_OF_BLOCKS)
+OF_BLOCKS = ("alltoall", "reduce_scatter_block")
+#: collectives whose blocks are of one size, that of the first buffer
+PLAIN = ("bcast", "gather", "allgather", "reduce", "allreduce", "scan", "exscan", *OF_BLOCKS)
 #: collectives whose sender says how much each rank gets
 _UNEQUAL = frozenset(("alltoallv", "scatterv"))
 #: collectives with a root
@@ -64,7 +65,7 @@ class Collectives:
         if described is None:
             return None
         ledger, is_rooted = self.ledger, name in ROOTED
-        is_plain, has_blocks = not ledger.has_lines and name in _PLAIN, name in _OF_BLOCKS
+        is_plain, has_blocks = not ledger.has_lines and name in PLAIN, name in OF_BLOCKS
 
         def noted(comm: Any, *arguments: Any) -> Any:
             known = ledger.known(comm)

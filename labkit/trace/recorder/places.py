@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 
 import labkit
 
 __all__ = ["Places"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(labkit.__file__))
-_RECORDER = os.path.join(_PACKAGE, "trace", "recorder") + os.sep
-_SURFACE = os.path.join(_PACKAGE, "comm", "surface.py")
-_MACHINES = os.path.join(_PACKAGE, "real") + os.sep
+_MPI = tuple(os.path.join(_PACKAGE, *room) + os.sep for room in (("trace", "recorder"), ("comm",)))
+_MACHINES = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("real", "sim"))
 #: functions of a path; of deeper ones the outermost are left out
 _MOST = 8
 
 
 class _Kinds(dict[str, int]):
-    """By file: 0 the program's, 1 the recorder's, 2 what calls the program."""
+    """By file: 0 the program's, 1 that of a call of MPI, 2 what calls the program."""
 
     def __missing__(self, file: str) -> int:
-        is_machine = file.startswith((_MACHINES, "<frozen runpy"))
-        kind = self[file] = 1 if file.startswith(_RECORDER) or file == _SURFACE else 2 * is_machine
+        is_machine = file.startswith((*_MACHINES, "<frozen runpy"))
+        kind = self[file] = 1 if file.startswith(_MPI) else 2 * is_machine
         return kind
 
 
@@ -42,15 +41,24 @@ class Places:
         self._codes: list[tuple[int, list[CodeType]]] = []
         self._kinds = _Kinds()
 
+    def here_or_inside(self) -> int:
+        """Return the same for a call that stands in for another's, -1 if MPI itself has made it."""
+        frame = sys._getframe(3)
+        return -1 if self._kinds[frame.f_code.co_filename] == 1 else self._number(frame)
+
     def here(self) -> int:
         """Return the number of the place in the program that made the present call."""
         kinds = self._kinds
         frame = sys._getframe(2)
         while kinds[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
-        line = frame.f_lineno
+        return self._number(frame)
+
+    def _number(self, frame: FrameType) -> int:
+        """Return the number of a place in the program."""
+        kinds, line = self._kinds, frame.f_lineno
         codes: list[CodeType] = []
-        above = frame
+        above: FrameType = frame
         while kinds[above.f_code.co_filename] != 2 and len(codes) < _MOST:
             codes.append(above.f_code)
             if above.f_back is None:

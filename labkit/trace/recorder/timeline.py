@@ -79,8 +79,7 @@ def trace_of(
         "root": calls["root"], "position": calls["position"],
         "place": _words(timelines, calls, "place", "places"),
     })  # fmt: skip
-    clock = PhaseClock(phases)
-    table["phase"] = [clock.at(*at) for at in zip(calls["rank"].tolist(), begins.tolist(), strict=True)]
+    table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
     beside = _beside(table, calls, waits)
     if beside is not None:
         for side in ("send_operation", "recv_operation"):

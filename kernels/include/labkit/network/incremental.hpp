@@ -70,9 +70,8 @@ class Incremental {
 
   /// Some link has flows enough for the tolerance.
   [[nodiscard]] bool is_loose() const { return loose_ > 0; }
-  /// Work done so far: loads repaired, flows visited by that.
+  /// Work done so far: loads repaired.
   [[nodiscard]] std::uint64_t repairs() const { return repairs_; }
-  [[nodiscard]] std::uint64_t visits() const { return visits_; }
   /// Repairs in one solve after which it gives up; for tests. The default is 20 * (links + 16).
   void set_repair_limit(std::uint64_t limit) { repair_limit_ = limit; }
 
@@ -174,7 +173,6 @@ class Incremental {
   std::vector<Mover> movers_;
   std::uint64_t repair_limit_;
   std::uint64_t repairs_ = 0;
-  std::uint64_t visits_ = 0;
   std::size_t loose_ = 0;            // links that may use the tolerance
 };
 

@@ -118,7 +118,6 @@ class Sharing {
   /// Work done so far, for tests and benchmarks.
   [[nodiscard]] std::uint64_t flows_filled() const { return filling_.flows_filled(); }
   [[nodiscard]] std::uint64_t repairs() const { return incremental_ ? incremental_->repairs() : 0; }
-  [[nodiscard]] std::uint64_t flows_visited() const { return incremental_ ? incremental_->visits() : 0; }
   [[nodiscard]] std::uint64_t rebuilds() const { return rebuilds_; }
 
  private:

@@ -61,7 +61,6 @@ inline constexpr std::size_t kTiActions = 32;
 
 /// The action's name in the text.
 [[nodiscard]] std::string_view name_of(TiAction action);
-[[nodiscard]] constexpr bool is_collective(TiAction action) { return action >= TiAction::barrier && action <= TiAction::reduce_scatter; }
 [[nodiscard]] constexpr bool has_amount(TiAction action) {
   return action <= TiAction::sleep || (action >= TiAction::reduce && action <= TiAction::exscan) ||
          action == TiAction::reduce_scatter;

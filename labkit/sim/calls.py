@@ -1,0 +1,309 @@
+"""The calls of a simulated run's ranks with their times and call paths, noted while the run is traced.
+
+As the recorder of real runs does, it stands between the program and MPI, but only while a traced run goes on:
+the methods of the communicators and requests are then replaced by ones that note the call and make it. What
+they are is the table of mpi4py's surface. Nothing is noted of what a call calls in turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+from array import array
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.comm.buffers import parse_simple, parse_vector, parse_vector_w
+from labkit.comm.collective.makers import maker_of
+from labkit.comm.collective.prequest import Prequest
+from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.special import is_in_place
+from labkit.comm.handles.status import Message, Request
+from labkit.comm.pickling import Pickle
+from labkit.comm.surface import MAKERS, METHODS, REQUESTS, Method, made, over
+from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.schedule.problem import PROBLEMS
+from labkit.sim.simulation import Simulation, running
+from labkit.trace.phases import PhaseClock
+from labkit.trace.recorder.collectives import OF_BLOCKS, PLAIN, sent_bytes
+from labkit.trace.recorder.joints import join_calls
+from labkit.trace.recorder.places import Places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CallNotes", "noting"]
+
+#: classes of communicators, and what each has its methods from
+_COMMUNICATORS: dict[type, type | None] = {
+    Comm: None, Intracomm: Comm, Topocomm: Intracomm,
+    **dict.fromkeys((Cartcomm, Graphcomm, Distgraphcomm), Topocomm),
+}  # fmt: skip
+#: polls that follow each other within this time are one call, as in the trace of a real run
+_SPIN_S = 20e-6
+#: calls of requests and messages that the table does not have
+_ENDS, _SPLITS = ("Free", "Disconnect"), ("Split", "Split_type")  # a color and a key: 8 bytes
+_OTHERS = {Prequest: ("Start", "Startall"), Message: ("Recv", "recv", "Irecv", "irecv")}
+
+
+class CallNotes:
+    """What the ranks of one run have called.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.hub = simulation.hub
+        self.places = Places()
+        self.names: dict[str, int] = {}
+        # by row
+        self._rank, self._call, self._place = array("i"), array("i"), array("i")
+        self._begin_s, self._end_s = array("d"), array("d")
+        #: by rows of collectives: communicator, number in it, bytes, root and the rank's own number
+        self._joined: dict[int, list[int]] = {}
+        self._sequences: dict[tuple[int, int], int] = {}
+        #: by rank its last poll, that found nothing; the collective that it is in
+        self._polls: dict[int, int] = {}
+        self._inside: dict[int, int] = {}
+
+    def opened(self, name: str, place: int) -> int:
+        """Note that the running rank begins a call; the row."""
+        names = self.names
+        self._rank.append(self.hub.rank)
+        self._call.append(names[name] if name in names else names.setdefault(name, len(names)))
+        self._place.append(place)
+        self._begin_s.append(self.hub.now())
+        self._end_s.append(np.nan)
+        return len(self._rank) - 1
+
+    def closed(self, row: int) -> None:
+        """Note that a call is over."""
+        self._end_s[row] = self.hub.now()
+        if self._inside or self._polls:
+            rank = self._rank[row]
+            self._inside.pop(rank, None)
+            self._polls.pop(rank, None)
+
+    def joined(self, row: int, comm: Any, root: int | None, n_bytes: int) -> None:
+        """Note that a call is the communicator's next collective."""
+        rank, context, top = self._rank[row], int(comm._context), -1
+        if comm.size == 1:
+            context = -2 - rank  # nobody else's
+        sequence = self._sequences[rank, context] = self._sequences.get((rank, context), -1) + 1
+        if root is not None and 0 <= root < comm.size:
+            top = root if context == 0 else comm._world_ranks()[root]
+        self._joined[row] = [context, sequence, n_bytes, top, comm.rank]
+        self._inside[rank] = row
+
+    def gave(self, n_bytes: int) -> None:
+        """Note what the running rank gives to the collective that it is in."""
+        row = self._inside.get(self.hub.rank)
+        if row is not None:
+            self._joined[row][2] += n_bytes
+
+    def polled(self, row: int) -> None:
+        """Note that a call found nothing: one with the poll before, if it follows closely."""
+        rank, now = self._rank[row], self.hub.now()
+        before, self._polls[rank], self._end_s[row] = self._polls.get(rank), row, now
+        if before is None or self._call[before] != self._call[row] or row != len(self._rank) - 1:
+            return
+        if self._begin_s[row] - self._end_s[before] <= _SPIN_S:
+            self._end_s[before], self._polls[rank] = now, before
+            for column in (self._rank, self._call, self._place, self._begin_s, self._end_s):
+                column.pop()
+
+    def table(self, phases: pd.DataFrame, ends_s: list[float]) -> pd.DataFrame:
+        """Return `Trace.calls`."""
+        import pandas as pd
+
+        rank, begin, end = np.array(self._rank), np.array(self._begin_s), np.array(self._end_s)
+        order = np.argsort(rank, kind="stable")
+        joined = np.full((5, len(rank)), -1, np.int64)
+        joined[2] = 0
+        if self._joined:
+            joined[:, list(self._joined)] = np.array(list(self._joined.values()), np.int64).T
+        rank, begin, end, joined = rank[order], begin[order], end[order], joined[:, order]
+        # A call that raised was over before the rank's next one began, or with its program.
+        after = np.asarray(ends_s, np.float64)[rank]
+        after[:-1] = np.where(rank[1:] == rank[:-1], begin[1:], after[:-1])
+        names, texts = (np.array([*words, ""], object) for words in (self.names, self.places.texts()))
+        context, sequence, n_bytes, root, position = joined
+        return pd.DataFrame({
+            "rank": rank.astype(np.int64), "call": names[np.array(self._call)[order]], "bytes": n_bytes,
+            "begin_s": begin, "end_s": np.where(np.isnan(end), after, end),
+            "joint": join_calls({"rank": rank, "context": context, "sequence": sequence}),
+            "root": root, "position": position, "place": texts[np.array(self._place)[order]],
+            "phase": PhaseClock(phases).all_at(rank, begin),
+        })  # fmt: skip
+
+
+# -- what stands in the methods' places while a traced run goes on ------------------------------------------
+
+
+def _begin(name: str) -> int:
+    """Note a call of the program's; -1 where it is MPI's own, or the run is not traced."""
+    simulation = running()
+    notes = None if simulation is None else simulation.call_notes
+    if notes is None:
+        return -1
+    place = notes.places.here_or_inside()
+    return -1 if place < 0 else notes.opened(name, place)
+
+
+def _end(row: int, answer: Any) -> Any:
+    """Note that it is over, and return its answer."""
+    simulation = running()
+    if row >= 0 and simulation is not None:
+        simulation.call_notes.closed(row)
+    return answer
+
+
+def _looked(method: Method, row: int, answer: Any) -> Any:
+    """Do as `_end`, for a test or a probe."""
+    simulation = running()
+    if row >= 0 and simulation is not None:
+        is_there = answer if method.kind == "probe" else over(method, answer) is not None
+        (simulation.call_notes.closed if is_there else simulation.call_notes.polled)(row)
+    return answer
+
+
+def _join(method: Method, row: int, comm: Any, root: int | None, arguments: tuple[Any, ...]) -> int:
+    """Note a call as a collective."""
+    simulation = running()
+    if row >= 0 and simulation is not None:
+        if method.problem in PLAIN and type(arguments[0]) is np.ndarray:  # most calls, at once
+            n_bytes = arguments[0].nbytes // (comm.size if method.problem in OF_BLOCKS else 1)
+        else:
+            n_bytes = _given(method, comm, arguments)
+        simulation.call_notes.joined(row, comm, root, n_bytes)
+    return row
+
+
+def _given(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
+    """Return the bytes that the rank gives; of objects they are counted when they are pickled."""
+    if not (method.is_buffer and arguments):
+        return 0
+    given = arguments[1] if is_in_place(arguments[0]) else arguments[0]
+    with contextlib.suppress(Exception):  # the call itself says what is wrong with it
+        if method.kind == "neighbor":
+            return _to_neighbors(method.base, given, len(comm.inoutedges[1]))
+        if method.base == "Reduce_scatter":  # without counts the ranks would ask each other
+            return parse_simple(given, False).bytes
+        problem = PROBLEMS[method.problem]
+        call = maker_of(method)(comm, problem, method.name, *arguments)
+        if problem.layout == "table":  # its `bytes` are what the choice of the algorithm goes by
+            call.bytes = 0
+            call.buffers = call.buffers[::-1] if problem.name == "scatterv" else call.buffers
+        return sent_bytes(call)
+    return 0
+
+
+def _to_neighbors(base: str, given: Any, targets: int) -> int:
+    if base.startswith("Neighbor_allgather"):
+        return parse_simple(given, False).bytes * targets
+    if base == "Neighbor_alltoall":
+        return parse_simple(given, False).bytes
+    table = (parse_vector if base.endswith("v") else parse_vector_w)(given, False, targets)
+    return int(table.counts.sum()) * table.datatype.extent
+
+
+def _expression(method: Method) -> str:
+    call = "call({args})" if "requests" in method.arguments else "call(self, {args})"
+    row = "begin(method.name)"
+    if method.kind in ("collective", "neighbor") and method.form != "persistent":
+        arguments = "({args},)" if method.parameters else "()"
+        row = f"join(method, {row}, self, {'root' if 'root' in method.arguments else None}, {arguments})"
+    is_look = method.form == "nonblocking" and method.kind in ("probe", "one", "all", "any", "some")
+    return f"looked(method, {row}, {call})" if is_look else f"end({row}, {call})"
+
+
+_SPACE = {
+    "begin": _begin, "end": _end, "looked": _looked, "join": _join, "SUM": OPERATORS["SUM"],
+    "ANY_SOURCE": CONSTANTS["ANY_SOURCE"], "ANY_TAG": CONSTANTS["ANY_TAG"],
+}  # fmt: skip
+
+
+def _noted(owner: type, name: str, method: Method | None) -> Any:
+    """Return what stands in a method's place."""
+    original = getattr(owner, name)
+    if method is not None:
+        function = made(method, _expression(method), {**_SPACE, "call": original})
+        return classmethod(function) if "requests" in method.arguments else function
+    is_joint, n_bytes = MAKERS.get(name, name in _ENDS), 8 * (name in _SPLITS)
+    is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
+
+    @functools.wraps(original)
+    def call(first: Any, *arguments: Any, **named: Any) -> Any:
+        row, simulation = _begin(name), running()
+        if is_joint and row >= 0 and simulation is not None:
+            simulation.call_notes.joined(row, first, None, n_bytes)
+        return _end(row, original(*(() if is_of_class else (first,)), *arguments, **named))
+
+    return classmethod(call) if is_of_class else call
+
+
+def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]:
+    def dumps(self: Any, obj: Any) -> bytes:
+        data, simulation = original(self, obj), running()
+        if simulation is not None and simulation.call_notes is not None:
+            simulation.call_notes.gave(len(data))
+        return data
+
+    return dumps
+
+
+_lock = threading.Lock()
+_users = 0
+_before: list[tuple[type, str, Any]] = []
+
+
+def _put(owner: type, name: str, value: Any) -> None:
+    _before.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, value)
+
+
+@cache
+def _plan() -> tuple[tuple[type, str, Method | None], ...]:
+    """Return what is replaced: each class's own methods, with their rows of the table."""
+    rows: dict[str, Method | None] = {row.name: row for row in METHODS} | dict.fromkeys((*MAKERS, *_ENDS))
+    plan: list[tuple[type, str, Method | None]] = []
+    for owner, above in _COMMUNICATORS.items():
+        for name, row in rows.items():
+            own = inspect.getattr_static(owner, name, None)
+            if own is not None and (above is None or own is not inspect.getattr_static(above, name, None)):
+                plan.append((owner, name, row))
+    plan += [(Request, row.name, row) for row in REQUESTS]
+    plan += [(owner, name, None) for owner, names in _OTHERS.items() for name in names]
+    return tuple(plan)
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[None]:
+    """Let calls be noted of the runs that are traced; several may go on at once, in threads of their own."""
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            for owner, name, stand_in in [(*what[:2], _noted(*what)) for what in _plan()]:
+                _put(owner, name, stand_in)
+            _put(Pickle, "dumps", _dumps(Pickle.dumps))
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            while not _users and _before:
+                owner, name, value = _before.pop()
+                if value is None:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, value)
