@@ -62,6 +62,13 @@ class ours:  # noqa: N801  a namespace
         return {part.term for part in fit_model(curve.x, curve.y).parts}
 
     @staticmethod
+    def holds(curve: sets.Curve) -> list[bool]:
+        """Return whether the intervals beyond the range hold the truth."""
+        model = fit_model(curve.x, curve.y)
+        ends = [model.interval(times * curve.x[-1]) for times in sets.BEYOND]
+        return [bool(low <= v <= top) for (low, top), v in zip(ends, curve.beyond, strict=True)]
+
+    @staticmethod
     def changes(curve: sets.Curve) -> list[int]:
         return [int(np.searchsorted(curve.x, at)) for at in find_changes(curve.x, curve.y)]
 

@@ -13,7 +13,7 @@ from labkit.scaling import PAPER, WIDE, Term
 
 __all__ = [
     "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "noisy", "saturating", "segmented",
-    "steady", "sums", "surfaces",
+    "steady", "sums", "surfaces", "wavering",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -43,6 +43,7 @@ class Curve:
     y: Floats
     terms: tuple[Term, ...] = ()
     change_at: int | None = None
+    beyond: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,23 @@ def sums(sets: int = 200, seed: int = 4) -> Iterator[Curve]:
         if min((low / y).max(), (high / y).max()) >= 0.05:
             made += 1
             yield Curve(x, y * 10 ** rng.uniform(-7, -2), (f, g))
+
+
+def wavering(sets: int = 200, seed: int = 8) -> Iterator[Curve]:
+    """Return sums of three terms and a constant that waver by 0.3 %, as simulated times do, 16 ... 1024."""
+    rng = np.random.default_rng(seed)
+    terms = [t for t in WIDE if not t.is_constant]
+    x = 2.0 ** np.arange(4, 11)
+    for _ in range(sets):
+        chosen = [terms[i] for i in rng.choice(len(terms), 3, replace=False)]
+        weights = 10 ** rng.uniform(-1.5, 0, 3)
+
+        def truth(at: Floats, chosen: Any = chosen, weights: Any = weights) -> Floats:
+            parts = [w * t(at) / t(x[-1:]) for w, t in zip(weights, chosen, strict=True)]
+            return np.asarray(0.05 + sum(parts))
+
+        beyond = tuple(float(truth(k * x[-1:])[0]) for k in BEYOND)
+        yield Curve(x, truth(x) * np.exp(0.003 * rng.standard_normal(x.size)), tuple(chosen), beyond=beyond)
 
 
 def changing(sets: int = 40, seed: int = 5, noise: float = 0.02) -> Iterator[Curve]:

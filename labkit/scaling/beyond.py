@@ -36,6 +36,8 @@ class Outlook:
         ``at`` over the largest measured value.
     carries_to : float
         Up to where the data carry: the interval there is no wider than a factor of 2.
+    misses : float
+        How far the nearest curve misses a point, where no law describes the data; else 0.
     """
 
     at: float
@@ -47,16 +49,19 @@ class Outlook:
     carries_to: float
     parameter: str = "p"
     unit: str = ""
+    misses: float = 0.0
 
     def __str__(self) -> str:
         """Print in a sentence."""
         value, low, high = (markup.quantity(v, self.unit, 3) for v in (self.value, self.low, self.high))
-        text = f"At {self.parameter} = {self.at:g}: {value}, between {low} and {high} ({self.level:.0%})"
+        text = f"At {self.parameter} = {self.at:g}: {value}"
+        if low != high:
+            text += f", between {low} and {high} ({self.level:.0%})"
         if self.times_beyond > 1:
             text += f"; {self.times_beyond:.3g} times beyond the data"
         if self.at > self.carries_to:
             text += f", which carry to about {self.parameter} = {self.carries_to:.2g}"
-        return f"{text}."
+        return f"{text}.{_caution(self.misses)}"
 
     __repr__ = __str__
 
@@ -79,6 +84,8 @@ class Limit:
         Whether the model falls, so that the budget is kept from ``at`` on.
     measured_to : float
         The largest measured value.
+    misses : float
+        As of an `Outlook`.
     """
 
     at: float
@@ -90,6 +97,7 @@ class Limit:
     measured_to: float
     parameter: str = "p"
     unit: str = ""
+    misses: float = 0.0
 
     def __str__(self) -> str:
         """Print in a sentence."""
@@ -101,12 +109,23 @@ class Limit:
             text = f"At most {budget}: kept at every {self.parameter} that was looked at"
             return text + (f", surely up to about {_whole(self.low)}." if np.isfinite(self.low) else ".")
         text = f"At most {budget}: kept {where} about {self.parameter} = {_whole(self.at)}"
-        if self.low != self.high:
-            text += f", between {_whole(self.low)} and {_whole(self.high)} ({self.level:.0%})"
+        low, high = _whole(self.low), _whole(self.high)
+        if low != high:
+            text += f", between {low} and {high} ({self.level:.0%})"
         beyond = self.at / self.measured_to
-        return f"{text}; {beyond:.3g} times beyond the data." if beyond > 1 else f"{text}."
+        text += f"; {beyond:.3g} times beyond the data." if beyond > 1 else "."
+        return text + _caution(self.misses)
 
     __repr__ = __str__
+
+
+def _caution(misses: float) -> str:
+    """Return what to say of a curve that is only the nearest one."""
+    if not misses:
+        return ""
+    return (
+        f" No law describes the data: this follows the nearest curve, which misses a point by {misses:.1%}."
+    )
 
 
 def _whole(value: float) -> str:
@@ -142,7 +161,10 @@ def outlook(model: Model, at: float, level: float = 0.95) -> Outlook:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         wide = np.flatnonzero(~(highs <= _WIDE * lows))
     carries = float(ahead[max(wide[0] - 1, 0)]) if wide.size else np.inf
-    return Outlook(float(at), value, low, high, level, at / last, carries, model.parameter, model.unit)
+    return Outlook(
+        float(at), value, low, high, level, at / last, carries, model.parameter, model.unit,
+        _misses(model),
+    )  # fmt: skip
 
 
 def limit(model: Model, at_most: float, level: float = 0.95) -> Limit:
@@ -177,8 +199,12 @@ def limit(model: Model, at_most: float, level: float = 0.95) -> Limit:
     first, last = min(places[1:]), max(places[1:])
     return Limit(
         places[0], min(first, places[0]), max(last, places[0]), float(at_most), level, falls,
-        float(model.x[-1]), model.parameter, model.unit,
+        float(model.x[-1]), model.parameter, model.unit, _misses(model),
     )  # fmt: skip
+
+
+def _misses(model: Model) -> float:
+    return model.error if model.is_nearest else 0.0
 
 
 def _ahead(model: Model) -> Floats:

@@ -15,6 +15,7 @@ from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.leastsquares import Fits, Floats, fit_all
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, weigh
+from labkit.scaling.rivals import Rivals
 from labkit.scaling.samples import Samples, Summary, read_samples, summarize
 from labkit.scaling.search import Search, Space, falls, search_for, settle
 from labkit.scaling.selection import (
@@ -92,8 +93,15 @@ class Fitting:
     def model(self, k: int) -> Model:
         """Return the model of one term."""
         model = _model(self.search, self.fits, 0, k, self.x, self.summary)
-        belief = self.belief if self.weights is not None else None
-        return replace(model, unit=self.unit, belief=belief)
+        if self.weights is not None:
+            return replace(model, unit=self.unit, belief=self.belief)
+        return replace(model, unit=self.unit, rivals=self.rivals)
+
+    @cached_property
+    def rivals(self) -> Rivals:
+        """The curves that describe data without noise about as well, for intervals."""
+        s = self.search
+        return Rivals(s.bases, s.values, s.log_scales, s.constant, self.summary.points, self.fits)
 
     @cached_property
     def belief(self) -> Belief:
@@ -249,7 +257,12 @@ def fit_samples(
     samples.require()
     e = None if expectation is None else settle(expectation, samples.x, samples.aggregate(aggregate)[None])
     fitting = Fitting(samples, space, e, symbol, aggregate, unit)
-    return fitting.law() or fitting.model(fitting.best)
+    law = fitting.law()
+    if law is not None:
+        return law
+    model, kept = fitting.model(fitting.best), fitting.kept()
+    is_lawless = not kept.kept.any() and (not kept.is_statistical or kept.is_hopeless)
+    return replace(model, is_nearest=True) if is_lawless else model
 
 
 def fit_many(

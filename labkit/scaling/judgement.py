@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from labkit.scaling.drift import Drift, drift_of
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.fitting import Fitting, Space, fit, fit_many, fit_samples, settle
 from labkit.scaling.model import Model
+from labkit.scaling.rivals import RIVAL
 from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
 from labkit.scaling.selection import Rejection, lack_of_fit
 from labkit.scaling.shape import describe, scatters
@@ -23,8 +25,6 @@ from labkit.scaling.wording import leads
 
 __all__ = ["Space", "fit", "fit_many", "fit_samples", "judge", "judge_samples"]
 
-#: how far deterministic data may miss a curve beyond the best one until that curve is no rival
-_RIVAL = 3.0
 #: weight of an alarm from which on a verdict that gives none is open, and one below which an alarm is
 _ALARM_OPEN, _ALARM_SURE = 0.25, 0.95
 #: data that rise or fall by more are not called constant
@@ -138,7 +138,7 @@ def judge_samples(
         match="undecided" if reasons else found.match,
         expectation=e,
         model=found.model,
-        divergence=found.model.term.over(e.term).named(e.parameter),
+        divergence=None if found.seen else found.model.term.over(e.term).named(e.parameter),
         deviation=limit,
         plausible=found.plausible,
         reference=found.reference,
@@ -212,7 +212,7 @@ class _Findings:
         weights = self.fitting.weights
         if weights is None:
             errors = np.sqrt(self.fitting.fits.press[0])
-            rival = kept & (errors <= _RIVAL * max(float(errors[kept].min()), 1e-9))
+            rival = kept & (errors <= RIVAL * max(float(errors[kept].min()), 1e-9))
             weights = rival.astype(float)
             is_split = bool((kinds[rival] == "none").any() and (kinds[rival] != "none").any())
             share = 0.5 if is_split else float(self.match == "none")
@@ -275,7 +275,7 @@ class _Findings:
         """Return the sums that describe the data about as well as the best does."""
         f = self.fitting
         if f.weights is None:
-            return [q for q in f.pairs if q.sse <= _RIVAL**2 * f.pairs[0].sse]
+            return [q for q in f.pairs if q.sse <= RIVAL**2 * f.pairs[0].sse]
         sse, free = np.array([q.sse for q in f.pairs]), np.array([q.free for q in f.pairs])
         return [q for q, p in zip(f.pairs, lack_of_fit(f.summary, sse, free), strict=True) if p > _OPEN]
 
@@ -336,7 +336,7 @@ class _Findings:
         """Say what is seen where every term is rejected, and whether the bound holds all the same."""
         f, y = self.fitting, self.points
         segments = f.segments(self.tolerance)
-        self.seen = self._seen(segments)
+        self.seen, self.model = self._seen(segments), replace(self.model, is_nearest=True)
         last = segments[-1] if len(segments) > 1 else None
         drift = self._drift(last.first if last else 0)
         kind = drift.kind if drift is not None else "open"

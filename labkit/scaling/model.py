@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.posterior import Belief
+from labkit.scaling.rivals import Rivals
 from labkit.scaling.term import CONSTANT, Term
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class Model:
         The points the model was fitted to.
     unit : str
         The unit of y, for print.
+    is_nearest : bool
+        Whether no law describes the data, so that this is only the nearest curve.
     """
 
     term: Term
@@ -110,6 +113,8 @@ class Model:
     unit: str = ""
     others: tuple[Part, ...] = ()
     belief: Belief | None = field(default=None, repr=False)
+    rivals: Rivals | None = field(default=None, repr=False)
+    is_nearest: bool = False
 
     @classmethod
     def from_fits(
@@ -196,8 +201,9 @@ class Model:
     def interval(self, x: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the interval that holds the true curve at x with this confidence.
 
-        Of repeated measurements it is taken over all terms, each with its weight; of other data it is the
-        confidence interval of this curve, if its terms are the right ones.
+        Of repeated measurements it is taken over all terms, each with its weight.  Data without noise have
+        no probabilities: there it holds the confidence interval of this curve and every curve that
+        describes the data about as well, sums of two terms among them.
 
         Parameters
         ----------
@@ -221,8 +227,13 @@ class Model:
         spread = np.linalg.pinv(design.T @ design) * self.sse / freedom
         rows = np.stack([p(at) for p in parts], axis=-1)
         variance = np.maximum(np.einsum("...i,ij,...j", rows, spread, rows), 0.0)
-        half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance)
-        return np.maximum(middle - half, 0.0), middle + half
+        half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance) + 1e-9 * np.abs(middle)
+        low, high = np.maximum(middle - half, 0.0), middle + half
+        if self.rivals is not None:
+            others = self.rivals.curves(at, float(np.sqrt(self.sse / freedom)))
+            low = np.fmin(low, np.fmin.reduce(others, axis=0, initial=np.inf))
+            high = np.fmax(high, np.fmax.reduce(others, axis=0, initial=-np.inf))
+        return np.asarray(np.maximum(low, 0.0)), np.asarray(high)
 
     def _shape(self, x: npt.ArrayLike) -> Floats:
         with np.errstate(over="ignore"):
@@ -257,12 +268,13 @@ class Model:
     def __repr__(self) -> str:
         """Print the growth, the formula and the quality of the fit."""
         r2 = "-" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
-        return f"Model {self}: {self.in_unit(self.unit)} (adjusted R2 {r2}, largest error {self.error:.2%})"
+        name = "Nearest curve, no law," if self.is_nearest else "Model"
+        return f"{name} {self}: {self.in_unit(self.unit)} (adjusted R2 {r2}, largest error {self.error:.2%})"
 
     def _repr_html_(self) -> str:
         r2 = "–" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
         rows = [
-            ("Growth", f"O({self.term.html()})"),
+            ("Nearest curve (no law)" if self.is_nearest else "Growth", f"O({self.term.html()})"),
             ("Formula", markup.escape(self.in_unit(self.unit))),
             ("Adjusted R²", r2),
             ("Largest error", f"{self.error:.2%}"),

@@ -11,7 +11,16 @@ from scipy.special import fdtrc, fdtri
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.samples import Summary
 
-__all__ = ["ROUNDING", "Rejection", "choose", "choose_weighted", "keep_near", "keep_tested", "lack_of_fit"]
+__all__ = [
+    "ROUNDING",
+    "Rejection",
+    "choose",
+    "choose_weighted",
+    "grows",
+    "keep_near",
+    "keep_tested",
+    "lack_of_fit",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,8 +60,8 @@ def choose(fits: Fits, n: int, constant: int, preferred: int | None = None) -> n
         press[tied, preferred] = 0.0
     press[:, constant] = np.inf
     best = np.argmin(press, axis=1)
-    grows = _grows(fits, n, constant)[np.arange(len(best)), best]
-    return np.where(grows, best, constant)
+    is_better = grows(fits, n, constant)[np.arange(len(best)), best]
+    return np.where(is_better, best, constant)
 
 
 def choose_weighted(weights: Floats, fits: Fits) -> npt.NDArray[np.int64]:
@@ -61,7 +70,7 @@ def choose_weighted(weights: Floats, fits: Fits) -> npt.NDArray[np.int64]:
     return np.asarray(np.argmax(ranks, axis=1), dtype=np.int64)
 
 
-def _grows(fits: Fits, n: int, constant: int) -> npt.NDArray[np.bool_]:
+def grows(fits: Fits, n: int, constant: int) -> npt.NDArray[np.bool_]:
     """Return, shape (s, k), whether a term explains more than a constant does (F-test at 1 %)."""
     flat = fits.sse[:, [constant]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -102,7 +111,7 @@ def keep_near(fits: Fits, n: int, constant: int, tolerance: float, freedom: int)
     kind = "single measurements" if freedom == 0 else "deterministic data"
     limit = max(tolerance, ROUNDING)
     # beside a large constant every curve is near in relative terms: the range counts as well
-    kept = _grows(fits, n, constant)[0] & (fits.worst[0] <= limit) & (fits.worst_of_range[0] <= limit)
+    kept = grows(fits, n, constant)[0] & (fits.worst[0] <= limit) & (fits.worst_of_range[0] <= limit)
     kept[constant] = fits.worst[0, constant] <= limit
     words = f"{kind}: every point within {100 * tolerance:g} % of the curve"
     return Rejection(kept, words, False, not kept.any())

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pair", "find_pairs", "find_signed", "solve"]
+__all__ = ["Pair", "Sum", "find_pairs", "find_signed", "find_sums", "solve"]
 
 Floats = npt.NDArray[np.float64]
 
 _REFINED = 60  # candidates of the quick formula that are fitted with care
+_EXTENDED = 20  # sums of two that a third term is added to
+_LEAST_FOR_THREE = 7
+
+#: places of the terms, their numbers (the constant last, where there is one), the squared error
+Sum = tuple[tuple[int, ...], tuple[float, ...], float]
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,37 @@ def find_pairs(values: Floats, y: Floats, weights: Floats, counts: Floats, const
                 pair = (int(usable[k[t]]), int(usable[l[t]]), c, a, b)
                 found[int(t)] = Pair(*pair, float(sse[t]), float(worst[t]), len(columns))
     return sorted(found.values(), key=lambda p: (p.sse, p.k, p.l or 0))
+
+
+def find_sums(values: Floats, y: Floats, constant: int) -> list[Sum]:
+    """Return sums of two terms, and of three, with non-negative numbers, that come near data without noise.
+
+    Parameters
+    ----------
+    values, y, constant
+        As of `find_pairs`; three are tried where at least seven points leave some to judge them by.
+    """
+    pairs = find_pairs(values, y, y, np.ones_like(y), constant)
+    unit, one = 1.0 / y, np.ones_like(y)
+    found: list[Sum] = []
+    for p in pairs:
+        if p.l is not None:
+            found.append(((p.k, p.l), (p.a, p.b, p.constant)[: p.free], p.sse))
+    usable = [k for k in range(len(values)) if k != constant and np.isfinite(values[k]).all()]
+    trials = sorted({tuple(sorted((*t, k))) for t, _, _ in found[:_EXTENDED] for k in usable if k not in t})
+    if y.size < _LEAST_FOR_THREE or not trials:
+        return found
+    rows = values * unit
+    columns = np.stack([rows[list(t)].T for t in trials])
+    for extra in (True, False):
+        units = np.broadcast_to(unit[None, :, None], (len(trials), y.size, 1))
+        numbers, error = solve(
+            np.concatenate([columns, units], axis=2) if extra else columns, np.ones_like(y)
+        )
+        sse = (error**2).sum(axis=1)
+        good = np.flatnonzero((numbers[:, :3] > 0).all(axis=1) & (numbers[:, -1] >= 0))
+        found += [(trials[t], tuple(map(float, numbers[t])), float(sse[t])) for t in good]
+    return found
 
 
 def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats]:

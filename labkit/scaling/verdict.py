@@ -41,7 +41,8 @@ class Verdict:
         The best model G; None when too few values were measured. Where `seen` is not empty the data
         reject it, and it is only the nearest curve.
     divergence : Term or None
-        G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much.
+        G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much; None where there
+        is no law to divide.
     deviation : Deviation
         The limit D: approximate means E/D <= G <= E*D.
     plausible : tuple of Model
@@ -109,7 +110,7 @@ class Verdict:
 
     def sentence(self, write: Callable[[Term], str]) -> str:
         """Return the verdict in one sentence, its terms written by `write`."""
-        if self.model is None or self.divergence is None:
+        if self.model is None:
             return f"Undecided: {self.reasons[0]}."
         e, g = self.expectation.term, self.model.term
         expected = "constancy" if e.is_constant else f"O({write(e)})"
@@ -198,7 +199,7 @@ class Verdict:
                 f"  expectation  {self.expectation}",
                 f"  {'nearest' if self.seen else 'model'}{'      ' if self.seen else '        '}"
                 f"{self.model}: {self.model.in_unit(self.unit)}",
-                f"  divergence   O({self.divergence})",
+                *([] if self.divergence is None else [f"  divergence   O({self.divergence})"]),
                 f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
                 f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%}",
                 f"  {self.evidence}",
@@ -212,7 +213,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         rows = [("Expected", f"O({self.expectation.term.html()})")]
-        if self.model is not None and self.divergence is not None:
+        if self.model is not None:
             r2 = "–" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
             terms = _some([m.term.html() for m in self.plausible])
             rows += [
@@ -220,7 +221,7 @@ class Verdict:
                     "Nearest (rejected)" if self.seen else "Measured",
                     f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.in_unit(self.unit))}",
                 ),
-                ("Divergence", f"O({self.divergence.html()})"),
+                *([] if self.divergence is None else [("Divergence", f"O({self.divergence.html()})")]),
                 ("Limit", f"{self.deviation.term.html()}, {_ORIGINS[self.deviation.origin]}"),
                 ("Fit", f"adjusted R² {r2}, largest error {self.model.error:.2%}"),
                 ("Not rejected", f'{terms}<br><small style="opacity:.75">{markup.escape(self.test)}</small>'),

@@ -132,3 +132,36 @@ def test_two_parameters_refuse_in_sentences() -> None:
     model = fit_surface(N1, P1, 2 * N1 * P1)
     assert model.summands[0].terms == (Term(0, 1), Term(0, 1))
     assert model.predict(10, 4) == pytest.approx(80)
+
+
+def test_without_noise_an_interval_holds_the_curves_that_fit_as_well() -> None:
+    rng, held, times = np.random.default_rng(2), 0, 8
+    at = P[-1] * times
+    for _ in range(40):
+        weights = rng.uniform(0.1, 1, 3)
+
+        def truth(p: np.ndarray | float, w: np.ndarray = weights) -> np.ndarray | float:
+            return w[0] * np.log2(p) / 11 + w[1] * p / 2048 + w[2] * (p / 2048) ** 1.5
+
+        low, high = lk.fit(P, truth(P) * np.exp(0.003 * rng.standard_normal(P.size))).interval(at)
+        assert low < high
+        held += bool(low <= truth(at) <= high)
+    assert held >= 34
+    exact = outlook(lk.fit(P, 2 + 3 * P), at)
+    assert exact.high == pytest.approx(exact.low)
+    assert "between" not in str(exact)
+
+
+def test_a_prediction_without_a_law_says_so() -> None:
+    y = [1321, 2281, 3547, 6109, 11190, 21630, 45840]
+    p = 2.0 ** np.arange(4, 11)
+    model = lk.fit(p, y)
+    assert model.is_nearest
+    assert "Nearest curve, no law" in repr(model)
+    for said in (str(outlook(model, 2048)), str(limit(model, 1e5))):
+        assert "No law describes the data: this follows the nearest curve, which misses a point by 12" in said
+    verdict = lk.judge(p, y, "p")
+    assert verdict.divergence is None
+    assert "divergence" not in str(verdict)
+    assert "Divergence" not in verdict._repr_html_()
+    assert not lk.fit(P, 2 + 3 * P).is_nearest
