@@ -99,7 +99,7 @@ def find_sums(values: Floats, y: Floats, constant: int) -> list[Sum]:
         As of `find_pairs`; three are tried where at least seven points leave some to judge them by.
     """
     pairs = find_pairs(values, y, y, np.ones_like(y), constant)
-    unit, one = 1.0 / y, np.ones_like(y)
+    unit = 1.0 / y
     found: list[Sum] = []
     for p in pairs:
         if p.l is not None:
