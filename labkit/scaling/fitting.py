@@ -12,12 +12,12 @@ import numpy.typing as npt
 from labkit.errors import DataError
 from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
-from labkit.scaling.leastsquares import Fits, Floats, fit_all
+from labkit.scaling.leastsquares import Floats, fit_all
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, weigh
 from labkit.scaling.rivals import Rivals
 from labkit.scaling.samples import Samples, Summary, read_samples, summarize
-from labkit.scaling.search import Search, Space, falls, search_for, settle
+from labkit.scaling.search import Space, falls, search_for, settle
 from labkit.scaling.selection import (
     ROUNDING,
     Rejection,
@@ -92,10 +92,12 @@ class Fitting:
 
     def model(self, k: int) -> Model:
         """Return the model of one term."""
-        model = _model(self.search, self.fits, 0, k, self.x, self.summary)
-        if self.weights is not None:
-            return replace(model, unit=self.unit, belief=self.belief)
-        return replace(model, unit=self.unit, rivals=self.rivals)
+        s, noisy = self.search, self.weights is not None
+        return Model.from_fits(
+            self.fits, 0, k, s.constant, s.bases[k], s.log_scales[k], self.x, self.summary.points,
+            float(self.summary.counts.sum()) if noisy else float(self.x.size), unit=self.unit,
+            belief=self.belief if noisy else None, rivals=None if noisy else self.rivals,
+        )  # fmt: skip
 
     @cached_property
     def rivals(self) -> Rivals:
@@ -320,29 +322,24 @@ def _fit_rows(
         rows = np.flatnonzero((falling == direction) & (noisy == noise) & (worth == weight))
         search = search_for(space, e, x, direction, symbol)
         counts = summaries[int(rows[0])].counts
+        bases, scales = search.bases, search.log_scales
         if noise:
-            data = Data(
-                search.values, points[rows], counts, np.array([summaries[int(i)].spread for i in rows])
-            )
+            spread = np.array([summaries[int(i)].spread for i in rows])
+            data = Data(search.values, points[rows], counts, spread)
             fits = fit_all(search.values, points[rows], counts, is_noisy=True)
             winners = choose_weighted(weigh(data, fits, search.prior), fits)
-            belief = Belief(search.bases, search.log_scales, data, fits, search.prior)
         else:
             fits = fit_all(search.values, points[rows])
             winners = choose(fits, x.size, search.constant, search.expected)
-        for i, row in enumerate(rows):
-            model = _model(search, fits, i, int(winners[i]), x, summaries[int(row)])
-            if noise:
-                model = replace(model, belief=replace(belief, row=i))
-            models[int(row)] = model
+        count = float(counts.sum()) if noise else float(x.size)
+        for i, (row, k) in enumerate(zip(rows.tolist(), winners.tolist(), strict=True)):
+            y = summaries[row].points
+            models[row] = Model.from_fits(
+                fits, i, k, search.constant, bases[k], scales[k], x, y, count,
+                belief=Belief(bases, scales, data, fits, search.prior, i) if noise else None,
+                rivals=None if noise else Rivals(bases, search.values, scales, search.constant, y, fits, i),
+            )  # fmt: skip
     return [models[i] for i in range(len(summaries))]
-
-
-def _model(search: Search, fits: Fits, row: int, k: int, x: Floats, summary: Summary) -> Model:
-    count = float(summary.counts.sum()) if summary.is_noisy else None
-    return Model.from_fits(
-        fits, row, k, search.constant, search.bases[k], search.log_scales[k], x, summary.points, count
-    )
 
 
 def find_changes(x: npt.ArrayLike, y: npt.ArrayLike, *, aggregate: str = "auto") -> list[float]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.scaling.expectation import Basis
+from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["Fits", "basis_values", "fit_all"]
 
@@ -21,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 #: points of data sets x terms x points that one batch may hold (a few arrays of 8 bytes each)
 _BATCH = 50_000
+#: ranges of data beyond which functions are scaled once more
+_SAFE = 1e60
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,32 @@ def basis_values(bases: Sequence[Basis], x: Floats) -> tuple[Floats, Floats]:
         nan in a row whose function is not finite and positive somewhere above 0.
     log_scales : ndarray, shape (k,)
     """
-    logs = np.array([np.broadcast_to(b.log2(x), x.shape) for b in bases], dtype=float)
+    logs = _log2(bases, x)
     with np.errstate(invalid="ignore"):
         scales = logs.max(axis=1)
         bad = ~np.isfinite(scales) | np.isnan(logs).any(axis=1) | (logs == np.inf).any(axis=1)
         values = np.exp2(logs - scales[:, None])
     values[bad] = np.nan
     return values, scales
+
+
+def _log2(bases: Sequence[Basis], x: Floats) -> Floats:
+    """Return log2 of the functions, shape (k, n): all bare terms at once."""
+    exponents = _exponents(tuple(b if isinstance(b, Term) else CONSTANT for b in bases))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lx = np.log2(x)
+        parts = [np.multiply.outer(e, v) for e, v in zip(exponents, (x, lx, np.log2(lx)), strict=True)]
+    logs = sum(np.where(e[:, None] != 0, part, 0.0) for e, part in zip(exponents, parts, strict=True))
+    out = np.asarray(logs, dtype=np.float64)
+    for k, basis in enumerate(bases):
+        if not isinstance(basis, Term):
+            out[k] = basis.log2(x)
+    return out
+
+
+@lru_cache(maxsize=256)
+def _exponents(terms: tuple[Term, ...]) -> Floats:
+    return np.array([[float(e) for e in t] for t in terms]).T
 
 
 def fit_all(values: Floats, y: Floats, counts: Floats | None = None, *, is_noisy: bool = False) -> Fits:
@@ -103,53 +126,65 @@ def fit_all(values: Floats, y: Floats, counts: Floats | None = None, *, is_noisy
 
 
 def _fit_batch(f: Floats, y: Floats, counts: Floats | None, is_noisy: bool) -> Fits:
-    root = np.sqrt(np.ones(y.shape[1]) if counts is None else counts)
+    """Fit one batch; arrays are laid out as (points, data sets, terms), so that sums run over whole rows."""
+    worth = np.ones(y.shape[1]) if counts is None else counts
+    least = y.min(axis=1)
+    at, g = (y / least[:, None]).T, np.ascontiguousarray(f.T)
+    flat: npt.NDArray[np.bool_] = np.asarray(np.ptp(f, axis=1) == 0)  # the term 1
+    root = np.sqrt(worth)[:, None, None]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        first = _relative(f, y, (1.0 / y)[:, None, :], root)
-        if not is_noisy:
-            return first
-        curve = first.constant[..., None] + first.coefficient[..., None] * f
-        near = np.clip(curve, 0.5 * y[:, None], 2.0 * y[:, None])
-        return _relative(f, y, 1.0 / np.where(np.isfinite(near), near, y[:, None]), root)
+        near = at[..., None]
+        if is_noisy and at.max() < _SAFE:
+            c, a = _line(g, at, worth[:, None] / at**2)
+            curve = np.clip(c + a * g[:, None], 0.5 * near, 2.0 * near)
+            near = np.where(np.isfinite(curve), curve, near)
+        return _fit_weighted(g, at, root / near, root, flat, least)
 
 
-def _relative(f: Floats, y: Floats, unit: Floats, root: Floats) -> Fits:
-    """Fit with the weights unit^2: y unit = c unit + a f unit, scaled so that nothing overflows."""
-    unit_scale = unit.max(axis=2)
-    scaled = unit / unit_scale[..., None]
-    target = y[:, None] * unit * root
-    u = scaled * root
-    v = f[None] * scaled
-    v_scale = v.max(axis=2)
-    v = v / v_scale[..., None] * root
-    uu, uv, vv = (u * u).sum(axis=2), (u * v).sum(axis=2), (v * v).sum(axis=2)
-    across = v - (uv / uu)[..., None] * u  # the part of v that no constant explains
-    rest = (across * across).sum(axis=2)
-    a = (across * target).sum(axis=2) / rest
-    c = ((u * target).sum(axis=2) - a * uv) / uu
-    through_zero = (c < 0) & (a > 0)
-    a = np.where(through_zero, (v * target).sum(axis=2) / vv, a)
-    c = np.where(through_zero, 0.0, c)
-    leverage = np.where(
-        through_zero[..., None],
-        v * v / vv[..., None],
-        u * u / uu[..., None] + across**2 / rest[..., None],
+def _line(g: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Return c and a of each line, shape (s, k), with weights of the points alone: products of matrices."""
+    total, onto = w.sum(axis=0)[:, None], (w * y).sum(axis=0)[:, None]
+    sums, squares, along = w.T @ g, w.T @ g**2, (w * y).T @ g
+    a = (along - onto * sums / total) / (squares - sums**2 / total)
+    c = (onto - a * sums) / total
+    a = np.where((c < 0) & (a > 0), along / squares, a)
+    return np.maximum(c, 0.0), a
+
+
+def _fit_weighted(
+    g: Floats, y: Floats, unit: Floats, root: Floats, flat: npt.NDArray[np.bool_], least: Floats
+) -> Fits:
+    """Fit y unit = c unit + a g unit, with a unit for each point, of points from 1 on."""
+    target, v = y[..., None] * unit, g[:, None] * unit
+    scale = np.ones(v.shape[1:])
+    if y.max() > _SAFE:  # functions that are tiny where the data are would lose their digits
+        scale = v.max(axis=0)
+        v = v / scale
+    uu, uv = (unit * unit).sum(axis=0), (unit * v).sum(axis=0)
+    across = v - uv / uu * unit  # the part of v that no constant explains
+    rest = (across * across).sum(axis=0)
+    a, onto = (across * target).sum(axis=0) / rest, (unit * target).sum(axis=0)
+    c = (onto - a * uv) / uu
+    zero = (c < 0) & (a > 0)
+    usable = flat | (a > 0)
+    alone = unit * unit / uu
+    leverage = alone + across * across / rest
+    if zero.any():
+        squares = v * v
+        total = squares.sum(axis=0)
+        a = np.where(zero, (v * target).sum(axis=0) / total, a)
+        leverage = np.where(zero, squares / total, leverage)
+    a, c = np.where(flat, 0.0, a), np.where(flat, onto / uu, np.where(zero, 0.0, c))
+    leverage[..., flat] = np.broadcast_to(alone, leverage.shape)[..., flat]
+    error = target - c * unit - np.where(flat, 0.0, a * v)
+    off = error * error
+    sse, left_out = off.sum(axis=0), (off / np.maximum(1.0 - leverage, 1e-12) ** 2).sum(axis=0)
+    of_range = np.abs(error / unit).max(axis=0) / np.ptp(y, axis=0)[:, None]
+    usable &= np.isfinite(sse)
+    relative = np.sqrt((off / root**2).max(axis=0))
+    sse, left_out, relative, of_range = (
+        np.where(usable, value, np.inf) for value in (sse, left_out, relative, of_range)
     )
-    flat = np.ptp(f, axis=1) == 0  # the term 1
-    a = np.where(flat, 0.0, a)
-    c = np.where(flat, (u * target).sum(axis=2) / uu, c)
-    leverage = np.where(flat[:, None], u * u / uu[..., None], leverage)
-    error = target - c[..., None] * u - np.where(flat[:, None], 0.0, a[..., None] * v)
-    left_out = error / np.maximum(1.0 - leverage, 1e-12)
-    usable = np.isfinite(a) & np.isfinite(error).all(axis=2) & (flat | (a > 0))
-    off = np.abs(error / root)
-    of_range = off / unit / np.ptp(y, axis=1)[:, None, None]
-    return Fits(
-        c / unit_scale,
-        np.where(flat, 0.0, a / v_scale / unit_scale),
-        np.where(usable, (error**2).sum(axis=2), np.inf),
-        np.where(usable, (left_out**2).sum(axis=2), np.inf),
-        np.where(usable, off.max(axis=2), np.inf),
-        np.where(usable, of_range.max(axis=2), np.inf),
-        np.where(flat | through_zero, 1, 2),
-    )
+    free = np.where(flat | zero, 1, 2)
+    lead, lift = a / scale * least[:, None], c * least[:, None]
+    return Fits(lift, lead, sse, left_out, relative, of_range, free)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -119,28 +120,18 @@ class Model:
     @classmethod
     def from_fits(
         cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
-        count: float | None = None,
+        count: float, **rest: Any,
     ) -> Model:  # fmt: skip
         """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured."""
         term = basis.term if isinstance(basis, Expectation) else basis
         assert isinstance(term, Term)
-        n = x.size
-        sse, total = float(fits.sse[row, k]), float(fits.sse[row, flat])
+        n, at = x.size, (row, k)
+        sse, total = float(fits.sse[at]), float(fits.sse[row, flat])
         r2 = None if k == flat or total == 0 else 1 - (sse / (n - 2)) / (total / (n - 1))
         return cls(
-            term=term,
-            constant=float(fits.constant[row, k]),
-            r2_adjusted=r2,
-            error=float(fits.worst[row, k]),
-            cross_validation=float(np.sqrt(fits.press[row, k] / (count or n))),
-            x=x,
-            y=y,
-            sse=sse,
-            free=int(fits.free[row, k]),
-            _basis=basis,
-            _scaled=float(fits.coefficient[row, k]),
-            _log_scale=float(log_scale),
-        )
+            term, float(fits.constant[at]), r2, float(fits.worst[at]), sqrt(fits.press[at] / count), x, y,
+            sse, int(fits.free[at]), basis, float(fits.coefficient[at]), float(log_scale), **rest,
+        )  # fmt: skip
 
     @property
     def parameter(self) -> str:

@@ -27,7 +27,12 @@ _DECADE = float(np.log(10.0))
 _LEAST, _MOST, _WIDTH, _WITHOUT = -2.5 * _DECADE, 3.0 * _DECADE, 1.0 * _DECADE, 0.05
 #: a second logarithm is the rarer thing; an expectation is twice as likely as another term
 _SECOND_LOG, _EXPECTED = 0.5, 2.0
-_NODES = 40
+#: places in 0 ... 1 and shares of nodes: few and precise for a sum, many and even for quantiles
+_Rule = tuple[Floats, Floats]
+_PLACES, _SHARES = np.polynomial.legendre.leggauss(16)
+_PRECISE: _Rule = ((_PLACES + 1) / 2, _SHARES / 2)
+_EVEN: _Rule = (np.linspace(0, 1, 40), np.full(40, 1 / 39))
+_HIGHEST = 1e200  # functions that grow by more are cut there: their logarithms still differ from all others
 _REACH = 5.0  # standard deviations that the nodes cover
 _NEGLIGIBLE = 12.0  # terms less likely by e^-12 than the best get no weight
 _BATCH = 4000
@@ -73,7 +78,9 @@ class Data:
     def relative(self) -> Floats:
         """The functions relative to their least positive values, shape (k, n)."""
         positive = np.where(self.values > 0, self.values, np.inf).min(axis=1)
-        return np.nan_to_num(self.values / np.where(np.isfinite(positive), positive, 1.0)[:, None], nan=1.0)
+        least = np.where(np.isfinite(positive), positive, 1.0)[:, None]
+        with np.errstate(over="ignore"):
+            return np.minimum(np.nan_to_num(self.values / least, nan=1.0), _HIGHEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,35 +103,47 @@ def _candidates(data: Data, fits: Fits) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return rows, terms
 
 
-def _nodes(data: Data, fits: Fits, rows: npt.NDArray[np.int64], terms: npt.NDArray[np.int64]) -> _Nodes:
-    """Lay nodes around the best odds of each candidate, and weigh them."""
+def _nodes(
+    data: Data, fits: Fits, rows: npt.NDArray[np.int64], terms: npt.NDArray[np.int64], rule: _Rule
+) -> _Nodes:
+    """Lay nodes around the best odds of each candidate, and weigh them; points lead in all arrays."""
     n, total = data.counts, data.total
-    f = data.relative[terms]
-    least = np.divide(1.0, f.max(axis=1))
+    f = data.relative[terms].T
+    least = np.divide(1.0, f.max(axis=0))
     with np.errstate(divide="ignore"):
         best = np.log(fits.coefficient[rows, terms] * least) - np.log(fits.constant[rows, terms])
     best = np.clip(np.nan_to_num(best, nan=0.0, posinf=_MOST, neginf=_LEAST), _LEAST, _MOST)
     sse = fits.sse[rows, terms] + data.spread[rows] + 1e-14
     deviation = np.sqrt(sse / max(total - 2, 1.0))
-    grown = np.exp(best)[:, None] * f
+    grown = np.exp(best) * f
     slope = grown / (1 + grown)
-    slope = slope - (slope @ n / total)[:, None]
-    width = deviation / np.sqrt((slope**2) @ n + 1e-300)
+    slope = slope - n @ slope / total
+    width = deviation / np.sqrt(n @ slope**2 + 1e-300)
     # without a constant the odds are open above, and below until the constant is seen
     is_open = fits.constant[rows, terms] <= 0
     low = np.where(is_open, -np.log(20 * deviation / np.sqrt(total)), best - _REACH * width)
     low = np.clip(low, _LEAST, _MOST - 1.0)
     high = np.clip(np.where(is_open, _MOST, best + _REACH * width), low + 1e-9, _MOST)
-    step = (high - low) / (_NODES - 1)
-    odds = low[:, None] + step[:, None] * np.arange(_NODES)
-    logs = np.log1p(np.exp(odds)[..., None] * f[:, None])
-    logs = np.concatenate([logs, np.log(np.maximum(f, 1e-9))[:, None]], axis=1)
-    z = np.log(data.points)[rows][:, None] - logs
-    shift = z @ n / total
-    error = ((z - shift[..., None]) ** 2) @ n + data.spread[rows][:, None] + 1e-14
+    places, shares = rule
+    odds = low[:, None] + (high - low)[:, None] * places
+    # the logarithms of data and shapes around their own means: the shift between them is then known
+    z = np.log(data.points).T
+    middle = n @ z / total
+    logs = np.log(np.exp(odds) * f[..., None] + 1.0)
+    bare = np.log(np.maximum(f, 1e-9))[..., None]
+    error, shift = np.empty((2, rows.size, places.size + 1))
+    for part, shape in ((slice(0, -1), logs), (slice(-1, None), bare)):
+        mean = np.tensordot(n, shape, 1) / total
+        shift[:, part] = middle[rows][:, None] - mean
+        shape -= mean
+        shape -= (z - middle)[:, rows, None]
+        shape *= shape
+        error[:, part] = np.tensordot(n, shape, 1)
+    error += data.spread[rows][:, None] + 1e-14
     prior = -0.5 * (odds / _WIDTH) ** 2 - np.log(_WIDTH * np.sqrt(2 * np.pi)) + np.log(1 - _WITHOUT)
-    prior = np.concatenate([prior + np.log(step)[:, None], np.full((rows.size, 1), np.log(_WITHOUT))], axis=1)
-    flat = f.max(axis=1) == 1.0  # the term 1 has no odds: its one shape gets all
+    prior += np.log(high - low)[:, None] + np.log(shares)
+    prior = np.concatenate([prior, np.full((rows.size, 1), np.log(_WITHOUT))], axis=1)
+    flat = f.max(axis=0) == 1.0  # the term 1 has no odds: its one shape gets all
     prior[flat] = -np.inf
     prior[flat, -1] = 0.0
     odds = np.concatenate([odds, np.full((rows.size, 1), np.inf)], axis=1)
@@ -147,7 +166,7 @@ def weigh(data: Data, fits: Fits, prior: Floats) -> Floats:
     evidence = np.full(fits.sse.shape, -np.inf)
     for i in range(0, rows.size, _BATCH):
         some = slice(i, i + _BATCH)
-        nodes = _nodes(data, fits, rows[some], terms[some])
+        nodes = _nodes(data, fits, rows[some], terms[some], _PRECISE)
         top = nodes.log_weight.max(axis=1)
         mass = np.exp(nodes.log_weight - top[:, None]).sum(axis=1)
         evidence[nodes.row, nodes.term] = top + np.log(mass)
@@ -187,7 +206,7 @@ class Belief:
         at, data = np.asarray(x, dtype=float), self.data
         rows, terms = _candidates(data, self.fits)
         chosen = rows == self.row
-        nodes = _nodes(data, self.fits, rows[chosen], terms[chosen])
+        nodes = _nodes(data, self.fits, rows[chosen], terms[chosen], _EVEN)
         weights = nodes.log_weight + np.log(self.prior[nodes.term])[:, None]
         weights = np.exp(weights - weights.max())
         usable = weights > 1e-7

@@ -160,24 +160,34 @@ def summarize(data: Floats, how: str = "auto") -> list[Summary]:
     """
     if how != "auto":
         _check(how)
-    middle = np.median(data, axis=2, keepdims=True)
-    outlying = np.zeros(len(data), dtype=bool)
-    if how == "auto" and data.shape[2] >= 3:
-        off = np.abs(data / middle - 1).reshape(len(data), -1)
-        usual = np.array([np.median(row[row > 0]) if (row > 0).any() else np.inf for row in off])
-        outlying = off.max(axis=1) > _OUTLYING * 1.4826 * usual
-    means = data.mean(axis=2)
+    sets, n, repetitions = data.shape
+    ordered = np.sort(data, axis=2)
+    half = repetitions // 2
+    middle = (ordered[..., half] + ordered[..., half - 1 + repetitions % 2]) / 2
+    outlying, usual = np.zeros(sets, dtype=bool), np.full(sets, np.inf)
+    if how == "auto" and repetitions >= 3:
+        off = np.sort(np.abs(data / middle[..., None] - 1).reshape(sets, -1), axis=1)
+        zeros = np.count_nonzero(off == 0, axis=1)
+        rows, left = np.arange(sets), off.shape[1] - zeros
+        low, high = (np.minimum(zeros + k, off.shape[1] - 1) for k in ((left - 1) // 2, left // 2))
+        usual = np.where(left > 0, (off[rows, low] + off[rows, high]) / 2, np.inf)
+        outlying = off[:, -1] > _OUTLYING * 1.4826 * usual
+    means = data.sum(axis=2) / repetitions
+    freedom = n * (repetitions - 1)
     spread = ((data / means[..., None] - 1) ** 2).sum(axis=(1, 2))
-    freedom = data.shape[1] * (data.shape[2] - 1)
-    out = []
-    for i in range(len(data)):
-        name = ("quartile" if outlying[i] else "mean") if how == "auto" else how
-        points = means[i] if name == "mean" else AGGREGATES[name](data[i])
-        worth = data.shape[2] * (1.0 if name == "mean" else _EFFICIENCY) if data.shape[2] > 1 else 1.0
-        if outlying[i]:  # the bulk's spread, which a few outliers do not stretch
-            spread[i] = freedom * (1.4826 * usual[i]) ** 2
-        out.append(Summary(points, np.full(data.shape[1], worth), float(spread[i]), freedom, name))
-    return out
+    # the bulk's spread, which a few outliers do not stretch
+    spread = np.where(outlying, freedom * (1.4826 * np.where(outlying, usual, 0.0)) ** 2, spread).tolist()
+    worth = {
+        name: np.full(n, repetitions * (1.0 if name == "mean" else _EFFICIENCY) if repetitions > 1 else 1.0)
+        for name in AGGREGATES
+    }
+    names = np.where(outlying, "quartile", "mean").tolist() if how == "auto" else [how] * sets
+    return [
+        Summary(
+            means[i] if name == "mean" else AGGREGATES[name](data[i]), worth[name], spread[i], freedom, name
+        )
+        for i, name in enumerate(names)
+    ]
 
 
 def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:

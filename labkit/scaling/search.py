@@ -58,8 +58,19 @@ def search_for(
     space: Space, expectation: Expectation | None, x: Floats, with_falling: bool, symbol: str
 ) -> Search:
     """Lay a space out over the values of the parameter, the falling terms with it where the data fall."""
-    term = expectation.term if expectation else None
-    terms = _named_space(_hashable(space), term, with_falling, symbol)
+    return _laid_out(_hashable(space), expectation, tuple(x.tolist()), with_falling, symbol)
+
+
+@lru_cache(maxsize=64)
+def _laid_out(
+    space: str | tuple[Term, ...] | None,
+    expectation: Expectation | None,
+    places: tuple[float, ...],
+    with_falling: bool,
+    symbol: str,
+) -> Search:
+    term, x = expectation.term if expectation else None, np.array(places)
+    terms = _named_space(space, term, with_falling, symbol)
     bases: list[Basis] = list(terms)
     if expectation is not None and expectation.is_exact_shape:
         bases[terms.index(expectation.term)] = expectation
@@ -68,6 +79,7 @@ def search_for(
     for k, t in enumerate(terms):  # log^2 p / p^0.25 rises up to p = 2^8: no model of data there
         if t.is_falling and k != expected and not values[k, -1] < values[k, 0]:
             values[k] = np.nan
+    values.flags.writeable = log_scales.flags.writeable = False  # the layout is kept for the next data set
     return Search(terms, tuple(bases), values, log_scales, terms.index(CONSTANT), expected)
 
 

@@ -117,6 +117,26 @@ def test_a_batch_gives_what_single_fits_give() -> None:
         assert model.formula == alone.formula
 
 
+def test_a_batch_of_repeated_measurements_gives_what_single_fits_give() -> None:
+    rng = np.random.default_rng(4)
+    terms = [WIDE[i] for i in rng.integers(0, len(WIDE), 60)]
+    curves = np.array([2 + t(P) for t in terms])[..., None]
+    ys = curves * (1 + np.repeat([0.02, 0.1], 30)[:, None, None] * rng.standard_normal((60, P.size, 5)))
+    ys[::9, 2, 3] *= 5  # outliers: the quartile stands for these
+    ys[::7] = ys[::7, ::-1]  # some that fall
+    compared = 0
+    for model, y in zip(fit_many(P, ys), ys, strict=True):
+        alone = lk.fit(P, y)
+        if alone.others:  # a sum is only looked for in single fits
+            continue
+        compared += 1
+        assert model.term == alone.term
+        assert model.formula == alone.formula
+        assert model.cross_validation == pytest.approx(alone.cross_validation, rel=1e-9)
+        np.testing.assert_allclose(model.interval(4 * P), alone.interval(4 * P), rtol=1e-6)
+    assert compared > 50
+
+
 def test_ties_in_the_rounding_go_to_the_expectation() -> None:
     terms = (Term(), Term(0, 1), Term(0, 2))
     values, _ = basis_values(terms, P)
