@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import math
 import numbers
@@ -63,6 +64,7 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             f"a program is a function program(comm, ...) or the path of a script, got {arrived}"
         )
     found: Callable[..., Any] = program
+    _refuse_input(program)
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
         raise ProgramError(
             "a program is a plain function: this one is a generator or a coroutine, and calling it would run "
@@ -79,6 +81,27 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         call = f"{name}(comm, *args, **kwargs)"
         raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}") from None
     return found
+
+
+def _refuse_input(program: Any) -> None:
+    """Refuse a function that asks at the keyboard: its ranks have none, on any machine."""
+    function = inspect.unwrap(getattr(program, "func", program))
+    code = getattr(function, "__code__", None)
+    if code is None or "input" in function.__globals__:
+        return
+    codes, asking = [code], []
+    for one in codes:
+        codes += [constant for constant in one.co_consts if inspect.iscode(constant)]
+        for step in dis.get_instructions(one) if "input" in one.co_names else ():
+            if step.argval == "input" and step.opname.startswith("STORE"):
+                return  # a name of its own
+            if step.argval == "input" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                asking.append(step.positions.lineno if step.positions else one.co_firstlineno)
+    if asking:
+        raise ProgramError(
+            f"line {asking[0]} of {program_name(program)} calls input(), and ranks have no keyboard: ask "
+            "before the run, n = int(input()), and let the ranks have n"
+        )
 
 
 def check_script(path: str | os.PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,27 @@ class Run:
             rows.append((str(name), len(entries), largest, mean, largest / mean if mean > 0 else 1.0))
         return rows
 
+    def outside_phases(self) -> tuple[float, float]:
+        """Return the time in no phase, up to the makespan: maximum and mean over the ranks."""
+        covered = [0.0] * self.ranks
+        ends = [0.0] * self.ranks  # of what is covered: phases may lie in each other
+        rows = self.phases.sort_values("begin_s", kind="stable")
+        for rank, begin, end in zip(rows["rank"], rows["begin_s"], rows["end_s"], strict=True):
+            covered[rank] += max(end - max(begin, ends[rank]), 0.0)
+            ends[rank] = max(end, ends[rank])
+        left = [max(self.makespan_s - one, 0.0) for one in covered]
+        return max(left), sum(left) / self.ranks
+
+    def shown_phases(self) -> list[tuple[str, float, float, float]]:
+        """List what a table of phases shows: name, maximum and mean over the ranks, imbalance.
+
+        The last row is the time outside all phases, which has no imbalance (NaN) of its own.
+        """
+        rows = [(name, largest, mean, imbalance) for name, _, largest, mean, imbalance in self.phase_rows()]
+        if rows and math.isfinite(self.makespan_s):
+            rows.append(("outside phases", *self.outside_phases(), math.nan))
+        return rows
+
     def printed(self) -> str:
         """Return what all ranks printed, in rank order, as one text."""
         return "".join(self.output)
@@ -194,13 +216,14 @@ class Run:
     def __repr__(self) -> str:
         lines = [self.headline()]
         lines.append("  " + ", ".join(f"{name} {text}" for name, text in self.facts()))
-        rows = self.phase_rows()
+        rows = self.shown_phases()
         if rows:
             width = max(len("phase"), *(len(row[0]) for row in rows))
             lines.append(f"  {'phase':<{width}}  {'max':>9}  {'mean':>9}  imbalance")
-            for name, _, largest, mean, imbalance in rows:
+            for name, largest, mean, imbalance in rows:
                 times = f"{format_seconds(largest):>9}  {format_seconds(mean):>9}"
-                lines.append(f"  {name:<{width}}  {times}  {imbalance:9.2f}")
+                ratio = "" if math.isnan(imbalance) else f"  {imbalance:9.2f}"
+                lines.append(f"  {name:<{width}}  {times}{ratio}")
         lines += [f"  note: {note}" for note in self.notes]
         if not self.is_valid:
             lines.append("  these times may not be used for a verdict")

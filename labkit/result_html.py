@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -49,14 +50,14 @@ def run_html(run: Run, has_output: bool = True) -> str:
 
 def _phases(run: Run) -> str:
     rows = []
-    for name, _, largest, mean, imbalance in run.phase_rows():
+    for name, largest, mean, imbalance in run.shown_phases():
         share = largest / run.makespan_s if run.makespan_s > 0 else 0.0
         bar = f"<div style='background:#0072b2;height:8px;width:{min(share, 1.0) * 120:.0f}px'></div>"
         rows.append(
             f"<tr><td style='{_NAME}'>{escape(name)}</td>"
             f"<td style='{_CELL}'>{format_seconds(largest)}</td>"
             f"<td style='{_CELL}'>{format_seconds(mean)}</td>"
-            f"<td style='{_CELL}'>{imbalance:.2f}</td>"
+            f"<td style='{_CELL}'>{'' if math.isnan(imbalance) else f'{imbalance:.2f}'}</td>"
             f"<td style='{_CELL}'>{share:.0%}</td><td style='{_NAME}'>{bar}</td></tr>"
         )
     if not rows:

@@ -84,7 +84,6 @@ def matcher(shell: Any) -> Any:
         context_matcher,
     )
 
-    @context_matcher(identifier="labkit.spmd")
     def spmd_matcher(context: CompletionContext) -> SimpleMatcherResult:
         found = completions(context.text_until_cursor, shell.user_ns)
         if found is None:
@@ -96,4 +95,4 @@ def matcher(shell: Any) -> Any:
             "suppress": True,
         }
 
-    return spmd_matcher
+    return context_matcher(identifier="labkit.spmd")(spmd_matcher)

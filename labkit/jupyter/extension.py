@@ -37,9 +37,10 @@ def load_ipython_extension(shell: Any) -> None:
 
     magic.__doc__ = documentation()
     shell.register_magic_function(magic, "line_cell", "spmd")
-    completer = getattr(shell, "Completer", None)
-    if hasattr(completer, "custom_matchers"):
+    completer: Any = getattr(shell, "Completer", None)
+    if completer is not None:
         completer.custom_matchers.append(matcher(shell))
+    shell.events.register("post_run_cell", spmd.tell_of_name)
     _loaded[id(shell)] = spmd
 
 
@@ -49,7 +50,8 @@ def unload_ipython_extension(shell: Any) -> None:
     if spmd is None:
         return
     spmd.machines.stop()
-    own = getattr(shell.Completer, "custom_matchers", [])
+    shell.events.unregister("post_run_cell", spmd.tell_of_name)
+    own = getattr(getattr(shell, "Completer", None), "custom_matchers", [])
     own[:] = [one for one in own if getattr(one, "matcher_identifier", "") != "labkit.spmd"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spmd", None)

@@ -10,19 +10,17 @@ import linecache
 import re
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import labkit
 from labkit.errors import LabkitError, RankError
 from labkit.jupyter.result import unmarked
+from labkit.process.stacks import own_folders
 
 __all__ = ["cell_name", "failure_lines", "first_sentence", "has_colors", "raised_lines"]
 
-#: folders whose frames tell a user nothing
-_OURS = tuple(str(Path(folder).resolve()) for folder in labkit.__path__)
-_MACHINERY = re.compile(r"[\\/](IPython|ipykernel|labkit|importlib|concurrent|contextlib\.py)\b|^<frozen ")
+#: whose frames tell a user nothing, beside labkit's own
+_MACHINERY = re.compile(r"[\\/](IPython|ipykernel|importlib|concurrent|contextlib\.py)\b|^<frozen |^<string>")
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$')
 #: what IPython calls the code of a cell
 _CELL_FILE = re.compile(r'[^\s"]*ipykernel_\d+[^\s":]*\.py|<ipython-input-[^>\s]*>')
@@ -59,9 +57,9 @@ def raised_lines(error: LabkitError, shell: Any = None) -> list[str]:
         Default: the running one.
     """
     if shell is None:
-        from IPython import get_ipython  # type: ignore[attr-defined]
+        from IPython import get_ipython
 
-        shell = get_ipython()  # type: ignore[no-untyped-call]
+        shell = get_ipython()
 
     def readable(file: str) -> str:
         return cell_name(shell, file)
@@ -79,7 +77,7 @@ def _calls(trace: TracebackType | None, readable: Callable[[str], str]) -> list[
     lines = []
     for frame in traceback.extract_tb(trace):
         is_cell = readable(frame.filename).startswith("Cell ")
-        if not is_cell and (frame.filename.startswith(_OURS) or _MACHINERY.search(frame.filename)):
+        if not is_cell and (frame.filename.startswith(own_folders()) or _MACHINERY.search(frame.filename)):
             continue
         lines += [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}', f"    {frame.line}"]
     return lines

@@ -160,6 +160,12 @@ class Spmd:
         if chosen.out:
             self.shell.user_ns[chosen.out] = run
 
+    def tell_of_name(self, result: Any) -> None:
+        """Say where a name is that a cell looks for in the notebook, and that lives on the ranks."""
+        error, run = getattr(result, "error_in_exec", None), self.shell.user_ns.get("_spmd")
+        if isinstance(error, NameError) and isinstance(run, CellRun) and error.name in run.values:
+            print(f'{error.name} lives on the ranks: _spmd["{error.name}"] is its value on each of them')
+
     def show_output(self, error: LabkitError, chosen: Namespace) -> None:
         """Show what the ranks of a failed run had printed."""
         from IPython.display import display
@@ -226,7 +232,8 @@ the notebook by value: each rank has a copy of its own, as processes do; what it
 
 What comes back: the run, as _spmd (and under the name behind -o).
     _spmd.results       the cell's last expression on each rank (shown unless it ends with a semicolon)
-    _spmd.values["x"]   what the cell's name x was on each rank in the end; the notebook's own x stays
+    _spmd["x"]          what the cell's name x was on each rank in the end; the notebook's own x stays
+    _spmd.values        all of them, by name
     _spmd.makespan_s, .messages, .phases, .trace, .output ...   as of every run of labkit.run
 
 A rank that raises ends the cell with its rank and line; a deadlock with who waits for whom; a cell that does

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labkit.errors import UnknownNameError
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, CellValue, too_much
 from labkit.printed import Piece, blocks_of, printed_html, printed_text
 from labkit.result import Run
@@ -15,6 +16,8 @@ __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
 
 #: lines and characters of a result that are shown
 _RESULT_LINES, _RESULT_CHARACTERS = 12, 1000
+#: names of a cell that the notice names
+_NAMES_TOLD = 4
 
 
 def pieces_of(text: str) -> list[Piece]:
@@ -84,6 +87,19 @@ class CellRun(Run):
     missing: dict[str, str] = field(default_factory=dict)
     printed_parts: Printed | None = None
 
+    def __getitem__(self, name: str) -> list[Any]:
+        """Return what a name of the cell was on each rank."""
+        if name not in self.values:
+            why = self.missing.get(name, f"the cell's names are {', '.join(self.values) or 'none'}")
+            raise UnknownNameError(f"{name!r} did not come back: {why}")
+        return self.values[name]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """List the figures beside the makespan, and how the cell's names are reached."""
+        told = [f'_spmd["{name}"]' for name in [*self.values][:_NAMES_TOLD]]
+        more = ["…"] if len(self.values) > _NAMES_TOLD else []
+        return super().facts() + ([("by rank", ", ".join(told + more))] if told else [])
+
     def __repr__(self) -> str:
         parts = [repr(self.printed_parts)] if self.printed_parts else []
         return "\n".join([*parts, super().__repr__()])
@@ -135,6 +151,8 @@ def _cell_value(result: Any) -> CellValue:
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and not getattr(value, "shape", 1):
+        value = value.item()  # np.int64(3) is 3
     try:
         text = repr(value)
     except Exception as error:  # anybody's __repr__

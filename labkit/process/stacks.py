@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
+import os
 import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from labkit.units import ranks_text
 
-__all__ = ["Frame", "parse_stack", "places_text", "read_stack", "traceback_without"]
+__all__ = ["Frame", "own_folders", "parse_stack", "places_text", "read_stack", "traceback_without"]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
@@ -99,6 +102,17 @@ def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:
     if len(places) > SHOWN_PLACES:
         lines.append(f"... and {len(places) - SHOWN_PLACES} more places")
     return "\n".join(lines)
+
+
+@cache
+def own_folders() -> tuple[str, ...]:
+    """List the folders of labkit's own code: of a checkout not all, where a user's files may lie."""
+    found = []
+    for name in ("labkit.errors", "labkit.algorithms", "labkit.datasets"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            found.append(str(Path(spec.origin).resolve().parent) + os.sep)
+    return tuple(dict.fromkeys(found))
 
 
 def traceback_without(error: BaseException, is_own: Callable[[str], bool]) -> str:

@@ -23,6 +23,8 @@ class RankContext:
         self.calls = simulation.calls
         self._measured = measured
         self._is_sampling = False
+        #: whether the program has charged any computation
+        self.is_charged = measured.is_everything
         #: whether the run is written down as a time-independent trace
         self.keeps_calls = False
         #: what sampled work took, by name and rank (-1: all ranks together)
@@ -62,6 +64,7 @@ class RankContext:
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank; on a host with more ranks than cores it shares them."""
+        self.is_charged = True
         if seconds is not None:
             self._hub.compute(seconds)
         elif flops is not None:
@@ -103,6 +106,7 @@ class RankContext:
 
     def charge_cpu(self, seconds: float) -> None:
         """Charge CPU seconds of this host to the running rank."""
+        self.is_charged = True
         self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s)
 
     def wtime(self) -> float:

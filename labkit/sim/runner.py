@@ -21,6 +21,7 @@ from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.measured import NOTE
 from labkit.sim.simulation import Simulation
+from labkit.sim.uncharged import REMARK, OwnCode
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
 from labkit.trace.trace import Trace
@@ -62,8 +63,11 @@ def simulate(request: RunRequest) -> Run:
     target = keep_calls(simulation, request.trace_ti)
     slow_hosts = troubled.disturb(simulation.hub, built)
     notes: list[str] = []
-    with _noting(simulation) if request.trace else contextlib.nullcontext():
+    noting = _noting(simulation) if request.trace else contextlib.nullcontext()
+    with noting, OwnCode() as own:
         _run_program(simulation, request, notes)
+    if own.is_notable and not simulation.context.is_charged:
+        notes.append(REMARK)
     if target is not None:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))

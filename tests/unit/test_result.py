@@ -126,3 +126,13 @@ def test_a_rank_does_not_pay_for_pandas():
     code = "import sys, labkit.real.mpi.child, labkit.context; print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_what_lies_outside_all_phases_is_a_row_of_its_own():
+    rows = [(0, "a", 0.0, 2.0), (0, "b", 1.0, 1.5), (0, "a", 3.0, 4.0), (1, "a", 1.0, 3.0)]
+    run = Run("program", 3, "star", makespan_s=4.0, phases=phase_frame(rows))
+    assert run.outside_phases() == (4.0, pytest.approx((1.0 + 2.0 + 4.0) / 3))
+    assert [row[0] for row in run.shown_phases()] == ["a", "b", "outside phases"]
+    assert "outside phases        4 s     2.33 s\n" in repr(run) + "\n"
+    assert "outside phases" in run._repr_html_()
+    assert "outside phases" not in repr(Run("program", 3, "star", makespan_s=4.0))

@@ -162,3 +162,17 @@ def test_a_script_that_is_not_python(on, tmp_path):
     (tmp_path / "p.py").write_text("x = 1\ndef f(:\n")
     with pytest.raises(ProgramError, match="is not Python, line 2"):
         lk.run(tmp_path / "p.py", 2, on)
+
+
+def test_a_function_that_asks_at_the_keyboard_is_refused():
+    def ask(comm):
+        n = comm.rank
+        return [int(input("n? ")) for _ in range(n)]
+
+    with pytest.raises(ProgramError, match=r"line \d+ of ask calls input\(\), and ranks have no keyboard"):
+        lk.run(ask, 2)
+
+    def given(comm, input):
+        return input
+
+    assert lk.run(given, 1, input=3).results == [3]

@@ -160,3 +160,24 @@ def test_standard_error_is_marked_and_clean_in_the_run(notebook):
     assert run.output[1] == "a\nb\nc\n"
     assert "stderr" in run._repr_html_()
     assert "\x0e" not in run._repr_html_() + repr(run)
+
+
+def test_names_of_the_ranks_are_told_and_found(notebook):
+    text = notebook.run(CELL + "x = rank\ny = 2\nx;")
+    assert 'by rank _spmd["x"], _spmd["y"]' in text
+    assert notebook.run("_spmd['x']").endswith("[0, 1, 2, 3]\n")
+    assert 'x lives on the ranks: _spmd["x"] is its value on each of them' in notebook.run("x + 1")
+    assert "lives on the ranks" not in notebook.run("z + 1")
+    assert "'z' did not come back: the cell's names are x, y" in notebook.run("_spmd['z']")
+
+
+def test_numbers_of_numpy_are_shown_as_numbers(notebook):
+    assert "ranks 0-3 = 3\n" in notebook.run("import numpy as np", CELL + "np.int64(3)")
+
+
+@pytest.mark.parametrize("cell", ["{}n = int(input('n? '))", "{}def ask():\n    return input()\nask()"])
+@pytest.mark.parametrize("machine", ["", " --on mpi"])
+def test_input_is_refused_at_once_on_every_machine(notebook, cell, machine):
+    text = notebook.run(cell.format(f"%%spmd -n 2{machine}\n"))
+    assert "calls input(), and ranks have no keyboard: ask before the run" in text
+    assert "ranks 0-1 = 7\n" in notebook.run("%%spmd -n 2\ninput = lambda: 7\ninput()")

@@ -1,0 +1,88 @@
+"""What ranks compute without being charged: a sampling profiler of the simulation's own thread.
+
+Where computation is only charged (`labkit.sim.measured`), a rank's own code takes no simulated time, however
+long it takes here. Another thread looks every 10 ms whose code runs, and a run that has charged nothing and
+spent a notable share of its CPU time in the program's code says so. No signal handler: it would need room on
+the stack of a rank that may have used it up.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+import time
+from types import FrameType, TracebackType
+
+from labkit.process.stacks import own_folders
+
+__all__ = ["REMARK", "OwnCode"]
+
+REMARK = (
+    "computation was free: the program's own code took much of the host's time and no simulated time; "
+    'compute="measured" (--compute measured) charges what it takes here, labkit.compute(seconds) what you say'
+)
+_INTERVAL_S = 0.01
+#: what is notable: so many seconds, and such a share of the run's CPU time
+_LEAST_S, _LEAST_SHARE = 0.03, 0.2
+
+_LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class OwnCode:
+    """Context that finds out how long this thread's CPU works on the program's own code.
+
+    Attributes
+    ----------
+    seconds : float
+        CPU time of the program's code, what it calls of libraries included.
+    total_s : float
+        CPU time of everything.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = self.total_s = 0.0
+        self._began_s = time.thread_time()
+        self._is_over = threading.Event()
+        self._watched = threading.get_ident()
+        self._watch = threading.Thread(target=self._look, name="labkit-own-code", daemon=True)
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether a user should be told."""
+        return self.seconds >= max(_LEAST_S, _LEAST_SHARE * self.total_s)
+
+    def __enter__(self) -> OwnCode:
+        if hasattr(time, "pthread_getcpuclockid"):  # not on macOS
+            self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        if self._watch.ident is not None:
+            self._watch.join()
+        self.total_s = time.thread_time() - self._began_s
+
+    def _look(self) -> None:
+        """Add the CPU time since the last look to whose code runs now."""
+        clock = time.pthread_getcpuclockid(self._watched)
+        last_s = self._began_s
+        while not self._is_over.wait(_INTERVAL_S):
+            now_s = time.clock_gettime(clock)
+            if _is_own(sys._current_frames().get(self._watched)):
+                self.seconds += now_s - last_s
+            last_s = now_s
+
+
+def _is_own(frame: FrameType | None) -> bool:
+    """Whether the innermost code that is neither a library's nor built in is the program's, not labkit's."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(own_folders()):
+            return False
+        if not (file.startswith(_LIBRARIES) or file.startswith("<frozen")):
+            return True
+        frame = frame.f_back
+    return False

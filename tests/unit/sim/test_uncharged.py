@@ -1,0 +1,68 @@
+"""Computation that nobody is charged for is told, and nothing else is mistaken for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.sim.uncharged import REMARK, OwnCode
+
+
+def work(seconds: float) -> None:
+    """Compute for so much CPU time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        np.sort(np.random.default_rng(0).random(20_000))
+
+
+def free(comm):
+    work(0.1)
+    comm.Barrier()
+
+
+def charged(comm):
+    work(0.1)
+    lk.compute(0.1)
+    comm.Barrier()
+
+
+def talking(comm, times=1500):
+    for _ in range(times):
+        comm.allreduce(comm.rank)
+
+
+def test_a_program_that_computes_for_nothing_is_told_so_with_the_remedy():
+    run = lk.run(free, 2)
+    assert run.notes == [REMARK]
+    assert 'compute="measured"' in repr(run)
+    assert run.makespan_s < 1e-3
+
+
+@pytest.mark.parametrize(("program", "how"), [(charged, {}), (free, {"compute": "measured"}), (talking, {})])
+def test_what_is_charged_or_only_talks_is_not_told(program, how):
+    assert REMARK not in lk.run(program, 4, **how).notes
+
+
+def test_a_sweep_and_its_study_say_it_once(tmp_path):
+    study = lk.sweep(free, ranks=[2, 3], progress=False)
+    assert [note for note in study.notes["remarks"] if note == REMARK] == [REMARK]
+    assert repr(study).count("computation was free") == 1
+    assert "computation was free" in repr(lk.load(study.save(tmp_path / "study.csv")))
+
+
+def test_it_ends_with_the_run_and_looks_at_its_own_thread_only():
+    before = threading.active_count()
+    with OwnCode() as own, pytest.raises(ZeroDivisionError):
+        raise ZeroDivisionError
+    assert not own.is_notable
+    notes = []
+    thread = threading.Thread(target=lambda: notes.extend(lk.run(free, 2).notes))
+    thread.start()
+    lk.run(talking, 2, times=10)
+    thread.join()
+    assert notes == [REMARK]
+    assert threading.active_count() == before
