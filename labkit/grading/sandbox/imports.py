@@ -25,6 +25,8 @@ __all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "imported_by", "load"]
 _LOADED = ("scipy", "pandas", "tqdm")
 _ACTING = ("antigravity", "this", "idlelib", "turtle", "turtledemo", "tkinter", "test", "__main__", "lib2to3")
 _MOST = 64
+#: what such a package loads when it is first used, by a library that must not be loaded in a rank
+_PARTS = {"scipy": "scipy.linalg"}
 #: what only shows
 _SHOWING = (
     "matplotlib", "IPython", "ipywidgets", "bokeh", "seaborn", "plotly", "anywidget", "jupyter_bokeh",
@@ -50,11 +52,14 @@ def imported_by(source: str) -> list[str]:
         return []
     names: list[str] = []
     for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _PARTS:
+            names.append(f"{node.value.id}.{node.attr}")
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in dict.fromkeys(names) if _may_load(name)][:_MOST]
+    parts = [part for root, part in _PARTS.items() if any(name.partition(".")[0] == root for name in names)]
+    return [name for name in dict.fromkeys([*parts, *names]) if _may_load(name)][:_MOST]
 
 
 def _may_load(name: str) -> bool:

@@ -352,15 +352,13 @@ class RankProxy:
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
 
     def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Phases, computation and the clock."""
+        """Phases and computation; the simulated clock is not told: it would carry data."""
         machine = context.current()
         assert machine is not None
         if header["op"] == "begin":
             machine.begin_phase(text(header["name"], 200) or "phase")
         elif header["op"] == "end":
             machine.end_phase(text(header["name"], 200))
-        elif header["op"] == "wtime":
-            return {"time": machine.wtime()}, []
         else:
             seconds, flops = header["seconds"], header["flops"]
             amount = flops if seconds is None else seconds
@@ -382,5 +380,5 @@ _SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
     "private": RankProxy.private,
     "leave": RankProxy.leave,
     "make": RankProxy.make,
-    **dict.fromkeys(("begin", "end", "wtime", "compute"), RankProxy.machine),
+    **dict.fromkeys(("begin", "end", "compute"), RankProxy.machine),
 }

@@ -52,7 +52,7 @@ def preload() -> None:
     simulated_module()
     seed_rank(0, 0)
     if seccomp.is_known():
-        seccomp.program(True), seccomp.program(False)
+        seccomp.program("reading rank"), seccomp.program("rank")
 
 
 class TimeUp(BaseException):
@@ -164,7 +164,7 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     caller = Caller(descriptor)
     job, parts = read_frame(descriptor)
     if is_strict:
-        seccomp.install(may_open)
+        seccomp.install("reading rank" if may_open else "rank")
     elif not job["accepts_weak"]:
         os._exit(71)
     signal.signal(signal.SIGXCPU, _time_up)

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from labkit.comm import pickling
@@ -42,6 +42,8 @@ class Sandbox:
         Of each run.
     accepts_weak : bool
         Run submissions also where the machine offers no containment; otherwise they are refused there.
+    without : collection of str
+        Walls to leave out, as on a machine that has none: "seccomp", "landlock", "namespaces", "clock".
 
     Attributes
     ----------
@@ -51,8 +53,11 @@ class Sandbox:
         Seconds of a processor that the ranks of all runs have used.
     """
 
-    def __init__(self, limits: Limits | None = None, *, accepts_weak: bool = False) -> None:
+    def __init__(
+        self, limits: Limits | None = None, *, accepts_weak: bool = False, without: Collection[str] = ()
+    ) -> None:
         self.limits = limits or Limits()
+        self.without = without
         self.accepts_weak = accepts_weak
         self.containment = Containment()
         self._process: ChildProcess | None = None
@@ -80,10 +85,12 @@ class Sandbox:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment.update(
             {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
-             "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
+             "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase(),
+             # else every process can read in its own memory which core it is on
+             "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
         )  # fmt: skip
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        words = module_words("labkit.grading.sandbox.zygote", theirs.fileno(), os.getpid())
+        words = module_words("labkit.grading.sandbox.zygote", theirs.fileno(), os.getpid(), *self.without)
         self._process = ChildProcess(
             words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,
             pass_fds=(theirs.fileno(),), cwd="/",
@@ -230,7 +237,8 @@ class Sandbox:
         assert self._control is not None
         pairs = [socket.socketpair() for _ in range(ranks)]
         theirs = [pair[1].fileno() for pair in pairs]
-        line = json.dumps({"do": "start", "limits": self.limits.of_rank(ranks)}).encode() + b"\n"
+        command = {"do": "start", "limits": self.limits.of_rank(ranks), "modules": modules_named(source)}
+        line = json.dumps(command).encode() + b"\n"
         try:
             for begin in range(0, ranks, MOST_AT_ONCE):
                 chunk = theirs[begin : begin + MOST_AT_ONCE]

@@ -19,10 +19,13 @@ from typing import Any
 
 from labkit.grading.sandbox import imports
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
-from labkit.process.confinement import containment
+from labkit.process.confinement import containment, mounts
+from labkit.process.confinement.clock import hide_clock
 from labkit.process.watchdog import die_with_parent
 
 __all__ = ["main"]
+
+_MOST_DESCRIPTORS = 1 << 20
 
 
 def main(descriptor: int) -> None:
@@ -32,15 +35,22 @@ def main(descriptor: int) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     control = socket.socket(fileno=descriptor)
-    namespaces = containment.leave_namespaces()
+    without = sys.argv[3:]
+    wanted = () if "namespaces" in without else ("mount", "network", "ipc", "host name")
+    namespaces = mounts.leave_namespaces(wanted)
     from labkit.grading.sandbox import rank_process
 
     rank_process.preload()
-    is_strict = containment.probe()
-    found = containment.give_up_rights(is_strict)
+    is_strict = "seccomp" not in without and containment.probe()
+    size = None
+    with contextlib.suppress(OSError):  # opened while it can be
+        size = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    base_bytes = containment.address_space(size)
+    is_hidden = "clock" not in without and hide_clock()
+    found = containment.give_up_rights(is_strict, namespaces, without)
     die_with_parent(int(sys.argv[2]))  # a change of user takes it back
     found.system_calls, found.namespaces, found.limits = is_strict, namespaces, containment.LIMITS
-    base_bytes = containment.address_space()
+    found.has_clock = not (is_hidden and is_strict)
     _answer(control, found.to_dict())
     gc.collect()
     gc.freeze()
@@ -54,7 +64,7 @@ def main(descriptor: int) -> None:
             _answer(control, {"started": list(children)})
         elif command["do"] == "load":  # names of modules, of no submission's
             imports.load(command["modules"])
-            base_bytes = containment.address_space()
+            base_bytes = containment.address_space(size)
             gc.freeze()
             _answer(control, {})
         elif command["do"] == "end":
@@ -91,13 +101,12 @@ def _start(
 ) -> dict[int, int]:
     children = {}
     parent = os.getpid()
+    # All on one core, the one that was free just now: which core a rank is on would tell how busy others are.
+    core = containment.own_core()
     for rank, own in enumerate(descriptors):
         child = os.fork()
         if child == 0:
-            for other in descriptors:
-                if other != own:
-                    os.close(other)
-            _become_rank(parent, own, command, found, base_bytes)
+            _become_rank(parent, own, command, found, base_bytes, core)
         children[child] = rank
     for descriptor in descriptors:
         os.close(descriptor)
@@ -105,14 +114,24 @@ def _start(
 
 
 def _become_rank(
-    parent: int, own: int, command: dict[str, Any], found: containment.Containment, base_bytes: int
+    parent: int,
+    own: int,
+    command: dict[str, Any],
+    found: containment.Containment,
+    base_bytes: int,
+    core: int | None,
 ) -> None:
     from labkit.grading.sandbox import rank_process
 
     try:
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        os.close(int(sys.argv[1]))
+        os.closerange(3, own)
+        os.closerange(own + 1, _MOST_DESCRIPTORS)
+        if core is not None:
+            os.sched_setaffinity(0, {core})
+        if not found.has_clock:
+            containment.close_clock()
         containment.limit_rank(command["limits"], base_bytes)
         rank_process.main(own, found.files == "landlock", is_strict=found.system_calls)
     except BaseException:

@@ -1,7 +1,8 @@
 """Confinement of a process: the rights that it gives up before foreign code runs in it.
 
 The order matters: namespaces first (they need privileges or a single thread), then what Python must read to
-start, then the rights themselves, and last, in each rank's own process, the list of system calls.
+start, then the view of files, the user and the rights to files, and last the list of system calls. Ranks of
+submissions and programs of bundles are confined by the same means; a rank keeps less.
 """
 
 from __future__ import annotations
@@ -11,27 +12,30 @@ import ctypes
 import os
 import resource
 import sys
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-from labkit.process.confinement import landlock, seccomp
-from labkit.process.watchdog import die_with_parent
+from labkit.process.confinement import landlock, mounts, seccomp
 
 __all__ = [
     "LIMITS",
     "Containment",
     "address_space",
-    "confine_rerun",
+    "close_clock",
     "give_up_rights",
-    "leave_namespaces",
+    "leave_user",
+    "limit",
     "limit_rank",
+    "own_core",
     "probe",
 ]
 
-_PR_SET_DUMPABLE = 4
-_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWNET = 0x20000, 0x04000000, 0x08000000, 0x10000000, 0x40000000
+_PR_SET_DUMPABLE, _PR_SET_TSC, _PR_TSC_SIGSEGV = 4, 26, 2
 _NOBODY = 65534
+#: what tells about other processes, and what they could meet in
+_COVERED = ("/proc", "/sys", "/dev/shm", "/dev/mqueue", "/dev/pts")
 
 
 @dataclass
@@ -43,14 +47,16 @@ class Containment:
     system_calls : bool
         Only a list of harmless system calls is allowed (seccomp).
     files : str
-        "landlock": only Python's and packages' files can be read; "none": no file can be opened;
-        "open": files are not protected.
+        "landlock": only Python's and packages' files can be read, and reading leaves no trace; "none": no
+        file can be opened; "open": files are not protected.
     namespaces : list of str
         What is separate from the host besides.
     user : str
         "nobody", "root without capabilities", or "caller".
     limits : list of str
         The limits in force.
+    has_clock : bool
+        Whether a rank can read a clock of the machine.
     """
 
     system_calls: bool = False
@@ -58,11 +64,32 @@ class Containment:
     namespaces: list[str] = field(default_factory=list)
     user: str = "caller"
     limits: list[str] = field(default_factory=list)
+    has_clock: bool = True
 
     @property
     def is_sound(self) -> bool:
         """Whether network, processes, files and other ranks are out of reach."""
         return self.system_calls and self.files in ("landlock", "none")
+
+    @property
+    def missing(self) -> list[str]:
+        """What this machine does not give, and what that loses, a sentence each."""
+        found = []
+        if not self.system_calls:
+            found.append("no list of system calls (seccomp): nothing but limits holds a submission")
+        if self.files == "none":
+            why = "no namespace of mounts" if "mount" not in self.namespaces else "no Landlock in this kernel"
+            found.append(
+                f"{why}: no file can be opened, so of packages only those are there that a submission names "
+                "in an import"
+            )
+        if self.user == "root without capabilities":
+            found.append("nobody but root can read Python's files: submissions run as root without powers")
+        if self.system_calls and self.has_clock:
+            found.append(
+                "the machine's clock cannot be taken away: ranks can signal by how long they are busy"
+            )
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -76,9 +103,11 @@ class Containment:
             )
         files = {
             "landlock": "files: Python and packages, read only (Landlock)",
-            "none": "files: none can be opened (no Landlock in this kernel)",
+            "none": "files: none can be opened",
         }[self.files]
         parts = ["one process per rank", "a list of allowed system calls (seccomp)", files]
+        if not self.has_clock:
+            parts.append("no clock")
         if self.namespaces:
             parts.append(
                 f"own {', '.join(self.namespaces)} namespace{'s' if len(self.namespaces) > 1 else ''}"
@@ -92,50 +121,48 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def leave_namespaces() -> list[str]:
-    """Get namespaces of its own for network, messages between processes and mounts, where that is allowed."""
-    if sys.platform != "linux":
-        return []
-    libc = _libc()
-    wanted = {"network": _NEWNET, "ipc": _NEWIPC, "host name": _NEWUTS}
-    user, group = os.geteuid(), os.getegid()
-    if user != 0:
-        if libc.unshare(_NEWUSER) != 0:
-            return []
-        with contextlib.suppress(OSError):
-            for name, text in (
-                ("setgroups", "deny"),
-                ("uid_map", f"{user} {user} 1"),
-                ("gid_map", f"{group} {group} 1"),
-            ):
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
-    return [name for name, flag in wanted.items() if libc.unshare(flag) == 0]
-
-
-def give_up_rights(is_strict: bool) -> Containment:
-    """Give up the user, capabilities and files; what was granted.
+def give_up_rights(is_strict: bool, namespaces: list[str], without: Collection[str] = ()) -> Containment:
+    """Give up the view of files, the user, capabilities and files; what was granted.
 
     Parameters
     ----------
     is_strict : bool
         Files can be closed by the list of system calls where Landlock is missing.
+    namespaces : list of str
+        Those that this process has of its own; one of mounts is taken out where it cannot be used.
+    without : collection of str
+        "landlock": as on a machine that has none.
     """
     found = Containment()
     paths = landlock.readable_paths() if sys.platform == "linux" else []
+    if "mount" in namespaces:
+        try:
+            if os.geteuid() == 0:
+                mounts.open_ways(paths)
+            mounts.close_view(covered=_COVERED)
+        except OSError:
+            namespaces.remove("mount")
     if sys.platform == "linux":
-        found.user = _leave_user()
+        found.user = leave_user()
         _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     try:
+        if "landlock" in without:
+            raise OSError("left out")
         landlock.restrict(paths)
-        found.files = "landlock"
+        # Where a file's time of access is written, ranks could signal by reading.
+        found.files = "landlock" if "mount" in namespaces or not is_strict else "none"
     except OSError:
         found.files = "none" if is_strict else "open"
     return found
 
 
-def _leave_user() -> str:
-    """Become nobody where Python's files can still be read then; else give up root's powers."""
+def close_clock() -> None:
+    """Close the processor's counter of cycles to this process."""
+    _libc().prctl(_PR_SET_TSC, _PR_TSC_SIGSEGV, 0, 0, 0)
+
+
+def leave_user() -> str:
+    """Become nobody where Python's files can still be read then; else give up root's powers; who it is then."""
     if os.geteuid() != 0:
         _drop_capabilities()
         return "caller"
@@ -173,7 +200,7 @@ def probe() -> bool:
     child = os.fork()
     if child == 0:
         try:
-            seccomp.install(may_open=True)
+            seccomp.install("reading rank")
             os.kill(os.getpid(), 0)
         except PermissionError:
             os._exit(42)
@@ -184,44 +211,31 @@ def probe() -> bool:
     return os.waitstatus_to_exitcode(status) == 42
 
 
-def confine_rerun(folder: str, memory_bytes: int, parent: int) -> list[str]:
-    """Confine this process, which runs a program again that somebody has handed over.
+def address_space(descriptor: int | None = None) -> int:
+    """Return the address space that this process uses, in bytes.
 
     Parameters
     ----------
-    folder : str
-        The only one that it may write in.
-    memory_bytes : int
-        Of it, and of each process that it starts, beyond what Python and NumPy take.
-    parent : int
-        With which it ends.
-
-    Returns
-    -------
-    list of str
-        What is in force: a system may lack some of it.
+    descriptor : int, optional
+        Its ``/proc/self/statm``, opened before that was covered.
     """
-    die_with_parent(parent)
-    walls = []
-    if _limit("RLIMIT_AS", address_space() + memory_bytes):
-        walls.append(f"at most {memory_bytes / (1 << 30):g} GiB of memory")
-    _limit("RLIMIT_CORE", 0)
-    is_alone = "network" in leave_namespaces()
     with contextlib.suppress(OSError):
-        is_closed = landlock.forbid_writing([folder, "/dev/shm"])
-        walls.append("no files written outside its own folder")
-        is_alone = is_alone or is_closed
-    return walls + (["no network"] if is_alone else [])
-
-
-def address_space() -> int:
-    """Return the address space that this process uses, in bytes."""
-    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+        if descriptor is not None:
+            return int(os.pread(descriptor, 200, 0).split()[0]) * resource.getpagesize()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
     return 1 << 29
 
 
-def _limit(name: str, soft: int, hard: int | None = None) -> bool:
+def own_core() -> int | None:
+    """Return the core that this process runs on; None where that is not known."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    core = int(_libc().sched_getcpu())
+    return core if core in os.sched_getaffinity(0) else None
+
+
+def limit(name: str, soft: int, hard: int | None = None) -> bool:
     """Set a limit of this process; whether the system has it."""
     kind = getattr(resource, name, None)
     if kind is None:
@@ -253,7 +267,7 @@ def limit_rank(limits: dict[str, Any], base_bytes: int) -> None:
         ("RLIMIT_NOFILE", 64, 64),
         ("RLIMIT_NPROC", 0, 0),
     ):
-        _limit(name, soft, hard)
+        limit(name, soft, hard)
 
 
 #: what `limit_rank` and the grader limit

@@ -1,8 +1,7 @@
-"""A list of the system calls that a submission's process may make; every other one is refused.
+"""The kernel's filter of system calls (seccomp, mode 2): once installed, a process cannot take it off.
 
-The filter is the kernel's own (seccomp, mode 2): once installed, a process cannot take it off. What is not
-listed fails with EPERM, which Python raises as PermissionError at the line that asked: sockets, processes,
-threads, signals to others, shared memory, file locks and files opened for writing.
+What is refused fails with EPERM, which Python raises as PermissionError at the line that asked.
+`labkit.process.confinement.calls` says what is refused to whom.
 """
 
 from __future__ import annotations
@@ -14,35 +13,19 @@ import sys
 from functools import cache
 from typing import Any
 
-__all__ = ["ALLOWED", "install", "is_known", "program"]
+from labkit.process.confinement.calls import ENOSYS, EPERM, OPENING, PROGRAM_MAY_NOT, RANK_MAY, When
+
+__all__ = ["install", "is_known", "program"]
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
-_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000
-_LOAD, _JUMP_EQUAL, _JUMP_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
-#: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND
-_WRITING = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000
-
-#: call -> (number on x86_64, number on aarch64); None: does not exist there
-ALLOWED: dict[str, tuple[int | None, int | None]] = {
-    "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62),
-    "pread64": (17, 67), "readv": (19, 65), "writev": (20, 66), "dup": (32, 23),
-    "stat": (4, None), "lstat": (6, None), "newfstatat": (262, 79), "access": (21, None),
-    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
-    "getcwd": (79, 17), "getdents64": (217, 61),
-    "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215), "brk": (12, 214), "mremap": (25, 216),
-    "madvise": (28, 233), "futex": (202, 98),
-    "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
-    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
-    "sigaltstack": (131, 132), "restart_syscall": (219, 128),
-    "clock_gettime": (228, 113), "clock_getres": (229, 114), "gettimeofday": (96, 169), "time": (201, None),
-    "times": (100, 153), "getrusage": (98, 165), "getrandom": (318, 278), "uname": (63, 160),
-    "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
-    "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173),
-    "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177),
-    "exit": (60, 93), "exit_group": (231, 94),
-}  # fmt: skip
-_OPENAT = (257, 56)
+_ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+#: numbers of another calling convention of x86_64 begin here
+_X32 = 0x40000000
+_CLONE3 = 435
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_Line = tuple[int, int, int, int]
 
 
 class _Instruction(ctypes.Structure):
@@ -63,33 +46,50 @@ def is_known() -> bool:
     return sys.platform == "linux" and platform.machine() in _MACHINES and sys.maxsize > 2**32
 
 
-def _instructions(may_open: bool) -> list[tuple[int, int, int, int]]:
+def _allowed_when(when: When | None) -> list[_Line]:
+    """Return what decides a call whose number has been found."""
+    if when is None:
+        return [(_RETURN, 0, 0, _ALLOW)]
+    lines: list[_Line] = []
+    if when.is_pointer:  # the high half (little endian)
+        lines += [(_LOAD, 0, 0, 20 + 8 * when.argument), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _ERROR | EPERM)]
+    lines += [(_LOAD, 0, 0, 16 + 8 * when.argument), (_AND, 0, 0, when.mask)]
+    if not when.values:
+        return [*lines, (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ERROR | EPERM), (_RETURN, 0, 0, _ALLOW)]
+    for value in when.values:
+        lines += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW)]
+    return [*lines, (_RETURN, 0, 0, _ERROR | EPERM)]
+
+
+def _instructions(policy: str) -> list[_Line]:
     column, architecture = _MACHINES[platform.machine()]
-    lines = [
+    lines: list[_Line] = [
         (_LOAD, 0, 0, 4),  # seccomp_data.arch
-        (_JUMP_EQUAL, 1, 0, architecture),
+        (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),  # seccomp_data.nr
+        (_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERROR | EPERM),
     ]
-    if may_open:
-        lines += [
-            (_JUMP_EQUAL, 0, 4, _OPENAT[column]),
-            (_LOAD, 0, 0, 16 + 8 * 2),  # the low half of openat's flags (little endian)
-            (_JUMP_SET, 1, 0, _WRITING),
-            (_RETURN, 0, 0, _ALLOW),
-            (_RETURN, 0, 0, _REFUSE),
-        ]
-    for numbers in ALLOWED.values():
-        number = numbers[column]
+
+    def add(number: int | None, decision: list[_Line]) -> None:
         if number is not None:
-            lines += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    return [*lines, (_RETURN, 0, 0, _REFUSE)]
+            lines.extend([(_EQUAL, 0, len(decision), number), *decision])
+
+    if policy == "program":
+        add(_CLONE3, [(_RETURN, 0, 0, _ERROR | ENOSYS)])  # whose flags no filter sees: callers use clone
+        for numbers, when in PROGRAM_MAY_NOT.values():
+            add(numbers[column], [(_RETURN, 0, 0, _ERROR | EPERM)] if when is None else _allowed_when(when))
+        return [*lines, (_RETURN, 0, 0, _ALLOW)]
+    for numbers, when in {**RANK_MAY, **(OPENING if policy == "reading rank" else {})}.values():
+        add(numbers[column], _allowed_when(when))
+    return [*lines, (_RETURN, 0, 0, _ERROR | EPERM)]
 
 
 @cache
-def program(may_open: bool) -> Any:
+def program(policy: str) -> Any:
     """Return the filter as the kernel takes it; made once, before ranks are forked."""
-    lines = _instructions(may_open)
+    lines = _instructions(policy)
     code = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
     return _Program(len(lines), code)
 
@@ -99,13 +99,14 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def install(may_open: bool) -> None:
-    """Refuse this process every system call that is not listed, for good.
+def install(policy: str) -> None:
+    """Refuse this process what a policy does not allow, for good.
 
     Parameters
     ----------
-    may_open : bool
-        Whether files may be opened for reading (where something else says which).
+    policy : str
+        ``"rank"``, ``"reading rank"`` (files may be opened for reading, where something else says which) or
+        ``"program"``.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def install(may_open: bool) -> None:
     if not is_known():
         raise OSError(f"no list of system calls for {sys.platform} on {platform.machine()}")
     libc = _libc()
-    filter_ = program(may_open)
+    filter_ = program(policy)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     if libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filter_), 0, 0) != 0:

@@ -80,7 +80,7 @@ def attempt(comm, tries):
         try:
             exec(line, globals())
             found[name] = "done"
-        except (PermissionError, RuntimeError, ImportError) as error:
+        except (PermissionError, RuntimeError, ImportError, FileNotFoundError) as error:  # what is covered, too
             found[name] = "refused"
         except BaseException as error:
             found[name] = type(error).__name__ + ": " + str(error)

@@ -1,0 +1,156 @@
+"""Namespaces of a confined process: its own view of files, network, messages between processes, process ids.
+
+In its own view every file system is read only, so nothing leaves a trace in it, access times included; what
+tells about other processes (/proc, /sys) and what others wait behind (/dev/shm, sockets) is covered. Folders
+that only root may enter are covered too, with what Python needs in them bound in their place: who was root
+can then go on as nobody. All of this needs root, or a user namespace, which some systems refuse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+__all__ = ["close_view", "leave_namespaces", "open_ways", "own_processes"]
+
+_NEW = {
+    "mount": 0x20000, "host name": 0x04000000, "ipc": 0x08000000, "network": 0x40000000,
+    "process": 0x20000000,
+}  # fmt: skip
+_NEWUSER = 0x10000000
+_BIND, _REC, _PRIVATE, _NOSUID, _NODEV = 4096, 16384, 1 << 18, 2, 4
+_SET_ATTRIBUTES, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_READ_ONLY = 1
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user")]
+
+
+@cache
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def leave_namespaces(names: Iterable[str]) -> list[str]:
+    """Get namespaces of its own, where that is allowed; those that were granted.
+
+    A namespace of process ids begins with the next process that is forked.
+    """
+    if sys.platform != "linux":
+        return []
+    libc = _libc()
+    user, group = os.geteuid(), os.getegid()
+    if user != 0:
+        if libc.unshare(_NEWUSER) != 0:
+            return []
+        with contextlib.suppress(OSError):
+            for name, text in (
+                ("setgroups", "deny"),
+                ("uid_map", f"{user} {user} 1"),
+                ("gid_map", f"{group} {group} 1"),
+            ):
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+    granted = [name for name in names if libc.unshare(_NEW[name]) == 0]
+    if "mount" in granted:
+        try:
+            _mount(None, "/", None, _REC | _PRIVATE)
+        except OSError:
+            granted.remove("mount")
+    return granted
+
+
+def open_ways(paths: Iterable[str]) -> None:
+    """Make paths reachable for everybody in this view: folders on the way that are closed are covered.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    closed: dict[str, list[str]] = {}
+    for path in paths:
+        folder = _closed_above(path)
+        if folder is not None:
+            closed.setdefault(folder, []).append(path)
+    for folder, inside in closed.items():
+        # the innermost first would cover what comes later
+        wanted = sorted(path for path in inside if not any(_is_beneath(path, one) for one in inside))
+        handles = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in wanted]
+        _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, "mode=755,size=1m")
+        for path, handle in handles:
+            is_folder = os.path.isdir(f"/proc/self/fd/{handle}")
+            os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+            if not is_folder:
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+            _mount(f"/proc/self/fd/{handle}", path, None, _BIND | _REC)
+            os.close(handle)
+
+
+def _is_beneath(path: str, other: str) -> bool:
+    return path != other and path.startswith(other.rstrip(os.sep) + os.sep)
+
+
+def _closed_above(path: str) -> str | None:
+    """Return the outermost folder on the way to a path that not everybody may enter."""
+    way, found = os.path.dirname(os.path.realpath(path)), None
+    while way != os.sep:
+        if not os.stat(way).st_mode & 0o001:
+            found = way
+        way = os.path.dirname(way)
+    return found
+
+
+def close_view(writable: Iterable[str] = (), covered: Iterable[str] = ()) -> None:
+    """Make every file system read only but these folders, and cover others by empty ones.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    kept = [os.path.realpath(folder) for folder in writable]
+    for folder in kept:
+        _mount(folder, folder, None, _BIND)
+    for folder in covered:
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            # a folder that is to be written in may lie beneath
+            if any(_is_beneath(one, os.path.realpath(folder)) for one in kept):
+                continue
+            _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, "mode=755,size=64k")
+    _set_attributes("/", _Attributes(set=_READ_ONLY | _NOSUID), _AT_RECURSIVE)
+    for folder in kept:
+        _set_attributes(folder, _Attributes(clear=_READ_ONLY), 0)
+
+
+def own_processes() -> bool:
+    """Show only the processes of this namespace in /proc; whether the system lets."""
+    try:
+        _mount("proc", "/proc", "proc", _NOSUID | _NODEV)
+    except OSError:
+        return False
+    return True
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, options)]
+    if _libc().mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def _set_attributes(path: str, attributes: _Attributes, flags: int) -> None:
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    done = _libc().syscall(
+        ctypes.c_long(_SET_ATTRIBUTES), ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(flags),
+        ctypes.byref(attributes), size,
+    )  # fmt: skip
+    if done != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
