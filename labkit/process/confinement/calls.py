@@ -18,6 +18,7 @@ EPERM, ENOSYS = 1, 38
 #: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND
 _WRITING = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000
 _NAMESPACES = 0x7E020000
+_MSG_FASTOPEN = 0x20000000
 
 #: number on x86_64, number on aarch64; None: does not exist there
 Numbers = tuple[int | None, int | None]
@@ -92,10 +93,11 @@ PROGRAM_MAY_NOT: dict[str, tuple[Numbers, When | None]] = {
     "setxattrat": ((463, 463), None), "removexattrat": ((466, 466), None),
     "file_setattr": ((469, 469), None),
     # others to talk to; pairs of its own stay, as long as they cannot be pointed elsewhere
-    "socket": ((41, 198), None), "connect": ((42, 203), None), "bind": ((49, 200), None),
+    "socket": ((41, 198), When(1, 0xF, (1,))), "connect": ((42, 203), None), "bind": ((49, 200), None),
     "listen": ((50, 201), None), "accept": ((43, 202), None), "accept4": ((288, 242), None),
     "socketpair": ((53, 199), When(1, 0xF, (1, 5))), "sendmmsg": ((307, 269), None),
     "sendto": ((44, 206), When(4, _ALL, (0,), is_pointer=True)),
+    "sendmsg": ((46, 211), When(2, _MSG_FASTOPEN)),
     "shmget": ((29, 194), None), "shmat": ((30, 196), None), "shmctl": ((31, 195), None),
     "semget": ((64, 190), None), "semop": ((65, 193), None), "semctl": ((66, 191), None),
     "msgget": ((68, 186), None), "msgsnd": ((69, 189), None), "msgrcv": ((70, 188), None),

@@ -72,7 +72,7 @@ def _replace(libc: ctypes.CDLL, base: int) -> bool:
         number = _CALLS[name]
         # mov eax, number; syscall; ret; or: mov eax, -ENOSYS; ret
         stub = struct.pack("<BI", 0xB8, number) + b"\x0f\x05\xc3" if number else b"\xb8\xda\xff\xff\xff\xc3"
-        image[offset : offset + len(stub)] = stub
+        image[offset : offset + len(stub)] = list(stub)
     libc.mprotect(ctypes.c_void_p(begin), length, _READ | _EXECUTE)
     return {b"clock_gettime", b"gettimeofday", b"time"} <= places.keys()
 

@@ -21,8 +21,10 @@ from labkit.process.confinement import landlock, mounts, seccomp
 
 __all__ = [
     "LIMITS",
+    "NOBODY",
     "Containment",
     "address_space",
+    "can_be_nobody",
     "close_clock",
     "give_up_rights",
     "leave_user",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 _PR_SET_DUMPABLE, _PR_SET_TSC, _PR_TSC_SIGSEGV = 4, 26, 2
-_NOBODY = 65534
+NOBODY = 65534
 #: what tells about other processes, and what they could meet in
 _COVERED = ("/proc", "/sys", "/dev/shm", "/dev/mqueue", "/dev/pts")
 
@@ -167,14 +169,19 @@ def leave_user() -> str:
         _drop_capabilities()
         return "caller"
     user = "root without capabilities"
-    if _is_open_to_all(os.path.realpath(os.__file__)) and _is_open_to_all(os.path.realpath(__file__)):
+    if can_be_nobody():
         with contextlib.suppress(OSError):
             os.setgroups([])
-            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
             user = "nobody"
     _drop_capabilities()
     return user
+
+
+def can_be_nobody() -> bool:
+    """Whether nobody, the user, can read Python's files and labkit's."""
+    return _is_open_to_all(os.path.realpath(os.__file__)) and _is_open_to_all(os.path.realpath(__file__))
 
 
 def _is_open_to_all(path: str) -> bool:

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 
-__all__ = ["abi", "forbid_writing", "readable_paths", "restrict"]
+__all__ = ["SCOPED", "abi", "forbid_writing", "readable_paths", "restrict"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
@@ -23,6 +23,8 @@ _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 #: rights to files that each version of the interface knows
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP_RIGHTS, _SCOPES = 0b11, 0b11
+#: the version from which signals and abstract sockets stay within
+SCOPED = 6
 #: to execute and read, and to control devices: what `forbid_writing` leaves
 _NOT_WRITING = 1 << 0 | _READ_FILE | _READ_DIR | 1 << 15
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
@@ -120,7 +122,7 @@ def _known_rights() -> int:
 def _enforce(handled: int, rules: Iterable[tuple[str, int]]) -> None:
     """Give up the rights handled, but for those that a rule leaves beneath a path."""
     version = abi()
-    attributes = _Attributes(handled, _TCP_RIGHTS if version >= 4 else 0, _SCOPES if version >= 6 else 0)
+    attributes = _Attributes(handled, _TCP_RIGHTS if version >= 4 else 0, _SCOPES if version >= SCOPED else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:

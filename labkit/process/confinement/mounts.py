@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-__all__ = ["close_view", "leave_namespaces", "open_ways", "own_processes"]
+__all__ = ["close_view", "leave_namespaces", "open_ways", "own_memory", "own_processes"]
 
 _NEW = {
     "mount": 0x20000, "host name": 0x04000000, "ipc": 0x08000000, "network": 0x40000000,
@@ -136,6 +136,18 @@ def own_processes() -> bool:
     except OSError:
         return False
     return True
+
+
+def own_memory(folder: str) -> None:
+    """Put an empty file system in memory in the place of a folder, for everybody to write in.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    if os.path.isdir(folder):
+        _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=256m")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

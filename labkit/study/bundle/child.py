@@ -1,7 +1,7 @@
 """Runs a bundle's simulated points again, in a process of its own, confined: ``labkit.study.bundle.child``.
 
-``python -m labkit.study.bundle.child FOLDER MEMORY PARENT``: bytes of memory, and the process with which it
-ends. The folder holds the bundle's program, recipe and machines, and a request: which repetitions
+``python -m labkit.study.bundle.child FOLDER MEMORY PARENT [WALL ...]``: bytes of memory, the process with
+which it ends, and walls to leave out, for tests. The folder holds the bundle's program, recipe and machines, and a request: which repetitions
 of which points.
 The first line of the answer says what confines the process; each other one is one of them: its rows, or its
 error, or that it needed more memory than there is. What was measured before is not in the folder.
@@ -13,12 +13,12 @@ import functools
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from labkit.errors import DataError, LabkitError
-from labkit.process.confinement.containment import confine_rerun
+from labkit.process.confinement.program import confine_program
 from labkit.study.bundle.plain import decode
 from labkit.study.bundle.source import executed
 
@@ -112,12 +112,13 @@ def _imported(form: dict[str, Any]) -> Any:
         raise DataError(f"{form['module']}.{form['name']} cannot be imported here{needs}: {error}") from error
 
 
-def main(folder: str, memory_bytes: int, parent: int) -> int:
+def main(folder: str, memory_bytes: int, parent: int, without: Collection[str] = ()) -> int:
     """Answer the request in a folder; return 0, or 1 when nothing could be run."""
     place = Path(folder)
     request = json.loads((place / REQUEST).read_text("utf-8"))
+    walls = confine_program(folder, memory_bytes, parent, without)
     with (place / ANSWER).open("w", encoding="utf-8", buffering=1) as answer:
-        _write(answer, {"walls": confine_rerun(folder, memory_bytes, parent)})
+        _write(answer, {"walls": walls})
         try:
             again = Rerun(place)
         except Exception as error:  # the bundle's code runs here
@@ -157,4 +158,4 @@ def _write(answer: TextIO, line: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

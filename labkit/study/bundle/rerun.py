@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import site
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
+from labkit.printed import printable
+from labkit.process.confinement.program import WALLS
 from labkit.study.bundle.child import ANSWER, REQUEST
 from labkit.study.bundle.reader import Opened
 
-__all__ = ["Answers", "run_again"]
+__all__ = ["MOST_ANSWER_BYTES", "Answers", "run_again"]
 
 _POLL_S = 0.1
+#: of a program's answer; what is beyond is not read
+MOST_ANSWER_BYTES = 64 << 20
 #: what a child needs of the environment; the rest may hold secrets
 _KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 
@@ -32,6 +37,7 @@ class Answers:
     fatal: str = ""
     is_timed_out: bool = False
     walls: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 def run_again(
@@ -59,15 +65,17 @@ def run_again(
 
         def look() -> None:
             if progress is not None and (folder / ANSWER).exists():
-                progress(max((folder / ANSWER).read_bytes().count(b"\n") - 1, 0), wanted)
+                progress(max(_content(folder / ANSWER).count(b"\n") - 1, 0), wanted)
 
         is_timed_out, code, told = _execute(folder, timeout_s, memory_bytes, look)
         answers = Answers(is_timed_out=is_timed_out)
         for line in _lines(folder / ANSWER):
             if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
-                answers.walls = [str(wall) for wall in line["walls"]]
+                walls = line["walls"] if isinstance(line["walls"], dict) else {}
+                answers.walls = [printable(str(wall)) for wall in walls.values()]
+                answers.missing = [WALLS[name] for name in WALLS if name not in walls]
             elif "fatal" in line:
-                answers.fatal = str(line["fatal"])
+                answers.fatal = printable(str(line["fatal"]))
             elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
                 answers.runs.append(line)
         if not is_timed_out and not answers.fatal and len(answers.runs) < wanted:
@@ -95,10 +103,20 @@ def _execute(
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
-        return
-    for line in path.read_text("utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError):  # the last one may be cut off
+    for line in _content(path).decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):  # the last one may be cut off
             found = json.loads(line)
             if isinstance(found, dict):
                 yield found
+
+
+def _content(path: Path) -> bytes:
+    """Return what the program has written, believing nothing: neither that it is a file, nor its size."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return b""
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        return file.read(MOST_ANSWER_BYTES)

@@ -57,6 +57,8 @@ class Verification:
         Why rows that should be computed again were not; empty when they were.
     walls : list of str
         What confined the program while it ran.
+    missing : list of str
+        What this system does not keep it from.
     notes : list of str
         What differs here from where the bundle was made.
     """
@@ -71,6 +73,7 @@ class Verification:
     was_run: bool = False
     undecided: str = ""
     walls: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -103,10 +106,12 @@ class Verification:
             found.append("nothing was run again")
         if self.walls:
             found.append(f"its program ran with {', '.join(self.walls)}")
+        if self.missing:
+            found.append(f"not to be had on this system: {', '.join(self.missing)}")
         found += [str(one) for one in self.differences[:_SHOWN]]
         if (more := len(self.differences) - _SHOWN) > 0:
             found.append(f"and {more} more rows that differ")
-        return found + [f"note: {text}" for text in self.notes]
+        return [printable(line) for line in found + [f"note: {text}" for text in self.notes]]
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.name}: {_HEADLINES[self.outcome]}", *(f"  {one}" for one in self.lines())])
@@ -188,7 +193,7 @@ def verify(
         return found
     request = [{"point": index, "repetitions": sorted(wanted)} for index, wanted in plan.items()]
     answers = run_again(bundle, request, timeout_s, memory_bytes, progress)
-    found.was_run, found.walls = True, answers.walls
+    found.was_run, found.walls, found.missing = True, answers.walls, answers.missing
     _judge(found, data, plan, answers, (timeout_s, memory_bytes))
     return found
 
