@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from labkit.units import ranks_text
 
-__all__ = ["Block", "Piece", "blocks_of", "printed_html", "printed_text"]
+__all__ = ["Block", "Piece", "blocks_of", "clean", "printed_html", "printed_text"]
 
 #: whether it went to standard error, and the text
 Piece = tuple[bool, str]
@@ -32,6 +33,17 @@ _PRE = (
     "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)"
 )
 _ERROR = "border-left:3px solid #d55e00;padding-left:6px"
+
+
+def clean(text: str) -> str:
+    """Take out what moves a terminal's cursor, confuses a reader or cannot be written (half a character)."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else _shown(c) for c in text)
+
+
+def _shown(character: str) -> str:
+    return " " if unicodedata.category(character) == "Zs" else "?"
 
 
 @dataclass(frozen=True)

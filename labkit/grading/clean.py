@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
+
+from labkit.printed import clean
 
 __all__ = ["clean", "clean_name", "file_stem"]
 
 #: bytes of a file's name that leave room for endings: file systems allow 255
 _MOST_STEM_BYTES = 180
-
-
-def clean(text: str) -> str:
-    """Take out what moves a terminal's cursor, confuses a reader or cannot be written (half a character)."""
-    if text.isprintable():
-        return text
-    return "".join(c if c in "\n\t" or c.isprintable() else _shown(c) for c in text)
-
-
-def _shown(character: str) -> str:
-    return " " if unicodedata.category(character) == "Zs" else "?"
 
 
 def clean_name(name: str) -> str:

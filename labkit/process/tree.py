@@ -60,8 +60,12 @@ def end_processes(token: str, root: int | None = None, patience_s: float = 5.0) 
         with contextlib.suppress(OSError):
             os.killpg(root, signal.SIGKILL)
     left = job_processes(token, root)
+    if root in left:
+        # It goes last, and starts nothing meanwhile: what its descendants leave behind may come back to it.
+        with contextlib.suppress(OSError):
+            os.kill(root, signal.SIGSTOP)
     while left and time.monotonic() < deadline:
-        for pid in left:
+        for pid in left - {root} or left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)

@@ -114,7 +114,7 @@ def confine_program(
         held.append("processes")
     if "network" in granted or is_quiet or is_filtered:
         held.append("network")
-    if is_closed or "files" in held:
+    if is_closed:
         held.append("shared memory")
     words = {name: text.format(memory=memory_bytes / (1 << 30)) for name, text in WALLS.items()}
     return {name: words[name] for name in WALLS if name in held}
@@ -196,8 +196,8 @@ def _close_view(folder: str, has_processes: bool) -> None:
 
 
 def _packages() -> list[str]:
-    """Return where the program's imports come from, the whole of labkit included."""
+    """Return where Python itself and the program's imports come from, the whole of labkit included."""
     import labkit
 
-    places = [os.path.dirname(os.path.realpath(str(labkit.__file__))), *sys.path]
+    places = [os.path.dirname(os.path.realpath(str(labkit.__file__))), *sys.path, sys.prefix, sys.base_prefix]
     return [os.path.realpath(place) for place in places if place and os.path.exists(place)]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.printed import clean
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
-from labkit.printed import printable
 from labkit.process.confinement.program import WALLS
 from labkit.study.bundle.child import ANSWER, REQUEST
 from labkit.study.bundle.reader import Opened
@@ -72,10 +72,10 @@ def run_again(
         for line in _lines(folder / ANSWER):
             if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
                 walls = line["walls"] if isinstance(line["walls"], dict) else {}
-                answers.walls = [printable(str(wall)) for wall in walls.values()]
+                answers.walls = [clean(str(wall)) for wall in walls.values()]
                 answers.missing = [WALLS[name] for name in WALLS if name not in walls]
             elif "fatal" in line:
-                answers.fatal = printable(str(line["fatal"]))
+                answers.fatal = clean(str(line["fatal"]))
             elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
                 answers.runs.append(line)
         if not is_timed_out and not answers.fatal and len(answers.runs) < wanted:
@@ -112,11 +112,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _content(path: Path) -> bytes:
     """Return what the program has written, believing nothing: neither that it is a file, nor its size."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with open(os.open(path, flags), "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(MOST_ANSWER_BYTES) if is_file else b""
     except OSError:
         return b""
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        return file.read(MOST_ANSWER_BYTES)

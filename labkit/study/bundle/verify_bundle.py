@@ -18,6 +18,7 @@ import pandas as pd
 from labkit import html as markup
 from labkit.checks import check_limit
 from labkit.errors import DataError, MachineError
+from labkit.printed import clean
 from labkit.study.bundle.provenance import labkit_digest
 from labkit.study.bundle.reader import Opened, open_bundle
 from labkit.study.bundle.recipe_file import numbers
@@ -111,7 +112,7 @@ class Verification:
         found += [str(one) for one in self.differences[:_SHOWN]]
         if (more := len(self.differences) - _SHOWN) > 0:
             found.append(f"and {more} more rows that differ")
-        return [printable(line) for line in found + [f"note: {text}" for text in self.notes]]
+        return [clean(line) for line in found + [f"note: {text}" for text in self.notes]]
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.name}: {_HEADLINES[self.outcome]}", *(f"  {one}" for one in self.lines())])

@@ -1,4 +1,4 @@
-"""Ranks of a submission share nothing but messages: every other way to tell each other something is closed."""
+"""Ranks of a submission share nothing but messages: every other way to tell something is closed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def test_what_a_poorer_machine_loses_is_said_and_the_rest_stays_closed(poorer: S
         assert found.files == "none", "where reading leaves traces, nothing is read"
     outcome = poorer.run(SOURCE, "attempt", 2, [(tries,)] * 2)
     assert outcome.kind == "finished", outcome
-    assert {name for left in outcome.results for name in left} <= ({"see its core"} if what == "clock" else set())
+    assert {name for left in outcome.results for name in left} <= (
+        {"see its core"} if what == "clock" else set()
+    )
 
 
 def test_packages_that_are_named_are_there_where_no_file_can_be_opened(poorer: Sandbox) -> None:

@@ -80,7 +80,7 @@ def attempt(comm, tries):
         try:
             exec(line, globals())
             found[name] = "done"
-        except (PermissionError, RuntimeError, ImportError, FileNotFoundError) as error:  # what is covered, too
+        except (PermissionError, RuntimeError, ImportError, FileNotFoundError):  # not there: it is covered
             found[name] = "refused"
         except BaseException as error:
             found[name] = type(error).__name__ + ": " + str(error)
