@@ -83,7 +83,7 @@ class Containment:
             why = "no namespace of mounts" if "mount" not in self.namespaces else "no Landlock in this kernel"
             found.append(
                 f"{why}: no file can be opened, so of packages only those are there that a submission names "
-                "in an import"
+                "in an import (of the standard library, SciPy, pandas)"
             )
         if self.user == "root without capabilities":
             found.append("nobody but root can read Python's files: submissions run as root without powers")
@@ -164,7 +164,7 @@ def close_clock() -> None:
 
 
 def leave_user() -> str:
-    """Become nobody where Python's files can still be read then; else give up root's powers; who it is then."""
+    """Become nobody where Python's files can be read then; else give up root's powers; who it is then."""
     if os.geteuid() != 0:
         _drop_capabilities()
         return "caller"

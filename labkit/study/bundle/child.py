@@ -1,8 +1,8 @@
 """Runs a bundle's simulated points again, in a process of its own, confined: ``labkit.study.bundle.child``.
 
 ``python -m labkit.study.bundle.child FOLDER MEMORY PARENT [WALL ...]``: bytes of memory, the process with
-which it ends, and walls to leave out, for tests. The folder holds the bundle's program, recipe and machines, and a request: which repetitions
-of which points.
+which it ends, and walls to leave out, for tests. The folder holds the bundle's program, recipe and machines,
+and a request: which repetitions of which points.
 The first line of the answer says what confines the process; each other one is one of them: its rows, or its
 error, or that it needed more memory than there is. What was measured before is not in the folder.
 """
