@@ -237,7 +237,7 @@ class Sandbox:
         assert self._control is not None
         pairs = [socket.socketpair() for _ in range(ranks)]
         theirs = [pair[1].fileno() for pair in pairs]
-        command = {"do": "start", "limits": self.limits.of_rank(ranks), "modules": modules_named(source)}
+        command = {"do": "start", "limits": self.limits.of_rank(ranks)}
         line = json.dumps(command).encode() + b"\n"
         try:
             for begin in range(0, ranks, MOST_AT_ONCE):
