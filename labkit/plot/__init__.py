@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labkit.plot.prediction_figure import predictions as predictions
     from labkit.plot.scaling_figure import scaling as scaling
     from labkit.plot.sends_figure import sends as sends
+    from labkit.plot.summands_figure import summands as summands
     from labkit.plot.topology_figure import topology as topology
 
 #: figure -> module that holds it
@@ -42,6 +43,7 @@ _FIGURES = {
     "sends": "sends_figure",
     "shares": "phase_figure",
     "speedup": "efficiency_figure",
+    "summands": "summands_figure",
     "topology": "topology_figure",
     "utilisation": "explanation_figure",
 }
@@ -66,6 +68,7 @@ __all__ = [
     "sends",
     "shares",
     "speedup",
+    "summands",
     "topology",
     "utilisation",
 ]

@@ -52,8 +52,9 @@ def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, he
         if verdict is not None:
             text = f"{markup.MATCH_SIGNS[verdict.match]} {verdict.match}: "
             expected = verdict.expectation.term
-            is_met = model is not None and model.term == expected
-            text += f"{_grown(model)}, {'as expected' if is_met else f'expected {expected.pretty()}'}"
+            is_met = verdict.match == "exact"
+            grown = "no single law" if verdict.seen else _grown(model)
+            text += f"{grown}, {'as expected' if is_met else f'expected {expected.pretty()}'}"
             color = MATCH_COLORS[verdict.match]
         else:
             text, color = _grown(model), "#444444"

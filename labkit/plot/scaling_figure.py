@@ -192,7 +192,8 @@ def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | Non
         inside = curves.at <= curves.samples.x[-1] * (1 + 1e-9)
         fitted = fig.line(curves.at[inside], curves.model[inside], color=COLORS[0], width=4)
         beyond = fig.line(curves.at[~inside], curves.model[~inside], color=COLORS[0], width=4, alpha=0.35)
-        items.append((f"model: {model.term.pretty()}", [fitted, beyond]))
+        name = "nearest curve" if model.is_nearest else "model"
+        items.append((f"{name}: {model.term.pretty()}", [fitted, beyond]))
     if curves.expectation is not None and verdict is not None:
         # above the model, so that both are seen where they agree
         line = fig.line(curves.at, curves.expectation, color=COLORS[1], width=2, line_dash=[7, 7])
@@ -258,7 +259,8 @@ def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, param
     if model is None:
         return "Too few values for a model."
     r2 = "" if model.r2_adjusted is None else f", adjusted R² {model.r2_adjusted:.3f}"
-    text = f"Model {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."
+    name = "No law; the nearest curve is" if model.is_nearest else "Model"
+    text = f"{name} {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."
     last = float(curves.samples.x[-1])
     text += f" The pale part of the line is a prediction beyond {parameter} = {last:g}."
     if verdict is not None:

@@ -8,7 +8,7 @@ from labkit.scaling.drift import Drift
 from labkit.scaling.model import Model
 from labkit.scaling.term import Term
 
-__all__ = ["growth", "leads", "pace", "ratio"]
+__all__ = ["growth", "hides", "leads", "pace", "ratio"]
 
 Write = Callable[[Term], str]
 
@@ -85,6 +85,19 @@ def leads(model: Model, write: Write = str) -> str:
     first, then = _named(takeover.now, write), _named(takeover.later, write)
     place = f"{model.parameter} = {_rounded(takeover.at)}"
     return f"; {first} leads up to about {place}, {then} from there on"
+
+
+def hides(model: Model) -> str:
+    """Return which summand is the largest and up to where it hides the one that wins in the end."""
+    takeover, end = model.takeover, model.parameter
+    if takeover is None:
+        most = max(model.parts, key=lambda p: float(p(model.x[-1])))
+        text = f"{_named(most.term, Term.pretty)} is the largest part in the whole range"
+    else:
+        now, later = (_named(t, Term.pretty) for t in (takeover.now, takeover.later))
+        place = f"{end} = {_rounded(takeover.at)}"
+        text = f"{now} hides {later} up to about {place}: from there on {later} is the largest part"
+    return text[0].upper() + text[1:] if text.startswith("the ") else text
 
 
 def _named(term: Term, write: Write) -> str:
