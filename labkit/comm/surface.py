@@ -120,7 +120,7 @@ def _row(
 
 def _forms(base: str, kind: str, parameters: Iterable[str], doc: str, problem: str = "") -> Iterator[Method]:
     """The three forms of a collective on buffers."""
-    rest, later = tuple(parameters), doc[0].lower() + doc[1:]
+    rest, later = tuple(parameters), doc[:1].lower() + doc[1:]
     yield _row(base, kind, "blocking", rest, doc, base, problem)
     yield _row(
         "I" + base[0].lower() + base[1:], kind, "nonblocking", rest, f"Begin to {later}", base, problem

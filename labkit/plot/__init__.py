@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
@@ -28,24 +29,12 @@ if TYPE_CHECKING:
     from labkit.plot.summands_figure import summands as summands
     from labkit.plot.topology_figure import topology as topology
 
-#: figure -> module that holds it
-_FIGURES = {
-    "calibration": "calibration_figure",
-    "compare": "compare_figure",
-    "critical_path": "explanation_figure",
-    "efficiency": "efficiency_figure",
-    "gantt": "gantt_figure",
-    "guess": "guess_figure",
-    "heat": "explanation_figure",
-    "phases": "phase_figure",
-    "predictions": "prediction_figure",
-    "scaling": "scaling_figure",
-    "sends": "sends_figure",
-    "shares": "phase_figure",
-    "speedup": "efficiency_figure",
-    "summands": "summands_figure",
-    "topology": "topology_figure",
-    "utilisation": "explanation_figure",
+#: modules whose figures bear other names; of all others `NAME_figure` has the figure NAME
+_NAMED = {
+    "efficiency_figure": ("efficiency", "speedup"),
+    "explanation_figure": ("critical_path", "heat", "utilisation"),
+    "phase_figure": ("phases", "shares"),
+    "prediction_figure": ("predictions",),
 }
 #: what is there besides
 _OTHERS = {"Figure": "figure", "page": "html_page", "render_page": "html_page"}
@@ -74,14 +63,20 @@ __all__ = [
 ]
 
 
+def _figures() -> dict[str, str]:
+    """Return the module that holds each figure: the listing of this folder."""
+    files = (module.name for module in pkgutil.iter_modules(__path__) if module.name.endswith("_figure"))
+    return {name: file for file in files for name in _NAMED.get(file, (file.removesuffix("_figure"),))}
+
+
 def __getattr__(name: str) -> Any:
-    module = {**_FIGURES, **_OTHERS}.get(name)
+    module = {**_figures(), **_OTHERS}.get(name)
     if module is None:
-        raise unknown_name("labkit.plot", name, _FIGURES)
+        raise unknown_name("labkit.plot", name, _figures())
     value = getattr(importlib.import_module(f"labkit.plot.{module}"), _SAME_AS.get(name, name))
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(_FIGURES)
+    return sorted(_figures())

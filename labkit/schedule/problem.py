@@ -104,7 +104,7 @@ class Problem:
             return ("part", block)
         if self.layout == "uniform":
             return "block"
-        if self.name == "alltoallv":
+        if self.shapes["send"] == self.shapes["recv"] == "all":
             return (rank, block) if buffer == "send" else (block, rank)
         return rank if self.shapes[buffer] == "one" else block
 

@@ -1,8 +1,8 @@
 """The examples of CONTRIBUTING.md: each is as small as its commit would be, and each works.
 
 A fenced block whose first line is a comment with a path is a file; Python blocks without one are a program
-that is run beside them, in an interpreter of its own. Files under ``algorithms/``, ``datasets/`` and
-``labkit/real/`` are found as if they lay in the checkout.
+that is run beside them, in an interpreter of its own. Files under ``algorithms/``, ``datasets/``,
+``labkit/plot/`` and ``labkit/real/`` are found as if they lay in the checkout.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ TEXT = (TEXT_FOLDER / "CONTRIBUTING.md").read_text()
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 _FILE = re.compile(r"# ((?:\w+/)+[\w.]+)\n")
 
-_BEFORE = """\
+BEFORE = """\
 from pathlib import Path
 import labkit.algorithms
 import labkit.datasets
+import labkit.plot
 import labkit.real
 for package, folder in (
-    (labkit.algorithms, "algorithms"), (labkit.datasets, "datasets"), (labkit.real, "labkit/real")
+    (labkit.algorithms, "algorithms"), (labkit.datasets, "datasets"), (labkit.real, "labkit/real"),
+    (labkit.plot, "labkit/plot"),
 ):
     package.__path__ = [str(Path(folder).absolute()), *package.__path__]
 """
@@ -39,7 +41,8 @@ def sections() -> dict[str, str]:
 
 
 def test_the_promised_examples_are_there() -> None:
-    assert {"Add a machine", "Add a wait state", "Add a selector", "Add a collective"} <= set(sections())
+    machines = {"Add a machine", "Add a topology", "Add a collective", "Add a selector"}
+    assert machines | {"Add a wait state", "Add a figure or an explorer"} <= set(sections())
 
 
 def test_the_way_of_a_run_is_drawn_as_the_files_call_each_other() -> None:
@@ -79,7 +82,7 @@ def test_example(title: str, tmp_path: Path) -> None:
             programs.append(text)
     assert programs
     script = tmp_path / "example.py"
-    script.write_text(_BEFORE + "\n".join(programs))
+    script.write_text(BEFORE + "\n".join(programs))
     ended = subprocess.run(
         [sys.executable, "-P", "-W", "error", str(script)],
         cwd=tmp_path,

@@ -1,7 +1,7 @@
 """Collective calls out of the arguments that MPI gives them: messages are read, compared and described.
 
-There is a maker a layout of blocks, and one for each collective with a table of sizes; all take the
-communicator, the collective's contract, the method's name and its arguments.
+There is a maker a layout of blocks: which one a collective has follows from its contract. All take the
+communicator, the contract, the method's name and its arguments.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import Op
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.surface import Method
+from labkit.errors import ScheduleError
 from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["Maker", "counts_of", "maker_of"]
@@ -36,14 +37,24 @@ def maker_of(method: Method) -> Maker:
 
     Raises
     ------
-    KeyError
-        A collective with a table of sizes that no maker here reads.
+    ScheduleError
+        A collective with tables of sizes whose buffers are of a form that no maker here reads.
     """
     problem = PROBLEMS[method.problem]
     if not problem.shapes:
         return _nothing
+    if method.base == "Alltoallw":
+        return _alltoallw
     if problem.layout == "table":
-        return _TABLES[method.base]
+        form = (*(problem.shapes.get(buffer) for buffer in ("send", "recv")), problem.is_rooted)
+        make = (_COMBINED_TABLES if problem.is_reduction else _TABLES).get(form)
+        if make is None:
+            known = "; ".join(f"send {a}, recv {b}{', rooted' * c}" for a, b, c in _TABLES)
+            raise ScheduleError(
+                f"{problem.name}: no reader of tables of sizes for its buffers; there are those of: {known}; "
+                "and for reductions: send all, recv one"
+            )
+        return make
     if problem.layout == "uniform":
         return _reduced_blocks if problem.is_reduction else _blocks_of(problem)
     return _reduced if problem.is_reduction else _message
@@ -283,7 +294,9 @@ def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str
     return Call(problem.name, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)
 
 
-_TABLES: dict[str, Maker] = {
-    "Gatherv": _gatherv, "Scatterv": _scatterv, "Allgatherv": _allgatherv, "Alltoallv": _alltoallv,
-    "Alltoallw": _alltoallw, "Reduce_scatter": _reduce_scatter,
+#: by the blocks of the two buffers, and whether there is a root
+_TABLES: dict[tuple[Any, ...], Maker] = {
+    ("one", "all", True): _gatherv, ("all", "one", True): _scatterv,
+    ("one", "all", False): _allgatherv, ("all", "all", False): _alltoallv,
 }  # fmt: skip
+_COMBINED_TABLES: dict[tuple[Any, ...], Maker] = {("all", "one", False): _reduce_scatter}
