@@ -38,6 +38,8 @@ class Curve:
         What was measured.
     is_valid : bool
         Whether every measurement may be used for a verdict.
+    left_out : str
+        Which points were left out, and why; empty where none was.
     """
 
     samples: Samples
@@ -48,6 +50,7 @@ class Curve:
     phase: str
     unit: str
     is_valid: bool
+    left_out: str = ""
 
 
 def pick(
@@ -82,9 +85,11 @@ def pick(
     symbol = "p" if column == "ranks" else column
     given = _others(rows, column, symbol)
     units = rows["unit"].unique()
+    rows, left_out = _without_zeros(rows, metric, column, symbol)
     samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
     unit = str(units[0]) if len(units) == 1 else ""
-    return Curve(samples, column, symbol, given, metric, phase, unit, bool(rows["is_valid"].all()))
+    is_valid = bool(rows["is_valid"].all())
+    return Curve(samples, column, symbol, given, metric, phase, unit, is_valid, left_out)
 
 
 def pick_two(
@@ -135,6 +140,16 @@ def _one(
                 f"there are several curves; choose one with where={{{column!r}: ...}}: {_list(values)}"
             )
     return rows, metric, phase
+
+
+def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) -> tuple[pd.DataFrame, str]:
+    """Leave out the points at which nothing was measured, unless that is all of them."""
+    zero = rows.loc[rows["value"] == 0, column].drop_duplicates()
+    kept = rows[~rows[column].isin(zero)]
+    if not len(zero) or not len(kept):
+        return rows, ""
+    where = ", ".join(f"{value:g}" for value in sorted(zero)[:6]) + (", ..." if len(zero) > 6 else "")
+    return kept, f"{metric} is 0 at {symbol} = {where}, which is left out: relative errors need more than 0"
 
 
 def _where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:

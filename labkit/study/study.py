@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,6 +168,8 @@ class Study(Predictions):
             tolerance=tolerance,
             names=(curve.metric, curve.unit, curve.phase),
         )
+        if curve.left_out:
+            verdict = replace(verdict, notes=(*verdict.notes, curve.left_out))
         return verdict if curve.is_valid else doubted(verdict, self.notes.get("machines"))
 
     def table(

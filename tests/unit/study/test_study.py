@@ -297,3 +297,14 @@ def test_rows_need_a_metric_and_a_value() -> None:
     data = Study(pd.DataFrame({"q": [1.0], "metric": ["t_s"], "value": [2.0], "ranks": [3]})).data
     assert parameter_columns(data) == ["ranks", "q"]
     assert data["unit"].tolist() == ["s"]
+
+
+def test_a_point_of_zero_seconds_is_left_out_with_a_reason():
+    study = lk.sweep(lambda comm: comm.allreduce(comm.rank), ranks=[1, 2, 4, 8, 16, 32, 64], progress=False)
+    verdict = study.expect("log p")
+    assert "makespan_s is 0 at p = 1, which is left out" in str(verdict)
+    assert verdict.samples.x.min() == 2
+    assert study.curve("messages").samples.x.min() == 2
+    nothing = lk.sweep(lambda comm: None, ranks=[1, 2, 4], progress=False)
+    with pytest.raises(DataError, match="must be a positive finite number"):
+        nothing.expect("1")
