@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from labkit.calibration import Calibration as Calibration
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute
+    from labkit.context import count as count
     from labkit.context import phase as phase
     from labkit.jupyter.exercises import check as check
     from labkit.jupyter.prediction import predict as predict
@@ -91,6 +92,7 @@ _PUBLIC = {
     "Calibration": "labkit.calibration",
     "phase": "labkit.context",
     "compute": "labkit.context",
+    "count": "labkit.context",
     "sized": "labkit.phantom",
     "sampled": "labkit.sampling",
     "measure": "labkit.timing",

@@ -416,6 +416,14 @@ class Hub:
     @property
     def bytes(self) -> int: ...
 
+    def keep_counts(self) -> None:
+        """Count what each rank sends and receives, from now on."""
+
+    def rank_counts(self, rank: int) -> tuple[int, int, int, int, int]:
+        """
+        What a rank has sent (messages, bytes) and received, and how many rounds have passed for it.
+        """
+
     @property
     def events(self) -> int: ...
 
@@ -719,6 +727,28 @@ class Replay:
 
     @property
     def events(self) -> int: ...
+
+class ArrayMemory:
+    """Bytes that the arrays of one rank take, now and at most."""
+
+    def __init__(self) -> None: ...
+
+    def install(self) -> None:
+        """Count what this greenlet or thread makes from now on."""
+
+    @staticmethod
+    def uninstall() -> None:
+        """Count nothing any more, in this greenlet or thread."""
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def peak(self) -> int:
+        """The most since it was set."""
+
+    @peak.setter
+    def peak(self, arg: int, /) -> None: ...
 
 def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
     """

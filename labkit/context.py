@@ -17,6 +17,7 @@ from typing import Any, Protocol
 __all__ = [
     "MachineContext",
     "compute",
+    "count",
     "current",
     "install",
     "installed_mpi",
@@ -47,9 +48,18 @@ class MachineContext(Protocol):
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank (a real machine does nothing)."""
 
+    def count(self, name: str, amount: float) -> None:
+        """Count something for the running rank."""
+
     def wtime(self) -> float:
         """The machine's clock, in seconds."""
 
+
+#: names that a run's counts and a study's metrics have already
+_MEASURED = frozenset({
+    "rank", "phase", "messages", "bytes", "received", "received_bytes", "rounds", "memory_bytes",
+    "resident_bytes", "makespan_s", "phase_s", "collectives", "collective_bytes",
+})  # fmt: skip
 
 _installed: MachineContext | None = None
 _installed_mpi: ModuleType | None = None
@@ -233,3 +243,38 @@ def compute(seconds: float | None = None, flops: float | None = None) -> None:
     context = current()
     if context is not None:
         context.compute(seconds, flops)
+
+
+def count(name: str, amount: float = 1.0) -> None:
+    """Count something of the program's own, on any machine: a metric of every sweep, also of each phase.
+
+    A study then has the metric `name`, the sum over the ranks, and ``rank_<name>``, the most of one rank. It
+    takes no simulated time. Outside a run that counts (a sweep does) nothing happens.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"comparisons"``, which the kernels of `labkit.local` count as well.
+    amount : float
+        How many, >= 0.
+
+    Raises
+    ------
+    ValueError
+        The name is no identifier or that of a metric which is measured, or the amount is not finite and >= 0.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> def program(comm):
+    ...     lk.count("swaps", 3 * comm.rank)
+    >>> lk.run(program, 3, on="star", count=True).counts["swaps"].tolist()
+    [0.0, 3.0, 6.0]
+    """
+    if not isinstance(name, str) or not name.isidentifier() or name in _MEASURED or name.startswith("rank_"):
+        raise ValueError(f"what is counted needs a name such as 'swaps' that no metric has yet, got {name!r}")
+    if not 0 <= amount < float("inf"):
+        raise ValueError(f"count() takes a finite amount >= 0, got {amount!r}")
+    counter = getattr(current(), "count", None)
+    if counter is not None:
+        counter(name, float(amount))

@@ -55,6 +55,7 @@ class RunRequest:
     trace_ti: Any = None
     noise: Any = None
     compute: Any = None
+    count: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -90,6 +90,12 @@ class Run:
         (`labkit.timing.Conduct`); None where that was not asked for.
     collectives : dict
         The algorithms that a simulated run's collectives took: `labkit.selector.Situation` to name.
+    counts : DataFrame or None
+        With ``count=True``: a row for each rank (phase ``""``) and for each phase that it was in, with
+        messages and bytes that it sent, received and received_bytes, rounds that passed for it (one message
+        sent and one received at a time), memory_bytes (the most that its NumPy arrays held), comparisons of
+        the node-local kernels, and what the program counts itself (`labkit.count`). Of real MPI:
+        `labkit.trace.counted`.
     tolerance : ToleranceUse or None
         What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     """
@@ -113,6 +119,7 @@ class Run:
     tolerance: ToleranceUse | None = None
     collectives: dict[Any, str] = field(default_factory=dict)
     conduct: Conduct | None = None
+    counts: pd.DataFrame | None = None
 
     def phase_table(self) -> pd.DataFrame:
         """Sum up the phases: one row per phase, in the order in which they first began.

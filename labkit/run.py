@@ -106,6 +106,7 @@ def run(
     trace_ti: str | os.PathLike[str] | None = None,
     noise: Any = None,
     compute: Any = None,
+    count: bool = False,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -163,6 +164,9 @@ def run(
         ``"measured:0.5"``): for as long as their code takes this host's CPU (times a factor), which is
         never quite the same twice. Of a recorded run of real MPI (`trace_ti`) it says what computation the
         trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
+    count : bool
+        Count messages, bytes, rounds, comparisons and memory of each rank: `Run.counts`. In simulation all
+        of it, and no time changes; on real MPI what the first repetition, which is then recorded, shows.
     **options
         Parameters of the program by name, as in ``run(ring, 8, n=5000)``, and further options of the machine:
         those of `labkit.real.mpi.machine.RealMpi`, of `labkit.real.engines.machine.Engines`, or of
@@ -189,6 +193,6 @@ def run(
     request = _checked(
         program, ranks, on, kwargs, options, args=args, model=model, trace=trace, timeout_s=timeout_s,
         seed=seed, isolate=isolate, coll=coll, mapping=mapping, repeats=repeats, tolerance=tolerance,
-        calibration=calibration, trace_ti=trace_ti, noise=noise, compute=compute,
+        calibration=calibration, trace_ti=trace_ti, noise=noise, compute=compute, count=count,
     )  # fmt: skip
     return machine_of(on).run(request)

@@ -99,6 +99,13 @@ nb::object active_hub() {
   return nb::find(hub);
 }
 
+nb::tuple counts_of(Hub& hub, Rank rank) {
+  const Counts* counts = hub.engine().counts();
+  if (counts == nullptr) throw std::logic_error("nobody asked for counts");
+  const RankCounts& mine = counts->ranks().at(static_cast<std::size_t>(rank));
+  return nb::make_tuple(mine.sent, mine.sent_bytes, mine.received, mine.received_bytes, mine.rounds());
+}
+
 void bind_types(nb::module_& module) {
   module.def("set_phantom", &set_phantom, nb::arg("memory"),
              "Memory that stands for phantom buffers: nothing is copied from there or to there.");
@@ -144,6 +151,11 @@ void bind_hub_class(nb::module_& module) {
       .def_prop_ro("ranks", [](Hub& hub) { return hub.engine().rank_count(); })
       .def_prop_ro("messages", [](Hub& hub) { return hub.engine().recorder().messages(); })
       .def_prop_ro("bytes", [](Hub& hub) { return hub.engine().recorder().bytes(); })
+      .def("keep_counts", [](Hub& hub) { hub.engine().keep_counts(); },
+           "Count what each rank sends and receives, from now on.")
+      .def("rank_counts", [](Hub& hub, Rank rank) { return counts_of(hub, rank); }, nb::arg("rank"),
+           nb::sig("def rank_counts(self, rank: int) -> tuple[int, int, int, int, int]"),
+           "What a rank has sent (messages, bytes) and received, and how many rounds have passed for it.")
       .def_prop_ro("events", [](Hub& hub) { return hub.engine().events(); })
       .def_prop_ro("is_tracing", [](Hub& hub) { return hub.engine().recorder().keeps_messages(); })
       .def_prop_ro("hosts", [](Hub& hub) { return hub.engine().platform().host_count(); })

@@ -73,19 +73,29 @@ Column column_of(nb::handle value, std::int32_t size) {
   return column;
 }
 
+/// In an empty context (PEP 567): what a schedule's arrays take is not memory of the rank that happens to run.
+template <typename Call>
+nb::object outside_ranks(const nb::object& context, const Call& call) {
+  if (PyContext_Enter(context.ptr()) != 0) throw nb::python_error();
+  nb::object made = nb::steal(call());
+  if (PyContext_Exit(context.ptr()) != 0) throw nb::python_error();
+  if (!made.is_valid() && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return made;
+}
+
+PyObject* steps_of(const nb::object& schedule) {
+  const nb::object steps = nb::steal(PyObject_CallMethod(schedule.ptr(), "steps", nullptr));
+  return steps.is_valid() ? PyObject_GetIter(steps.ptr()) : nullptr;
+}
+
 /// Pulls steps from the Python generator schedule.steps(): one call a step, never one a message.
 class GeneratedSteps final : public StepSource {
  public:
   GeneratedSteps(const nb::object& schedule, std::int32_t size)
-      : steps_(nb::steal(PyObject_GetIter(schedule.attr("steps")().ptr()))), size_(size) {
-    if (!steps_.is_valid()) throw nb::python_error();
-  }
+      : steps_(outside_ranks(context_, [&] { return steps_of(schedule); })), size_(size) {}
   std::shared_ptr<const Step> next() override {
-    const nb::object step = nb::steal(PyIter_Next(steps_.ptr()));
-    if (!step.is_valid()) {
-      if (PyErr_Occurred() != nullptr) throw nb::python_error();
-      return nullptr;
-    }
+    const nb::object step = outside_ranks(context_, [&] { return PyIter_Next(steps_.ptr()); });
+    if (!step.is_valid()) return nullptr;
     auto made = std::make_shared<Step>();
     for (const nb::handle column : nb::cast<nb::tuple>(step.attr("columns"))) {
       made->columns.push_back(column_of(column, size_));
@@ -94,6 +104,7 @@ class GeneratedSteps final : public StepSource {
   }
 
  private:
+  nb::object context_ = nb::steal(PyContext_New());
   nb::object steps_;
   std::int32_t size_;
 };

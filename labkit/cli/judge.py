@@ -90,7 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _judge(arguments: argparse.Namespace) -> Verdict:
     from labkit.study import Study
-    from labkit.study.files import read_data
+    from labkit.study.formats.reader import read_data
 
     parameters = arguments.param
     study = Study(*read_data(arguments.data, parameters))

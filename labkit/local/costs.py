@@ -37,6 +37,12 @@ __all__ = [
 DEFAULT_CALIBRATION = "default"
 
 
+#: kernels that compare keys: each item so often as the logarithm of the cost formula says
+_COMPARING = frozenset(
+    {"sort", "merge", "merge_many", "merge_order", "count_up_to", "classify", "histogram", "distribute"}
+)
+
+
 @dataclass(frozen=True)
 class Cost:
     """Coefficients of one kernel for items of one size.
@@ -166,6 +172,8 @@ def calibration() -> KernelCosts:
 def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> None:
     """Charge one call of `kernel` to the running simulated rank; elsewhere do nothing."""
     machine = context.current()
+    if getattr(machine, "tally", None) is not None and kernel in _COMPARING:
+        machine.count("comparisons", items * math.log2(max(log_of, 1)))  # type: ignore[union-attr]
     if machine is not None and not getattr(machine, "is_measured", False):
         table: KernelCosts = getattr(machine, "calibration", None) or calibration()
         seconds = table.seconds(kernel, itemsize, items, log_of, entries)

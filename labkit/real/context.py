@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from labkit.real.cores import available_cores
+from labkit.tally import RealTally
 
 __all__ = ["RankContext"]
 
@@ -24,9 +26,13 @@ class RankContext:
         self.is_measured = False
         #: notes the borders of phases, in a recorded run
         self.mark: Callable[[str, bool], None] | None = None
+        #: counts what the program counts and holds, in the repetition that is counted
+        self.tally: RealTally | None = None
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
+        if self.tally is not None:
+            self.tally.enter(self.rank, name)
         self._open.append((name, time.monotonic()))
         if self.mark is not None:
             self.mark(name, True)
@@ -34,6 +40,8 @@ class RankContext:
     def end_phase(self, name: str) -> None:
         """Note the exit from the innermost open phase of that name."""
         now = time.monotonic()
+        if self.tally is not None:
+            self.tally.leave(self.rank)
         if self.mark is not None:
             self.mark(name, False)
         for index in range(len(self._open) - 1, -1, -1):
@@ -50,6 +58,24 @@ class RankContext:
     def cores(self) -> int:
         """The cores of this host that the rank may use."""
         return available_cores()
+
+    def count(self, name: str, amount: float) -> None:
+        """Count for the program, where somebody asked."""
+        if self.tally is not None:
+            self.tally.add(self.rank, name, amount)
+
+    def begin_counting(self, has_counts: bool) -> None:
+        """Count from now on, or not."""
+        if has_counts:
+            self.tally = RealTally()
+            self.tally.begin(self.rank)
+
+    def end_counting(self) -> dict[str, Any]:
+        """Return what was counted as part of a repetition's times."""
+        if self.tally is None:
+            return {}
+        tally, self.tally = self.tally, None
+        return {"tally": tally.end()}
 
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""

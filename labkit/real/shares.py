@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from labkit.errors import MachineError
 from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
+from labkit.tally import joined, tally_frame
+from labkit.trace.counted import counted
 from labkit.trace.recorder.timeline import clocks_of, trace_of
 
 if TYPE_CHECKING:
@@ -108,6 +111,12 @@ def gather_runs(
         if compared is not None:
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
+        counts = None
+        if trace is not None and all("tally" in one for one in times):
+            own = [row for one in times for row in one["tally"]]
+            counts = tally_frame(joined(counted(trace, phases), own))
+            if not times[0]["keeps_trace"]:
+                trace, said = None, []
         notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
         conduct = shares[0][-1][0].get("conduct")
         notes += conduct.notes() if conduct is not None else ()
@@ -119,6 +128,7 @@ def gather_runs(
                 makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
                 phases=phases,
                 trace=trace,
+                counts=counts,
                 output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
                 **{**facts, **own},
             )
@@ -143,11 +153,17 @@ def oversubscription(ranks: int, cores: int, where: str = "") -> str:
 
 def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, Any]:
     """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
-    if recording is None and not request.trace:
+    is_counted = request.count and not isinstance(request.program, Path)
+    if recording is None and not request.trace and not is_counted:
         return {}
     from labkit.trace.recorder.merge import recording_header
 
-    return {"recording": recording_header(recording, request.trace)}
+    is_whole = recording is not None or request.trace
+    return {
+        "recording": recording_header(recording, request.trace or is_counted),
+        "recorded": request.repeats if is_whole else 1,
+        "counts": {"keeps_trace": request.trace} if is_counted else None,
+    }
 
 
 def recording_for(request: RunRequest) -> Recording | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.comm.collective.actions import phase_line
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
+from labkit.tally import Tally
 
 if TYPE_CHECKING:
     from labkit.sim.simulation import Simulation
@@ -36,6 +37,8 @@ class RankContext:
         self.calibration = simulation.calibration
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[tuple[int, str, float, float]] = []
+        #: what the ranks send, count and hold; None where nobody asked
+        self.tally: Tally | None = None
 
     @property
     def rank(self) -> int:
@@ -50,6 +53,8 @@ class RankContext:
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""
         self._open.setdefault(self._hub.rank, []).append((name, self._hub.now()))
+        if self.tally is not None:
+            self.tally.enter(self._hub.rank, name)
         if self.keeps_calls:
             self._hub.declare_group(phase_line(self._hub.rank, name, True))
 
@@ -59,6 +64,8 @@ class RankContext:
         if self._open.get(rank):
             opened, begin = self._open[rank].pop()
             self.phases.append((rank, opened, begin, self._hub.now()))
+            if self.tally is not None:
+                self.tally.leave(rank)
             if self.keeps_calls:
                 self._hub.declare_group(phase_line(rank, opened, False))
 
@@ -69,6 +76,11 @@ class RankContext:
             self._hub.compute(seconds)
         elif flops is not None:
             self._hub.compute_flops(flops)
+
+    def count(self, name: str, amount: float) -> None:
+        """Count for the running rank, where somebody asked; it takes no simulated time."""
+        if self.tally is not None:
+            self.tally.add(self._hub.rank, name, amount)
 
     def sleep(self, seconds: float) -> None:
         """Let time pass for the running rank; others may have its core meanwhile."""

@@ -22,6 +22,7 @@ from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.measured import NOTE
 from labkit.sim.simulation import Simulation
 from labkit.sim.uncharged import REMARK, OwnCode
+from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
 from labkit.trace.trace import Trace
@@ -59,6 +60,7 @@ def simulate(request: RunRequest) -> Run:
         built, network.build(), ranks, trace=request.trace, timeout_s=request.timeout_s,
         selector=request.coll, machine=machine.spec, tolerance=request.tolerance,
         calibration=request.calibration, measured=request.compute,
+        has_counts=request.count,
     )  # fmt: skip
     target = keep_calls(simulation, request.trace_ti)
     slow_hosts = troubled.disturb(simulation.hub, built)
@@ -149,7 +151,7 @@ def _as_run(
     notes: list[str],
     host_seconds: float,
 ) -> Run:
-    hub = simulation.hub
+    hub, tally = simulation.hub, simulation.context.tally
     phases = phase_frame(sorted(simulation.context.phases, key=lambda row: (row[2], row[0])))
     return Run(
         program=program,
@@ -174,6 +176,7 @@ def _as_run(
         },
         notes=notes,
         collectives=dict(simulation.calls.choose.made),
+        counts=None if tally is None else tally_frame(tally.rows()),
     )
 
 

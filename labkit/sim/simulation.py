@@ -23,6 +23,7 @@ from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
 from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_traceback
+from labkit.tally import Tally
 
 __all__ = ["Simulation", "running"]
 
@@ -76,6 +77,8 @@ class Simulation:
         Relative error of the capacities allowed on links with many messages; 0: exact.
     calibration : KernelCosts, optional
         What node-local work costs; default: the calibration in use.
+    has_counts : bool
+        Count what the ranks send, count and hold: `labkit.tally`.
     measured : Measured, optional
         How the host's CPU time is charged; default: only where a program samples.
     """
@@ -93,6 +96,7 @@ class Simulation:
         tolerance: float = 0.0,
         calibration: KernelCosts | None = None,
         measured: Measured | None = None,
+        has_counts: bool = False,
     ) -> None:
         self.ranks = ranks
         self.calibration = find_calibration(calibration)
@@ -104,6 +108,9 @@ class Simulation:
         self.context = RankContext(self, measured)
         #: what its ranks call, while it is traced (`labkit.sim.calls`)
         self.call_notes: Any = None
+        if has_counts:
+            self.hub.keep_counts()
+            self.context.tally = Tally(self.hub.rank_counts)
         self.output = RankOutput(ranks)
         self.results: list[Any] = [None] * ranks
         self.timeout_s = timeout_s
@@ -161,6 +168,8 @@ class Simulation:
     def _rank_main(self, rank: int) -> None:
         assert self._main is not None
         self.hub.skip_host()
+        if self.context.tally is not None:
+            self.context.tally.begin(rank)
         try:
             self.results[rank] = self._main(rank)
             self.hub.catch_up_host()

@@ -20,7 +20,7 @@ from labkit.errors import LabkitError
 from labkit.real.repeat import measuring
 from labkit.run import machine_of
 from labkit.study.points import Point, is_real
-from labkit.study.rows import run_rows
+from labkit.study.rows import how_counted, run_rows
 from labkit.study.study import Study
 from labkit.timing.repeats import Conduct, Repeats, Series, repeats_of
 
@@ -113,7 +113,10 @@ class Job:
         """Return the options of a point's run."""
         how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
         how |= self.options | ({"model": point.model} if point.model is not None else {})
-        how |= {"on": point.on, "seed": self.seed}
+        how |= {"on": point.on, "seed": self.seed} | point.options
+        # a runner of the caller's own takes what it takes; on a real machine the warm-up is counted
+        if self.runner is None and (self.warmup or not is_real(point.on)):
+            how["count"] = True
         if not is_real(point.on):
             return how
         how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
@@ -141,7 +144,10 @@ class Job:
         runner, how = self.runner or labkit_run, self.launch(point)
         if is_real(point.on):
             one = runner(self.program, point.ranks, **how)
-            runs += (one.repetitions or [one])[self.warmup if one.repetitions else 0 :]
+            every = one.repetitions or [one]
+            runs += every[self.warmup if one.repetitions else 0 :]
+            if one.repetitions and self.runner is None:
+                runs[0].counts = every[0].counts
             return
         if self.repeats == 1 or is_once:
             runs.append(runner(self.program, point.ranks, **how))
@@ -185,6 +191,7 @@ class Harvest:
     machines: dict[str, Any] = field(default_factory=dict)
     conduct: list[dict[str, Any]] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)
     is_deterministic: bool | None = None
 
     def keep(self, point: Point, found: Found) -> None:
@@ -207,6 +214,9 @@ class Harvest:
                 raise one
             self.rows += [(point.number, row) for row in one]
         self.machines.setdefault(found.on, found.machine)
+        for one in rows[:1]:
+            if (said := how_counted(one, is_real(point.on))) is not None:
+                self.counts.setdefault(found.on, said)
         notes = found.notes
         if found.conduct is not None:
             own = Conduct(**found.conduct).notes()
@@ -233,6 +243,7 @@ class Harvest:
             warnings.warn(f"the point {failure['point']} failed: {failure['error']}", stacklevel=3)
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
+            "counts": self.counts,
             "sweep": self.about | {"is_deterministic": self.is_deterministic},
         }  # fmt: skip
         if self.conduct:

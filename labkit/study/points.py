@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from labkit.errors import DataError
+from labkit.errors import DataError, MachineError
 from labkit.real.engines.target import is_cluster
 from labkit.run import machine_of
+from labkit.selector import selector_of
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
-__all__ = ["Point", "is_real", "plan_points"]
+__all__ = ["Point", "choice_text", "collective_choices", "is_real", "plan_points"]
 
 _RESERVED = {*FIXED, *MEASURED, *PLACE, "ranks"}
 
@@ -36,7 +38,9 @@ class Point:
     parameters : dict
         The program's keyword arguments.
     cells : dict
-        The same as cells of the table.
+        The same as cells of the table, and the collectives' algorithms where they were chosen.
+    options : dict
+        Options of this point's runs.
     """
 
     number: int
@@ -45,14 +49,17 @@ class Point:
     model: str | None
     parameters: dict[str, Any]
     cells: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """Name the point."""
-        return ", ".join([f"ranks={self.ranks}", *(f"{k}={v}" for k, v in self.parameters.items())])
+        return ", ".join([f"ranks={self.ranks}", *(f"{k}={v}" for k, v in self.cells.items())])
 
 
-def plan_points(ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any]) -> list[Point]:
+def plan_points(
+    ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any], coll: Any = None
+) -> list[Point]:
     """Return every combination, the ranks outermost.
 
     Raises
@@ -60,24 +67,69 @@ def plan_points(ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any]) 
     DataError
         There is nothing to run, ranks are no whole numbers, or a parameter has the name of a column.
     """
-    clash = sorted(set(parameters) & _RESERVED)
+    clash = sorted(set(parameters) & (_RESERVED if coll is None else {*_RESERVED, "coll"}))
     if clash:
         raise DataError(f"a parameter cannot be called {clash[0]!r}: the table has a column of that name")
     counts = _varied(ranks)
-    axes = [counts, _varied(on), _varied(model), *(_varied(v) for v in parameters.values())]
+    choices = collective_choices(coll)
+    axes = [counts, _varied(on), _varied(model), choices, *(_varied(v) for v in parameters.values())]
     if any(not axis for axis in axes):
         raise DataError("a sweep needs at least one value of ranks and of every parameter")
     for p in counts:
         if isinstance(p, bool) or not isinstance(p, int | np.integer) or p < 1:
             raise DataError(f"ranks must be whole numbers >= 1; got {p!r}")
     points = []
-    for number, (p, machine, net, *values) in enumerate(itertools.product(*axes)):
+    for number, (p, machine, net, choice, *values) in enumerate(itertools.product(*axes)):
         is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)
         where = machine(int(p)) if is_maker else machine
         chosen = dict(zip(parameters, values, strict=True))
         cells = {name: cell(value) for name, value in chosen.items()}
-        points.append(Point(number, int(p), where, net, chosen, cells))
+        options = {} if choice is None else {"coll": choice}
+        if choice is not None:
+            if is_real(where):
+                raise MachineError(
+                    f"coll={choice_text(choice)!r} chooses algorithms of a simulated machine, and {where!r} "
+                    "has those of its MPI library; leave out one of them"
+                )
+            cells["coll"] = choice_text(choice)
+        points.append(Point(number, int(p), where, net, chosen, cells, options))
     return points
+
+
+def collective_choices(coll: Any) -> list[Any]:
+    """Return the choices of collective algorithms that a sweep goes through; [None]: there is none.
+
+    Parameters
+    ----------
+    coll : str, mapping, path, Selector, or list of them
+        A text is as on the command line, ``"allreduce=ring,bcast=binomial"``. Lists in a mapping,
+        ``{"allreduce": ["ring", "rabenseifner"]}``, give all their combinations.
+    """
+    found: list[Any] = []
+    for one in _varied(coll):
+        if isinstance(one, str) and "=" in one:
+            one = dict(_pair(part) for part in one.split(","))
+        if isinstance(one, Mapping):
+            each = [[str(name) for name in _varied(value)] for value in one.values()]
+            found += [dict(zip(one, names, strict=True)) for names in itertools.product(*each)]
+        else:
+            found.append(one)
+    for one in found:
+        if one is not None:
+            selector_of(one)  # refuses what is not known
+    return found
+
+
+def _pair(part: str) -> tuple[str, str]:
+    operation, _, name = part.partition("=")
+    return operation.strip(), name.strip()
+
+
+def choice_text(choice: Any) -> str:
+    """Write a choice of collective algorithms as a cell of the table."""
+    if isinstance(choice, Mapping):
+        return ",".join(f"{operation}={name}" for operation, name in choice.items())
+    return str(cell(choice) if not isinstance(choice, os.PathLike) else os.fspath(choice))
 
 
 def is_real(on: Any) -> bool:

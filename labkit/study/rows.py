@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.tally import metrics_of
 
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["FIXED", "MEASURED", "PLACE", "cell", "parameter_columns", "run_rows", "tidy", "unit_of"]
+__all__ = [
+    "FIXED", "MEASURED", "PLACE", "cell", "how_counted", "parameter_columns", "run_rows", "tidy", "unit_of",
+]  # fmt: skip
 
 #: columns before and after those of the parameters
 FIXED = ("program", "on", "model")
@@ -66,28 +69,46 @@ def run_rows(
     Returns
     -------
     list of dict
-        A row for the makespan, for each phase (the longest time a rank spent in it) and, where the
-        machine counts them, for messages and bytes.
+        A row for the makespan, for each phase (the longest time a rank spent in it), for messages and bytes
+        where the machine counts them, and for what else was counted, in all and in each phase.
     """
     base = {"program": run.program, "on": run.on, "model": run.model or "", "ranks": run.ranks, **parameters}
     if run.machine.get("kind") == "slurm":
         base |= {column: run.machine.get(column.removeprefix("on_")) for column in PLACE}
 
-    def row(metric: str, value: float, phase: str = "", unit: str | None = None) -> dict[str, Any]:
-        unit = unit_of(metric) if unit is None else unit
+    def row(metric: str, value: float, phase: str = "", is_valid: bool = True) -> dict[str, Any]:
         return {
             **base, "repetition": repetition, "metric": metric, "phase": phase, "value": float(value),
-            "unit": unit, "is_valid": bool(run.is_valid),
+            "unit": unit_of(metric), "is_valid": is_valid,
         }  # fmt: skip
 
-    rows = [row("makespan_s", run.makespan_s)]
-    rows += [row("phase_s", seconds, name) for name, seconds in phase_seconds(run.phases)]
-    if run.messages is not None:
-        rows.append(row("messages", run.messages))
-    if run.bytes is not None:
-        rows.append(row("bytes", run.bytes))
-    rows += [row(name, value) for name, value in (measured or {}).items()]
+    is_valid = bool(run.is_valid)
+    rows = [row("makespan_s", run.makespan_s, is_valid=is_valid)]
+    rows += [row("phase_s", seconds, name, is_valid) for name, seconds in phase_seconds(run.phases)]
+    counts = getattr(run, "counts", None)  # a runner of the caller's own gives what it gives
+    counted = [] if counts is None else metrics_of(counts)
+    known = {name for name, phase, _ in counted if not phase}
+    totals = [("messages", run.messages), ("bytes", run.bytes)]
+    rows += [row(name, value) for name, value in totals if value is not None and name not in known]
+    rows += [row(name, value, phase) for name, phase, value in counted]  # whoever shares the cores
+    rows += [row(name, value, is_valid=is_valid) for name, value in (measured or {}).items()]
     return rows
+
+
+def how_counted(rows: list[dict[str, Any]], is_real: bool) -> str | None:
+    """Say where the counts among the rows of a run come from; None where there are none."""
+    metrics = {row["metric"] for row in rows}
+    if "rank_memory_bytes" not in metrics:
+        return None
+    memory = "rank_memory_bytes is the most that the NumPy arrays of a rank held"
+    if not is_real:
+        return f"counted by the simulator in every run; {memory}"
+    text = f"counted in the warm-up, which the recorder of MPI calls watched; {memory}"
+    if "rank_resident_bytes" in metrics:
+        text += ", rank_resident_bytes how much the memory of its process grew (VmHWM)"
+    if "collectives" in metrics:
+        text += "; p2p_: the program's own messages, for those inside a collective are the MPI library's"
+    return text
 
 
 def phase_seconds(phases: pd.DataFrame) -> list[tuple[str, float]]:

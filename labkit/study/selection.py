@@ -182,6 +182,8 @@ def _metric(rows: pd.DataFrame, metric: str | None, phase: str | None) -> str:
 def _phase(rows: pd.DataFrame, metric: str, phase: str | None) -> tuple[pd.DataFrame, str]:
     known = [str(v) for v in rows["phase"].unique()]
     if phase is None:
+        if len(known) > 1 and "" in known:  # counted in all, and in each phase
+            return rows[rows["phase"] == ""], ""
         if len(known) > 1:
             raise DataError(f"{metric} was measured for several phases; choose one: {_list(known)}")
         return rows, known[0]

@@ -103,6 +103,9 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> Path:
         It cannot be written.
     """
     target, temporary = Path(path), None
+    if target.exists() and not target.is_file():  # a device or a pipe is written to, never replaced
+        target.write_bytes(content)
+        return target
     try:
         with tempfile.NamedTemporaryFile(
             dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False

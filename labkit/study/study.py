@@ -17,7 +17,8 @@ from labkit.scaling import Expectation, Model, Term, Verdict, read_expectation
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
-from labkit.study.files import read_data
+from labkit.study.formats.interchange import Interchange
+from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
 from labkit.study.reporting import RuleReport, check_rules, methods_of
 from labkit.study.rows import parameter_columns, tidy
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-class Study(Predictions):
+class Study(Predictions, Interchange):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -336,7 +337,8 @@ class Study(Predictions):
 
     def _summary_html(self) -> str:
         """Return the first quartile of each metric at each point, at most 40 rows."""
-        data = self.data.assign(what=self.data["phase"].where(self.data["phase"] != "", self.data["metric"]))
+        data = self.data[(self.data["phase"] == "") | (self.data["metric"] == "phase_s")]
+        data = data.assign(what=data["phase"].where(data["phase"] != "", data["metric"]))
         units = dict(zip(data["what"], data["unit"], strict=True))
         parameters = [n for n in self.parameters if data[n].nunique() > 1] or self.parameters[:1]
         points = data.groupby([*parameters, "what"], sort=False)["value"].quantile(0.25).reset_index()
@@ -374,7 +376,7 @@ def _bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]
 
 
 def load(path: str | os.PathLike[str]) -> Study:
-    """Load a saved study, or measurements from Extra-P's text, JSON and JSON lines, or from CSV.
+    """Load a saved study, or measurements from Extra-P's text, JSON, JSON lines and experiments, or from CSV.
 
     Raises
     ------

@@ -50,6 +50,7 @@ def sweep(
     tolerance: float = 0.0,
     calibration: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
+    coll: Any = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: Any = None,
@@ -92,8 +93,13 @@ def sweep(
         What node-local work costs in the simulated runs, see `labkit.run`.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
+        Messages, bytes, rounds, comparisons and memory are counted without it, see `labkit.Run.counts`.
+    coll : str, mapping, path, Selector, or list of them, optional
+        Algorithms of the collectives of simulated runs, as in `labkit.run`, or as on the command line:
+        ``"allreduce=ring"``. A list is one more dimension, the column ``coll`` of the study:
+        ``["allreduce=ring", "allreduce=rabenseifner"]`` or ``{"allreduce": ["ring", "rabenseifner"]}``.
     options : mapping, optional
-        Further options of `labkit.run`, such as ``{"coll": {"allreduce": "ring"}}``.
+        Further options of `labkit.run`, such as ``{"noise": "jitter=50us"}``.
     runner : callable, optional
         What runs a point instead of `labkit.run`.
     jobs : int or cluster, optional
@@ -123,7 +129,7 @@ def sweep(
     LabkitError
         When every point failed: the first point's error.
     """
-    plan = plan_points(ranks, on, model, parameters)
+    plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))
     how = {
         **(options or {}),
         **_tolerance(tolerance, program, plan),
@@ -195,6 +201,15 @@ def _calibration(calibration: Any, program: Any, plan: list[Point]) -> dict[str,
     if all(is_real(point.on) for point in plan):
         raise MachineError("calibration belongs to simulated runs, not to real machines; leave it out")
     return {"calibration": find_calibration(calibration)}
+
+
+def _collectives(coll: Any, options: Mapping[str, Any] | None, program: Any) -> Any:
+    """Refuse algorithms that are chosen twice, or that the program has a parameter for."""
+    if coll is not None:
+        _require_own("coll", program)
+        if "coll" in (options or {}):
+            raise DataError("the collectives are chosen twice: coll=... and options={'coll': ...}")
+    return coll
 
 
 def _require_own(option: str, program: Any) -> None:

@@ -42,12 +42,17 @@ Operation Engine::begin_operation(Rank rank, std::string name) {
   Parts::Agent& mine = parts.agent(agent);
   mine = {rank, index, parts.recorder.begin_operation(rank, state.clock, std::move(name))};
   request.received_bytes = static_cast<std::uint64_t>(mine.record);
+  if (parts.counts) {
+    parts.counts->forget(index);
+    parts.counts->begun(rank, agent);
+  }
   return {agent, parts.slab.id_of(index)};
 }
 
 void Engine::follow(Rank rank, Rank agent) {
   Time& clock = parts_->rank(rank).clock;
   clock = std::max(clock, parts_->rank(agent).clock);
+  if (parts_->counts) parts_->counts->followed(rank, agent);
 }
 
 void Engine::end_operation(Rank agent, bool is_clean) {
@@ -57,6 +62,7 @@ void Engine::end_operation(Rank agent, bool is_clean) {
   const Time at = parts.rank(agent).clock;
   parts.rank(agent).driver = nullptr;
   parts.recorder.end_operation(mine.record, at);
+  if (parts.counts) parts.counts->ended(agent, index);
   if (is_clean) parts.free_agents.push_back(agent);
   // A rank that has come to that time, or is beyond it, may see it at once.
   if (at <= parts.queue.now() || at <= parts.rank(mine.owner).clock) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "labkit/engine/cores.hpp"
+#include "labkit/engine/counts.hpp"
 #include "labkit/engine/engine.hpp"
 #include "labkit/engine/event_queue.hpp"
 #include "labkit/engine/matching.hpp"
@@ -81,6 +82,7 @@ struct Engine::Parts {
   Matching matching;
   Recorder recorder;
   CallLog* calls = nullptr;
+  std::unique_ptr<Counts> counts;  // null: nobody asked
   Noise noise;
   Rank rank_count = 0;            // of the program; behind them come agents
   std::vector<RankState> ranks;
@@ -139,7 +141,8 @@ struct Engine::Parts {
   // waits
   void make_ready(Rank r);
   void keep_wait(Rank r, const Request& ended);
-  void charge(RankState& state, Request& request);
+  void charge(RankState& state, std::uint32_t index);
+  void count_seen(std::uint32_t index, const Request& request);
   bool try_any(Rank r);
   void any_completed(Rank r, std::uint32_t index);
   void caught_up(Rank r);

@@ -49,6 +49,10 @@ RequestId Engine::send(const SendPost& post) {
   request.is_eager = is_eager;
   request.wants_completed = post.wants_completed;
   if (parts.calls != nullptr) parts.calls->posted(request, index, post.mode, post.is_blocking);
+  if (parts.counts) {
+    parts.counts->forget(index);
+    if (!is_copy) parts.counts->sent(request.owner, post.rank, index, post.bytes);
+  }
   return parts.post(index);
 }
 
@@ -76,6 +80,7 @@ RequestId Engine::receive_claimed(const ReceivePost& post, RequestId claimed_sen
   request.context = post.context;
   request.wants_completed = post.wants_completed;
   if (parts.calls != nullptr) parts.calls->posted(request, index, SendMode::standard, false);
+  if (parts.counts) parts.counts->forget(index);
   if (!claimed_send.is_null()) {
     parts.live(claimed_send);
     request.partner = claimed_send.index;
@@ -153,6 +158,7 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
   receive.is_truncated = send.bytes > receive.bytes;
   receive.is_detached = send.is_detached && !send.is_copy;
   if (calls != nullptr) calls->matched(receive, receive_index);
+  if (counts) counts->paired(send_index, receive_index);
   receive.partner = send_index;
   receive.state = RequestState::matched;
   send.partner = receive_index;
@@ -231,7 +237,7 @@ void Engine::Parts::tell_owner(std::uint32_t index) {
     return;
   }
   keep_wait(actor, request);
-  charge(state, request);
+  charge(state, index);
   if (--state.missing == 0) make_ready(actor);
 }
 

@@ -7,10 +7,20 @@
 
 namespace labkit {
 
+void Engine::Parts::count_seen(std::uint32_t index, const Request& request) {
+  if (request.kind == RequestKind::receive) {
+    counts->received(request.owner, request.actor, index, request.received_bytes);
+  } else if (request.kind == RequestKind::operation) {
+    counts->joined(request.actor, index);
+  }
+}
+
 /// The owner has seen the request complete: its clock is at least the completion, and a receive
 /// from a sender that went on costs `or`. Overheads of several receives add up one after another.
-void Engine::Parts::charge(RankState& state, Request& request) {
+void Engine::Parts::charge(RankState& state, std::uint32_t index) {
+  Request& request = slab.at(index);
   state.clock = std::max(state.clock, request.completion_s);
+  if (counts) count_seen(index, request);
   if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
   request.is_charged = true;
   work(request.actor, model.recv_overhead.at(request.received_bytes));
@@ -20,7 +30,7 @@ void Engine::charge(Rank rank, RequestId id) {
   Request& request = parts_->live(id);
   if (request.state != RequestState::complete) return;
   if (parts_->calls != nullptr) parts_->calls->waited(rank, {&id, 1});
-  parts_->charge(parts_->rank(rank), request);
+  parts_->charge(parts_->rank(rank), id.index);
 }
 
 bool Engine::sync(Rank rank) {
@@ -40,7 +50,7 @@ bool Engine::wait_all(Rank rank, std::span<const RequestId> ids) {
     if (id.is_null()) continue;
     Request& request = parts.live(id);
     if (request.state == RequestState::complete) {
-      parts.charge(state, request);
+      parts.charge(state, id.index);
     } else if (request.state != RequestState::cancelled && !request.is_waited) {
       request.is_waited = true;
       ++missing;
@@ -90,7 +100,7 @@ bool Engine::Parts::try_any(Rank r) {
     Request& request = live(detail.any[found]);
     detail.any_index = found;
     if (calls != nullptr) calls->waited(r, {&detail.any[found], 1});
-    if (request.state == RequestState::complete) charge(rank(r), request);
+    if (request.state == RequestState::complete) charge(rank(r), detail.any[found].index);
     return true;
   }
   for (const RequestId id : detail.any) {
@@ -109,7 +119,7 @@ void Engine::Parts::any_completed(Rank r, std::uint32_t index) {
   }
   keep_wait(r, slab.at(index));
   if (calls != nullptr) calls->waited(r, {&detail.any[detail.any_index], 1});
-  charge(rank(r), slab.at(index));
+  charge(rank(r), index);
   make_ready(r);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -166,9 +167,8 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
     has_data = call.facts["buffers with content"] = _has_data(call)
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
-        size = comm.size
-        name = calls.choose(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable)
-        shared.program = program(call.problem, name, size, call.root, call.is_commutative)
+        # in a context of its own: what a schedule takes is not memory of the rank that came first
+        shared.program = Context().run(_program, calls, comm.size, call)
         shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
     buffers = call.buffers
     may_repeat = call.is_cuttable  # an operator of the program's own may change
@@ -176,6 +176,11 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
         may_repeat = False
     return shared, buffers, has_data, may_repeat
+
+
+def _program(calls: Any, size: int, call: Call) -> Any:
+    name = calls.choose(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable)
+    return program(call.problem, name, size, call.root, call.is_commutative)
 
 
 def _has_data(call: Call) -> bool:

@@ -137,8 +137,10 @@ class _RankRun:
             for repetition in turns:
                 machine.reset()
                 self.communicator(base)
-                if header.get("recording") is not None:
+                counting = header.get("counts") if repetition == 0 else None
+                if header.get("recording") is not None and repetition < header["recorded"]:
                     self.record_calls(machine)
+                machine.begin_counting(counting is not None)
                 with self.program():
                     call = load_program(header, self.payload, self.rank, repetition, lambda: MPI.COMM_WORLD)
                 meter = self.meter(base)
@@ -153,6 +155,7 @@ class _RankRun:
                 if self.recorder is not None:
                     self.recorder.finish()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
+                times |= machine.end_counting() | (counting or {})
                 if meter is not None:
                     clock.append(meter.compare())
                     times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}

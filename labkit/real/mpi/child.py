@@ -143,11 +143,7 @@ class _Child:
                 f"MPI library of mpi4py ({library_of(MPI)}) do not belong together"
             )
         self.rank = world.rank
-        if self.header.get("kind") == "function":
-            from labkit.real.mpi.messages import dumps
-
-            mine: Any = MPI.pickle  # initialised anew: that is how mpi4py has its pickling changed
-            mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
+        self.use_own_pickling()
         self.note_shared_files()
         faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
 
@@ -173,6 +169,8 @@ class _Child:
         with open(self.path("result"), "wb") as file:
             for repetition in turns:
                 machine.reset()
+                counting = self.header.get("counts") if repetition == 0 else None
+                machine.begin_counting(counting is not None)
                 call = load_program(
                     self.header, self.payload, self.rank, repetition, lambda: self.mpi.COMM_WORLD
                 )
@@ -185,12 +183,16 @@ class _Child:
                 result = until_exit(call)
                 end = time.monotonic()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
+                times |= machine.end_counting() | (counting or {})
                 if self.recording is not None:
                     self.recording.finish()
                     times["timeline"] = self.recording.timeline()
                 kept = turns.keep(times)
-                if kept is not None:
-                    self.write(file, result, kept)
+                if kept is None:
+                    continue
+                if self.recording is not None and repetition + 1 == self.header["recorded"] < turns.most:
+                    self.stop_recording(machine)
+                self.write(file, result, kept)
         faulthandler.cancel_dump_traceback_later()
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))
@@ -208,6 +210,21 @@ class _Child:
         machine.charge, machine.is_measured = staged.compute, staged.is_measured
         machine.mark = staged.mark
         self.recording = staged
+
+    def stop_recording(self, machine: RankContext) -> None:
+        """Get out of the way: the other repetitions are measured."""
+        self.recording.uninstall()
+        self.recording = machine.charge = machine.mark = None
+        machine.is_measured = False
+        self.use_own_pickling()
+
+    def use_own_pickling(self) -> None:
+        """Let mpi4py pickle what labkit's functions are, too."""
+        if self.header.get("kind") == "function":
+            from labkit.real.mpi.messages import dumps
+
+            mine: Any = self.mpi.pickle  # initialised anew: that is how mpi4py has its pickling changed
+            mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
 
     def write(self, file: BinaryIO, result: Any, times: dict[str, Any]) -> None:
         """Write one repetition: first the times, then the result."""

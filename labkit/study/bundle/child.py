@@ -60,13 +60,14 @@ class Rerun:
 
         point = self.points[index]
         parameters = self.value(point["parameters"])
+        options = {"calibration": self.calibration} | self.options | self.value(point.get("options", {}))
         done = run(
             self.program, point["ranks"], on=self.platforms[point["platform"]],
             model=self.models[point["model"]], args=self.args, kwargs=parameters, timeout_s=self.timeout_s,
-            seed=self.seed + repetition, **({"calibration": self.calibration} | self.options),
+            seed=self.seed + repetition, count=True, **options,
         )  # fmt: skip
         extra = self.measure(done) if self.measure else None
-        shown = {name: cell(value) for name, value in parameters.items()}
+        shown = {name: cell(value) for name, value in parameters.items()} | point.get("cells", {})
         return run_rows(done, shown, repetition, extra)
 
     def _special(self, form: dict[str, Any]) -> Any:

@@ -20,8 +20,10 @@ from labkit.study.points import Point, is_real
 if TYPE_CHECKING:
     from labkit.study.recipe import Recipe
 
-__all__ = ["RecipeWriter", "numbers", "spans"]
+__all__ = ["HOST_METRICS", "RecipeWriter", "numbers", "spans"]
 
+#: those of labkit that another version of Python or NumPy may change
+HOST_METRICS = ("rank_memory_bytes",)
 _LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps beside its figures; what is a machine's
 
 
@@ -66,7 +68,7 @@ class RecipeWriter:
             "program_name": program_name(job.program),
             "args": carry(list(job.args)),
             "measure": carry(job.measure),
-            "host_metrics": sorted(host_metrics),
+            "host_metrics": sorted({*host_metrics, *HOST_METRICS}),
             "seed": job.seed,
             "repeats": job.repeats,
             "seed_of_repetition": "seed + repetition",
@@ -84,6 +86,9 @@ class RecipeWriter:
             "rows": spans(self.positions[label] for label in labels if label in self.positions),
             "rows_of_the_sweep": len(labels),
         }
+        if point.options:
+            entry["options"] = self.carrier.carry(point.options)
+            entry["cells"] = {name: one for name, one in point.cells.items() if name not in point.parameters}
         if is_real(point.on):
             named = str(point.on) if isinstance(point.on, str) else "cluster"
             return {**entry, "real": "slurm" if is_slurm(point.on) else named}

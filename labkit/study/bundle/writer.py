@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
 from labkit.study.bundle.provenance import environment, find_notebook, packages, read_notebook
-from labkit.study.bundle.recipe_file import RecipeWriter, numbers
+from labkit.study.bundle.recipe_file import HOST_METRICS, RecipeWriter, numbers
 from labkit.study.store import study_files, write_zip
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def write_bundle(
     else:
         writer = RecipeWriter(recipe, study.data, study.notes)
         document = writer.document(host_metrics)
-        again, missing = _rows_again(document, study, set(host_metrics))
+        again, missing = _rows_again(document, study, {*host_metrics, *HOST_METRICS} & set(study.metrics))
         remarks += [*missing, *writer.carrier.remarks]
         files |= {"recipe.json": _json(document), "machines.json": _json(writer.machines)}
         files |= writer.carrier.files

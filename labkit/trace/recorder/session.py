@@ -133,6 +133,12 @@ class Staged:
         self._compare_clocks()
         return {**self._recorder.ledger.timeline(), "clock": list(self._samples)}
 
+    def uninstall(self) -> None:
+        """Put mpi4py's names back: what follows is not recorded."""
+        if self._recorder is not None:
+            self._recorder.uninstall()
+        self._recorder = None
+
     def salvage(self) -> None:
         """Write what there is, and let the other ranks do so before the run is ended."""
         if self._recorder is None or not self._settings["has_lines"]:

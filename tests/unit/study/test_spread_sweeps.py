@@ -277,4 +277,7 @@ def test_jobs_that_make_no_sense_are_refused(how, error, words) -> None:
 
 def test_one_job_is_a_serial_sweep(monkeypatch) -> None:
     monkeypatch.setattr("labkit.study.sweep_points.pool_of", None)
-    assert len(sweep(lambda comm: None, [2], jobs=1, repeats=1, progress=False)) == 3
+    study = sweep(lambda comm: None, [2], jobs=1, repeats=1, progress=False)
+    assert study.data["metric"].tolist() == [
+        "makespan_s", "messages", "rank_messages", "bytes", "rank_bytes", "rounds", "rank_memory_bytes"
+    ]  # fmt: skip

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "labkit/engine/call_log.hpp"
+#include "labkit/engine/counts.hpp"
 #include "labkit/engine/noise.hpp"
 #include "labkit/engine/recorder.hpp"
 #include "labkit/engine/request.hpp"
@@ -136,6 +137,10 @@ class Engine {
   [[nodiscard]] const Platform& platform() const;
   [[nodiscard]] HostId host_of(Rank rank) const;
   [[nodiscard]] Recorder& recorder();
+  /// Keep what each rank sends and receives, from now on.
+  void keep_counts();
+  /// Null where nobody asked.
+  [[nodiscard]] const Counts* counts() const;
   /// From now on calls are noted there; it outlives the engine or is taken back (nullptr).
   void set_call_log(CallLog* log);
   [[nodiscard]] CallLog* call_log();

@@ -75,9 +75,14 @@ def rewritten(path, target, change):
     return target
 
 
+def again(study):
+    """How many rows can be computed again anywhere: what arrays take may change with NumPy."""
+    return int((study.data["metric"] != "rank_memory_bytes").sum())
+
+
 def test_every_row_is_the_same_when_it_is_run_again(bundle, study):
     found = verify(bundle)
-    assert (found.outcome, found.compared, found.differences) == ("same", len(study), [])
+    assert (found.outcome, found.compared, found.differences) == ("same", again(study), [])
     assert found
     assert "to the last bit" in repr(found)
     assert "<ul>" in found._repr_html_()
@@ -255,7 +260,7 @@ def test_rows_that_were_taken_out_are_said(study, tmp_path):
     less.data = less.data[less.data["ranks"] == 4]
     written = less.bundle(tmp_path / "x.zip")
     assert f"{written.rows} rows of the sweep were taken out" in " ".join(written.remarks)
-    assert verify(tmp_path / "x.zip").compared == written.rows
+    assert verify(tmp_path / "x.zip").compared == written.again == again(less)
 
 
 def test_noise_repetitions_and_options_come_again(tmp_path):
@@ -269,7 +274,7 @@ def test_noise_repetitions_and_options_come_again(tmp_path):
     assert noisy.data.query("metric == 'makespan_s'")["value"].nunique() == 6
     written = noisy.bundle(tmp_path / "x.zip")
     found = verify(written.path)
-    assert (found.outcome, found.compared) == ("same", len(noisy))
+    assert (found.outcome, found.compared) == ("same", again(noisy))
 
 
 def test_work_by_the_hosts_clock_is_not_compared(tmp_path):
@@ -285,7 +290,7 @@ def test_metrics_of_the_host_are_left_out_by_name(tmp_path):
     timed = lk.sweep(program, [2], "star", progress=False, measure=lambda run: {"host_s": run.host_seconds})
     assert verify(timed.bundle(tmp_path / "x.zip").path).outcome == "differs"
     found = verify(timed.bundle(tmp_path / "y.zip", host_metrics=["host_s"]).path)
-    assert (found.outcome, found.only_present) == ("same", 1)
+    assert (found.outcome, found.only_present) == ("same", 1 + len(timed) - again(timed))
     with pytest.raises(DataError, match="no metric 'typo'"):
         timed.bundle(tmp_path / "z.zip", host_metrics=["typo"])
 

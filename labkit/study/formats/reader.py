@@ -1,4 +1,4 @@
-"""Reads measurements from files: saved studies, Extra-P's text, JSON and JSON lines, and CSV."""
+"""The reader of measurements: saved studies, Extra-P's text, JSON, JSON lines and experiments, and CSV."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.study.formats.experiment import DOCUMENT, read_experiment
+from labkit.study.formats.writer import REMARK, ROOT, columns_of
 from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
 from labkit.study.store import read_study
 
@@ -53,15 +55,19 @@ def read_data(
         raise DataError(f"{name!r} is a folder; give the file with the measurements")
     if not os.path.exists(path):
         raise DataError(f"there is no file {name!r}")
-    if os.path.exists(path) and zipfile.is_zipfile(path):
-        return read_study(path)
+    if zipfile.is_zipfile(path):
+        return _read_zip(path, name)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{name!r} cannot be read as text or as a saved study: {error}") from error
     if not text.strip():
         raise DataError(f"{name!r} is empty")
-    rows = list(_parse(text, name, parameters))
+    return _tidied(_parse(text, name, parameters), name)
+
+
+def _tidied(found: Iterator[Row], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    rows = list(found)
     if not rows:
         raise DataError(f"{name!r} holds no measurements")
     data = tidy(rows)
@@ -69,6 +75,24 @@ def read_data(
         if data[column].dtype.kind == "f" and (data[column] % 1 == 0).all():
             data[column] = data[column].astype("int64")
     return data, {"source": os.path.basename(name)}
+
+
+def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read a study; of an experiment of Extra-P the study in it, or what Extra-P itself has written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = set(archive.namelist())
+            if DOCUMENT in inside and "study.json" not in inside:
+                return _tidied(_experiment(archive, name), name)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{name!r} cannot be unpacked: {error}") from error
+    return read_study(path)
+
+
+def _experiment(archive: zipfile.ZipFile, name: str) -> Iterator[Row]:
+    for point, region, metric, values in read_experiment(archive, name):
+        for repetition, value in enumerate(values):
+            yield _row(point, metric, region, value, repetition)
 
 
 def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
@@ -89,9 +113,10 @@ def _number(text: Any, where: str) -> float:
 
 
 def _row(point: Mapping[str, float], metric: str, phase: str, value: float, repetition: int) -> Row:
+    metric = "value" if metric in ("", "<default>") else metric  # as Extra-P calls one without a name
     return {
-        **point, "metric": metric or "value", "phase": phase, "value": value, "unit": unit_of(metric),
-        "repetition": repetition,
+        **point, "metric": metric, "phase": "" if phase == ROOT else phase, "value": value,
+        "unit": unit_of(metric), "repetition": repetition,
     }  # fmt: skip
 
 
@@ -103,8 +128,11 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
     parameters: list[str] = []
     points: list[dict[str, float]] = []
     metric, region, at, where = "", "", 0, name
+    own: Row | None = None
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{name}, line {number}"
+        if line.startswith(REMARK):
+            own = _constants(line.removeprefix(REMARK), where)
         if not line.strip() or line.startswith("#"):
             continue
         field, _, value = line.strip().partition(" ")
@@ -121,7 +149,8 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             if at >= len(points):
                 raise DataError(f"{where}: more DATA lines than the {len(points)} points")
             for repetition, item in enumerate(value.split()):
-                yield _row(points[at], metric, region, _number(item, where), repetition)
+                row = _row(points[at], metric, region, _number(item, where), repetition)
+                yield row if own is None else {**row, **own, **dict(columns_of(region))}
             at += 1
         else:
             raise DataError(
@@ -129,6 +158,17 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             )
     if at not in (0, len(points)):
         raise DataError(f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points")
+
+
+def _constants(text: str, where: str) -> Row:
+    """Read what labkit noted about all rows."""
+    try:
+        constants = json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{where}: the remark of labkit is damaged: {error}") from None
+    if not isinstance(constants, dict):
+        raise DataError(f"{where}: the remark of labkit is damaged: it holds no names and values")
+    return {str(name): value for name, value in constants.items() if name not in MEASURED}
 
 
 def _points(text: str, dimensions: int) -> list[list[str]]:
@@ -171,12 +211,14 @@ def _json(text: str, name: str) -> Iterator[Row]:
 
 
 def _json_nested(content: Mapping[str, Any], name: str) -> Iterator[Row]:
+    own = _constants(json.dumps(content["labkit"]), name) if "labkit" in content else None
     for region, metrics in content["measurements"].items():
         for metric, measurements in metrics.items():
             for measurement in measurements:
                 point = _point(content["parameters"], measurement["point"], name)
                 for repetition, value in enumerate(measurement["values"]):
-                    yield _row(point, metric, region, _number(value, name), repetition)
+                    row = _row(point, metric, region, _number(value, name), repetition)
+                    yield row if own is None else {**row, **own, **dict(columns_of(region))}
 
 
 def _json_ids(content: Mapping[str, Any]) -> Iterator[Row]:
@@ -210,13 +252,15 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
             item = json.loads(line)
             point = {str(k): _number(v, where) for k, v in item["params"].items()}
             values = item["value"] if isinstance(item["value"], list) else [item["value"]]
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{where}: not a measurement with params and value ({error})") from None
         region, metric = str(item.get("callpath", "")), str(item.get("metric", ""))
         for value in values:
             key = (*point.values(), region, metric)
             seen[key] = seen.get(key, -1) + 1
-            yield _row(point, metric, region, _number(value, where), seen[key])
+            row = _row(point, metric, region, _number(value, where), seen[key])
+            yield row | own
 
 
 # ----------------------------------------------------------------------------- CSV

@@ -1,0 +1,189 @@
+"""Files for other programs: a study as Extra-P's text, JSON, JSON lines and experiment, and as CSV."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.errors import DataError
+from labkit.study.formats.experiment import experiment_files
+from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns
+from labkit.study.store import replace_file, study_files, write_zip
+
+__all__ = ["FORMATS", "REMARK", "ROOT", "Group", "export_study", "groups_of"]
+
+#: what Extra-P calls the whole program
+ROOT = "<root>"
+#: begins the comment that tells what is the same in all rows of a text file
+REMARK = "# labkit "
+
+
+@dataclass(frozen=True)
+class Group:
+    """The measurements of one metric in one call path: what Extra-P makes one model of.
+
+    Attributes
+    ----------
+    path : str
+        Columns that vary and hold no numbers, then the phase: ``on=star->exchange``; or `ROOT`.
+    metric : str
+    points : dict
+        Values of the parameters to the repetitions' values.
+    rows : DataFrame
+        The same as rows.
+    """
+
+    path: str
+    metric: str
+    points: dict[tuple[float, ...], list[float]]
+    rows: pd.DataFrame
+
+
+def export_study(data: pd.DataFrame, notes: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Write a study for other programs; see `labkit.Study.export`."""
+    target = Path(path)
+    write = FORMATS.get(target.suffix.lower())
+    if write is None:
+        raise DataError(
+            f"{os.fspath(path)!r}: the ending says the format: .txt, .json, .jsonl, .extra-p (Extra-P), .csv"
+        )
+    if not len(data):
+        raise DataError("there are no measurements to write")
+    return write(data, notes, target)
+
+
+def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
+    """Return the parameters that Extra-P models over, and the measurements of each of its models.
+
+    Raises
+    ------
+    DataError
+        Where no parameter is a number.
+    """
+    columns = parameter_columns(data)
+    numeric = [c for c in columns if pd.api.types.is_numeric_dtype(data[c]) and data[c].notna().all()]
+    parameters = [c for c in numeric if data[c].nunique() > 1] or numeric[:1]
+    if not parameters:
+        raise DataError("Extra-P's files need a parameter that is a number, such as ranks; there is none")
+    names = [c for c in (*FIXED, *columns) if c not in parameters and data[c].nunique(dropna=False) > 1]
+    groups = []
+    for key, rows in data.groupby([*names, "phase", "metric"], sort=False, dropna=False):
+        *values, phase, metric = key
+        parts = [f"{n}={v}" for n, v in zip(names, values, strict=True) if not pd.isna(v) and v != ""]
+        path = "->".join([*parts, *([str(phase)] if phase else [])]) or ROOT
+        points: dict[tuple[float, ...], list[float]] = {}
+        for point, value in zip(rows[parameters].to_numpy(float).tolist(), rows["value"], strict=True):
+            points.setdefault(tuple(point), []).append(float(value))
+        groups.append(Group(path, str(metric), points, rows))
+    return parameters, groups
+
+
+def _constants(data: pd.DataFrame, parameters: list[str]) -> dict[str, Any]:
+    """Return what is the same in all rows, as plain data."""
+    columns = [c for c in (*FIXED, *PLACE, *parameter_columns(data)) if c in data and c not in parameters]
+    same = {c: data[c].iloc[0] for c in columns if data[c].nunique(dropna=False) == 1}
+    return {c: v.item() if hasattr(v, "item") else v for c, v in same.items() if not pd.isna(v) and v != ""}
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _text(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+    """Extra-P's text: all points first, then a line of data for each of them in every group."""
+    parameters, groups = groups_of(data)
+    if len(parameters) > 4:
+        raise DataError(
+            f"Extra-P's text has at most 4 parameters, and {len(parameters)} vary; write .jsonl or .extra-p"
+        )
+    points = list(dict.fromkeys(point for group in groups for point in group.points))
+    lines = [f"{REMARK}{json.dumps(_constants(data, parameters), ensure_ascii=False)}"]
+    lines += [f"PARAMETER {_word(name)}" for name in parameters]
+    shown = [" ".join(map(_number, point)) for point in points]
+    lines.append("POINTS " + " ".join(f"({point})" if len(parameters) > 1 else point for point in shown))
+    for group in groups:
+        missing = [point for point in points if point not in group.points]
+        if missing:
+            at = ", ".join(f"{n}={_number(v)}" for n, v in zip(parameters, missing[0], strict=True))
+            raise DataError(
+                f"Extra-P's text needs a line for every point, and {group.metric} of {group.path} has none "
+                f"at {at}; write .jsonl or .extra-p instead"
+            )
+        lines += ["", f"REGION {group.path}", f"METRIC {_word(group.metric)}"]
+        lines += ["DATA " + " ".join(repr(v) for v in group.points[point]) for point in points]
+    return _write(target, "\n".join(lines) + "\n")
+
+
+def _word(name: str) -> str:
+    return "_".join(name.split()) or "value"
+
+
+def _json(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+    """Extra-P's JSON: points and values of each metric of each call path."""
+    parameters, groups = groups_of(data)
+    measurements: dict[str, dict[str, Any]] = {}
+    for group in groups:
+        measurements.setdefault(group.path, {})[group.metric] = [
+            {"point": list(point), "values": values} for point, values in group.points.items()
+        ]
+    document = {
+        "parameters": parameters, "measurements": measurements, "labkit": _constants(data, parameters),
+    }  # fmt: skip
+    return _write(target, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _json_lines(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+    """Extra-P's JSON lines, a measurement each; the other columns beside those that it reads."""
+    parameters, groups = groups_of(data)
+    others = [c for c in data.columns if c not in (*parameters, "metric", "value")]
+    lines = []
+    for group in groups:
+        columns = {c: group.rows[c].tolist() for c in (*parameters, *others, "value")}
+        for at in range(len(group.rows)):
+            cells = {c: columns[c][at] for c in others if not pd.isna(columns[c][at])}
+            lines.append(json.dumps({
+                "params": {c: columns[c][at] for c in parameters},
+                "callpath": group.path, "metric": group.metric, "value": columns["value"][at],
+                "labkit": cells,
+            }, ensure_ascii=False))  # fmt: skip
+    return _write(target, "\n".join(lines) + "\n")
+
+
+def _experiment(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+    """Extra-P's experiment, which holds the study as well: both programs read it whole."""
+    parameters, groups = groups_of(data)
+    files = experiment_files(parameters, [(g.path, g.metric, g.points) for g in groups])
+    return write_zip(target, files | study_files(data, notes), "the experiment")
+
+
+def _csv(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+    """One measurement a row."""
+    return _write(target, data.to_csv(index=False, lineterminator="\n"))
+
+
+def _write(target: Path, text: str) -> Path:
+    try:
+        return replace_file(target, text.encode())
+    except OSError as error:
+        raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+
+
+#: by the ending of the file's name
+FORMATS: dict[str, Callable[[pd.DataFrame, Mapping[str, Any], Path], Path]] = {
+    ".txt": _text, ".json": _json, ".jsonl": _json_lines, ".extra-p": _experiment, ".csv": _csv,
+}  # fmt: skip
+
+
+def columns_of(path: str) -> Iterator[tuple[str, str]]:
+    """Yield what a call path that `groups_of` made says of the columns, then ("phase", the rest)."""
+    parts = [] if path in ("", ROOT) else path.split("->")
+    while parts and parts[0].partition("=")[1] and parts[0].partition("=")[0] not in MEASURED:
+        name, _, value = parts.pop(0).partition("=")
+        yield name, value
+    yield "phase", "->".join(parts)
