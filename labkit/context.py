@@ -211,6 +211,10 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
             self._context.end_phase(self.name)
 
 
+#: of one charge: sums of larger ones leave the range of numbers, and what waits for them never ends
+_MOST_CHARGED = 1e30
+
+
 def compute(seconds: float | None = None, flops: float | None = None) -> None:
     """Charge computation to the running rank: simulated time passes, nobody else waits.
 
@@ -228,7 +232,7 @@ def compute(seconds: float | None = None, flops: float | None = None) -> None:
     Raises
     ------
     ValueError
-        Unless exactly one of the two is given and it is finite and not negative.
+        Unless exactly one of the two is given and it is not negative and below 1e30.
 
     Examples
     --------
@@ -238,8 +242,8 @@ def compute(seconds: float | None = None, flops: float | None = None) -> None:
     amount = flops if seconds is None else seconds
     if amount is None or (seconds is not None and flops is not None):
         raise ValueError("compute() takes exactly one of seconds=... and flops=...")
-    if not 0 <= amount < float("inf"):
-        raise ValueError(f"compute() takes a finite amount >= 0, got {amount!r}")
+    if not 0 <= amount < _MOST_CHARGED:
+        raise ValueError(f"compute() takes an amount >= 0 and below {_MOST_CHARGED:g}, got {amount!r}")
     context = current()
     if context is not None:
         context.compute(seconds, flops)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 __all__ = [
@@ -47,15 +48,34 @@ class LabkitError(Exception):
             self.add_note(f"rank {rank} had printed{cut}:\n{shown}")
 
 
+#: an unbroken or quoted part of a message that is longer than this is cut in its middle
+_MOST_ECHOED = 200
+_ECHO = re.compile(rf"(?<!\w)'[^'\n]{{{_MOST_ECHOED - 1},}}'(?!\w)|\S{{{_MOST_ECHOED + 1},}}")
+
+
+def _cut(found: re.Match[str]) -> str:
+    text = found[0]
+    return f"{text[:120]}...({len(text)} characters)...{text[-40:]}"
+
+
+class _InputError(LabkitError):
+    """An error about what has arrived, however long: its message echoes at most 200 characters of it."""
+
+    def __init__(self, *args: object) -> None:
+        if args and isinstance(args[0], str):
+            args = (_ECHO.sub(_cut, args[0]), *args[1:])
+        super().__init__(*args)
+
+
 class CheckError(LabkitError):
     """A result that is not what its algorithm promises; the message names the ranks and the reasons."""
 
 
-class DataError(LabkitError):
+class DataError(_InputError):
     """Input data that cannot be read or used (a file, an array, a measurement)."""
 
 
-class ExpectationError(LabkitError):
+class ExpectationError(_InputError):
     """An expectation that cannot be read, or that cannot be judged on the data given."""
 
 
@@ -67,19 +87,19 @@ class MismatchError(LabkitError):
     """Ranks that do not agree in a collective: another call, another root, another size."""
 
 
-class PlatformError(LabkitError):
+class PlatformError(_InputError):
     """A platform that is not known, malformed, or too small for the ranks asked for."""
 
 
-class ProgramError(LabkitError):
+class ProgramError(_InputError):
     """A program that cannot be run: not a function of a communicator, no such script, wrong arguments."""
 
 
-class ScheduleError(LabkitError):
+class ScheduleError(_InputError):
     """A schedule that is malformed, or that does not do what its collective promises."""
 
 
-class UnknownNameError(LabkitError, AttributeError):
+class UnknownNameError(_InputError, AttributeError):
     """A name that a module of labkit does not have; the message names the nearest one."""
 
 

@@ -17,10 +17,8 @@ or false; ``machine`` is a pattern of the platform's spec.
 
 from __future__ import annotations
 
-import json
 import operator
 import os
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from typing import Any, NamedTuple
 
 from labkit import registry
 from labkit.errors import ScheduleError
+from labkit.plain import json_of, toml_of
 
 __all__ = [
     "Choices", "First", "Fixed", "Rule", "Rules", "Selector", "Situation", "Usable", "default", "selector_of",
@@ -191,8 +190,8 @@ class Rules(Selector):
             It cannot be read, or is no table of rules.
         """
         try:
-            text = Path(path).read_text() if isinstance(path, str | os.PathLike) else path.read_text()
-            table = json.loads(text) if str(path).endswith(".json") else tomllib.loads(text)
+            text = Path(path).read_text("utf-8") if isinstance(path, str | os.PathLike) else path.read_text()
+            table = json_of(text) if str(path).endswith(".json") else toml_of(text)
         except (OSError, ValueError) as error:
             raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
         rows = table.get("rules") if isinstance(table, dict) else table

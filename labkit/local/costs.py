@@ -22,6 +22,7 @@ from typing import Any
 
 from labkit import context
 from labkit.errors import DataError
+from labkit.plain import text_of, toml_of
 
 __all__ = [
     "DEFAULT_CALIBRATION",
@@ -132,7 +133,7 @@ class KernelCosts:
             If the text is not TOML, or a table or a number is missing or negative.
         """
         try:
-            table = tomllib.loads(text)
+            table = toml_of(text)
             costs = {
                 (kernel, int(itemsize)): _cost(entry)
                 for kernel, sizes in table["kernels"].items()
@@ -227,10 +228,7 @@ def find_calibration(source: Any = None) -> KernelCosts:
 def _load(source: str | Path) -> KernelCosts:
     if str(source).endswith(".toml"):
         path = Path(source)
-        try:
-            return KernelCosts.read(path.read_text(encoding="utf-8"), path.stem)
-        except OSError as error:
-            raise DataError(f"calibration {path} cannot be read: {error}") from error
+        return KernelCosts.read(text_of(path), path.stem)
     folder = resources.files("labkit.datasets") / "calibrations"
     names = sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
     if str(source) not in names:

@@ -42,6 +42,7 @@ from dataclasses import replace
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.plain import toml_of
 from labkit.platform.network_model import OPTIONS, ModelValueError, NetworkModel, frozen
 
 __all__ = ["SECTIONS", "read_model", "read_options"]
@@ -86,7 +87,7 @@ def read_model(
         With the line and the reason.
     """
     try:
-        table = tomllib.loads(text)
+        table = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise _refusal(path, _line_in(str(error), text), f"not TOML: {error}") from None
     values = {"name": name} | _texts(table, text, path, bases)

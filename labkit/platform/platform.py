@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
+from labkit.plain import text_of, toml_of
 from labkit.platform import machines, models
 from labkit.platform.mapping import BlockMapping, RankMapping, mapping_of
 from labkit.platform.show import Shown
@@ -307,8 +308,8 @@ def _from_file(path: Path) -> Platform:
         facts = [("read over", ", ".join(read_over))] if read_over else []
         return Platform(described, name, source=str(path), facts=facts)
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = toml_of(text_of(path, PlatformError))
+    except tomllib.TOMLDecodeError as error:
         raise PlatformError(f"{path}: not a readable TOML platform file ({error})") from None
     unknown = sorted(set(table) - {"name", "spec", "source"})
     if unknown or not all(isinstance(value, str) for value in table.values()) or "spec" not in table:

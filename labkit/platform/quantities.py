@@ -24,6 +24,10 @@ _BANDWIDTHS = {p + "Bps": f for p, f in {**_PREFIXES, **_BINARY}.items()} | {
 # Times are divided, not multiplied: 24us is then the double nearest to 24e-6.
 _TIMES = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6, "μs": 1e6, "ns": 1e9, "ps": 1e12}
 _SPEEDS = {p + unit: f for p, f in _PREFIXES.items() for unit in ("f", "flops")}
+#: a latency of thirty years; sums of longer ones would leave the range of numbers, and never arrive
+_LONGEST_S = 1e9
+#: of a link or a host, in bytes or operations per second; its inverse is the fastest
+_SLOWEST = 1e-30
 #: what SimGrid's files have besides; a bare number has the unit ""
 _MORE_BANDWIDTHS = {
     "": 1.0, "EBps": 1e18, "Ebps": 0.125e18, "PiBps": 2.0**50, "Pibps": 2.0**47, "EiBps": 2.0**60,
@@ -59,6 +63,12 @@ def _parse(
     return number, units[unit]
 
 
+def _in_range(rate: float, what: str, text: str, unit: str) -> float:
+    if not _SLOWEST <= rate <= 1 / _SLOWEST:
+        raise PlatformError(f"{what} {text!r} is not between {_SLOWEST:g}{unit} and {1 / _SLOWEST:g}{unit}")
+    return rate
+
+
 def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
     """Read a bandwidth, ``1.25GBps`` (bytes) or ``10Gbps`` (bits), as bytes per second.
 
@@ -89,7 +99,7 @@ def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
     )
     if number <= 0:
         raise PlatformError(f"bandwidth {text!r} must be positive, for example 1.25GBps")
-    return number * factor
+    return _in_range(number * factor, "bandwidth", text, "Bps")
 
 
 def parse_time(text: str, is_simgrid: bool = False) -> float:
@@ -110,7 +120,10 @@ def parse_time(text: str, is_simgrid: bool = False) -> float:
     number, factor = _parse(text, _TIMES, _LONG_TIMES if is_simgrid else None, "latency", "1us")
     if number < 0:
         raise PlatformError(f"latency {text!r} must not be negative, for example 1us")
-    return number * factor if text.strip()[-1] in "wdhm" else number / factor
+    seconds = number * factor if text.strip()[-1] in "wdhm" else number / factor
+    if seconds > _LONGEST_S:
+        raise PlatformError(f"latency {text!r} is longer than {_LONGEST_S:g} s; write it like 1us")
+    return seconds
 
 
 def parse_speed(text: str, is_simgrid: bool = False) -> float:
@@ -129,7 +142,7 @@ def parse_speed(text: str, is_simgrid: bool = False) -> float:
     number, factor = _parse(text, _SPEEDS, _MORE_SPEEDS if is_simgrid else None, "speed", "1Gf")
     if number <= 0:
         raise PlatformError(f"speed {text!r} must be positive, for example 1Gf")
-    return number * factor
+    return _in_range(number * factor, "speed", text, "f")
 
 
 def parse_whole(text: str, what: str, most: int = 2**31 - 1) -> int:

@@ -97,6 +97,12 @@ class _Parser:
             f"Allowed are expressions such as {EXAMPLES}."
         )
 
+    def ends(self, number: _Token) -> None:
+        """Refuse another number that begins where one ends: 0.5.5 is none."""
+        after = self.token
+        if after.kind == "number" and after.at == number.at + len(number.text):
+            self.fail(after.at, f"'{number.text}{after.text}' is not a number")
+
     @property
     def token(self) -> _Token:
         return self.tokens[self.next]
@@ -181,6 +187,7 @@ class _Parser:
             return self.group()
         self.next += 1
         if token.kind == "number":
+            self.ends(token)
             return (Product(_exact(token.text) if self.is_exponent else Fraction(token.text)),)
         if token.text in _ROOTS:
             inner = self.atom() if token.text == "√" else self.group()
@@ -199,6 +206,8 @@ class _Parser:
         if token.text.lower() in _WORDS:
             plain = _WORDS[token.text.lower()]
             self.fail(token.at, f"{token.text!r} is a word, not an order of growth; write {plain!r}")
+        if token.text.lower() in ("nan", "inf", "infinity"):
+            self.fail(token.at, f"{token.text!r} is not an order of growth")
         if token.text == "exp":
             self.fail(token.at, "only powers of two are terms: e^p is 2^(1.443 p)")
         if self.token.text == "(" and (token.text in _LANDAU or len(token.text) > 1):
@@ -226,6 +235,7 @@ class _Parser:
         value = self.token
         if value.kind == "number":
             self.next += 1
+            self.ends(value)
             later = [t.kind for t in self.tokens[self.next + 1 : self.next + 3]]
             is_whole = value.text.isdigit()
             if (

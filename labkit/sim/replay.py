@@ -96,10 +96,18 @@ def replay(
     check_limit(timeout_s)
     tolerance = check_tolerance(tolerance)
     began = time.perf_counter()
+    limit = float("inf") if timeout_s is None else began + timeout_s
+
+    def still() -> None:
+        if time.perf_counter() > limit:
+            raise TimeLimitError(
+                f"reading the trace took more than its limit of {timeout_s:g} s of host time"
+            )
+
     actions: Any = source
     name = "trace"
     if isinstance(source, str | os.PathLike):
-        actions, name = _read(Path(source), limit_bytes), Path(source).name
+        actions, name = _read(Path(source), limit_bytes, still), Path(source).name
     read_s = time.perf_counter() - began
     ranks = int(actions.ranks)
     machine = platform_for(on, ranks, model, mapping)
@@ -108,7 +116,6 @@ def replay(
     built, worse_links = troubled.degrade(machine.build(ranks))
     engine = _engine(built, network.build(), actions, chooser(coll, machine.spec), trace, tolerance)
     slow_hosts = troubled.disturb(engine, built)
-    limit = float("inf") if timeout_s is None else began + timeout_s
     if not engine.run(lambda: time.perf_counter() < limit):
         if time.perf_counter() < limit:
             raise DeadlockError(_deadlock(engine, ranks))
@@ -155,9 +162,9 @@ def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, 
     return _kernels.Replay(built, model, actions, choose, is_traced, tolerance)
 
 
-def _read(path: Path, limit_bytes: int) -> Any:
+def _read(path: Path, limit_bytes: int, still: Callable[[], None]) -> Any:
     """Read a trace, or GOAL: its first word says which it is."""
-    return read_goal(path) if is_goal(path) else read_actions(path, limit_bytes)
+    return read_goal(path, still) if is_goal(path) else read_actions(path, limit_bytes, still)
 
 
 def _network(machine: Any, model: Any) -> Any:

@@ -10,16 +10,19 @@ import faulthandler
 import os
 import pickle
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.comm.module import simulated_module
 from labkit.context import current
 from labkit.errors import LabkitError, MachineError, RankError
+from labkit.process.child import ending_text
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
@@ -77,20 +80,53 @@ def _clean(folder: Path) -> None:
 
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
-    """A rank's `os._exit` would end all ranks without a word: say which rank did it, and where."""
+    """Say which rank ended itself, and where: `os._exit` or a signal would end all ranks without a word."""
     home = os.getpid()
+    send, abort = os.kill, os.abort
 
-    def leave(status: int) -> NoReturn:
+    def say(what: str, frame: FrameType) -> None:
         simulation = running()
         if simulation is not None and os.getpid() == home:  # not a process that a rank has forked
-            rank, place = simulation.hub.rank, place_of(sys._getframe(1))
-            text = f"rank {rank} left with os._exit({status}) at {place}"
+            rank, place = simulation.hub.rank, place_of(frame)
+            text = f"rank {rank} {what} at {place}"
             error = RankError(rank, text, text)
             error.attach_output(simulation.output.texts())
             _leave(error, folder)
+
+    def leave(status: int) -> NoReturn:
+        say(f"left with os._exit({status})", sys._getframe(1))
         _EXIT(status)
 
-    os._exit = leave
+    def kill(pid: int, number: int, /) -> None:
+        if pid == home and _ends(number):
+            say(_signal_text(number), sys._getframe(1))
+        send(pid, number)
+
+    def raise_signal(number: int, /) -> None:
+        if _ends(number):
+            say(_signal_text(number), sys._getframe(1))
+        send(os.getpid(), number)
+
+    def give_up() -> NoReturn:
+        say(_signal_text(signal.SIGABRT), sys._getframe(1))
+        abort()
+
+    os._exit, os.kill, os.abort, signal.raise_signal = leave, kill, give_up, raise_signal
+
+
+def _signal_text(number: int) -> str:
+    return ending_text(-number).partition(";")[0]
+
+
+def _ends(number: int) -> bool:
+    """Whether a signal would end this process."""
+    if number == signal.SIGKILL:
+        return True
+    quiet = ("SIGSTOP", "SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH")
+    is_quiet = number == 0 or number in [getattr(signal, name, None) for name in quiet]
+    if is_quiet or number not in signal.valid_signals():
+        return False
+    return signal.getsignal(number) is signal.SIG_DFL
 
 
 def _simulate(request: RunRequest) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.plain import json_of
 
 __all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
 
@@ -148,7 +149,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
 def study_of(files: Mapping[str, bytes], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read a study from its `study_files`; `name` is for messages; raises as `read_study`."""
     try:
-        manifest, table = json.loads(files["study.json"]), files["data.csv"].decode("utf-8")
+        manifest, table = json_of(files["study.json"]), files["data.csv"].decode("utf-8")
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
+from labkit.plain import json_of
 
 if TYPE_CHECKING:
     from labkit.scaling import Model
@@ -73,7 +74,7 @@ def read_baseline(path: Path) -> Baseline | None:
         For a file that is no baseline.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_of(path.read_text(encoding="utf-8"))
         return Baseline(**found)
     except FileNotFoundError:
         return None

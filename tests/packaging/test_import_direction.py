@@ -15,8 +15,8 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 
 #: each room of labkit imports from those before it only, inside functions too; a room is a file or a folder
 ROOMS = (
-    "errors", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "tally", "sampling",
-    "timing",
+    "errors", "plain", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "tally",
+    "sampling", "timing",
     "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "comm", "printed",
     "trace", "result_html", "result", "request", "process", "sim", "real", "run", "calibration", "study",
     "tune", "plot", "options", "jupyter", "grading", "testing", "cli",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError
+from labkit.plain import text_of, toml_of
 
 __all__ = ["profile_file", "profile_options"]
 
@@ -76,8 +77,8 @@ def _split(profile: str) -> tuple[Path | None, str]:
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        tables = toml_of(text_of(path, MachineError))
+    except tomllib.TOMLDecodeError as error:
         raise MachineError(f"the slurm profiles in {str(path)!r} cannot be read: {error}") from error
     loose = [name for name, table in tables.items() if not isinstance(table, dict)]
     if loose:

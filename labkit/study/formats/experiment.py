@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
+from labkit.plain import json_of
 
 __all__ = ["DOCUMENT", "experiment_files", "read_experiment"]
 
@@ -71,7 +72,7 @@ def read_experiment(
         It is not what Extra-P writes.
     """
     try:
-        document = json.loads(archive.read(DOCUMENT))
+        document = json_of(archive.read(DOCUMENT))
         parameters = [str(one) for one in document["parameters"]]
         chunks: dict[int, tuple[bytes, list[int]]] = {}
         for path, metrics in document["measurements"].items():

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.plain import json_of, text_of
 from labkit.study.formats.experiment import DOCUMENT, read_experiment
 from labkit.study.formats.writer import REMARK, ROOT, columns_of
 from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
@@ -57,10 +58,7 @@ def read_data(
         raise DataError(f"there is no file {name!r}")
     if zipfile.is_zipfile(path):
         return _read_zip(path, name)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{name!r} cannot be read as text or as a saved study: {error}") from error
+    text = text_of(Path(path))
     if not text.strip():
         raise DataError(f"{name!r} is empty")
     return _tidied(_parse(text, name, parameters), name)
@@ -72,9 +70,14 @@ def _tidied(found: Iterator[Row], name: str) -> tuple[pd.DataFrame, dict[str, An
         raise DataError(f"{name!r} holds no measurements")
     data = tidy(rows)
     for column in parameter_columns(data):
-        if data[column].dtype.kind == "f" and (data[column] % 1 == 0).all():
+        if data[column].dtype.kind == "f" and _is_whole(data[column]):
             data[column] = data[column].astype("int64")
     return data, {"source": os.path.basename(name)}
+
+
+def _is_whole(values: pd.Series[float]) -> bool:
+    """Whether numbers are whole, and small enough for a column of whole numbers."""
+    return bool(((values % 1 == 0) & (values.abs() < 2.0**63)).all())
 
 
 def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -108,7 +111,7 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[R
 def _number(text: Any, where: str) -> float:
     try:
         return float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{where}: {text!r} is not a number") from None
 
 
@@ -140,6 +143,8 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
         if field == "PARAMETER":
             parameters += value.split()
         elif field == "POINTS":
+            if not parameters:
+                raise DataError(f"{where}: points before any PARAMETER; names come first: PARAMETER p")
             points += [_point(parameters, p, where) for p in _points(value, len(parameters))]
         elif field in ("METRIC", "REGION"):
             if points and at not in (0, len(points)):
@@ -163,7 +168,7 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
 def _constants(text: str, where: str) -> Row:
     """Read what labkit noted about all rows."""
     try:
-        constants = json.loads(text)
+        constants = json_of(text)
     except ValueError as error:
         raise DataError(f"{where}: the remark of labkit is damaged: {error}") from None
     if not isinstance(constants, dict):
@@ -194,7 +199,7 @@ def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict
 
 def _json(text: str, name: str) -> Iterator[Row]:
     try:
-        content = json.loads(text)
+        content = json_of(text)
     except json.JSONDecodeError as error:
         lines = [ln for ln in text.splitlines() if ln.strip()]
         if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
@@ -206,7 +211,7 @@ def _json(text: str, name: str) -> Iterator[Row]:
         raise DataError(f"{name}: a JSON file of measurements has the keys parameters and measurements")
     try:
         return iter(list(_json_ids(content) if "callpaths" in content else _json_nested(content, name)))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
 
 
@@ -249,11 +254,11 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
             continue
         where = f"{name}, line {number}"
         try:
-            item = json.loads(line)
+            item = json_of(line)
             point = {str(k): _number(v, where) for k, v in item["params"].items()}
             values = item["value"] if isinstance(item["value"], list) else [item["value"]]
             own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{where}: not a measurement with params and value ({error})") from None
         region, metric = str(item.get("callpath", "")), str(item.get("metric", ""))
         for value in values:
@@ -298,7 +303,11 @@ def _csv_long(head: list[str], body: list[list[str]], name: str) -> Iterator[Row
             if column not in FIXED and column not in MEASURED and _is_number(row[column]):
                 row[column] = float(row[column])
         if "repetition" in row:
-            row["repetition"] = int(_number(row["repetition"], f"{name}, row {number}, column repetition"))
+            where = f"{name}, row {number}, column repetition"
+            repetition = _number(row["repetition"], where)
+            if not repetition % 1 == 0 or abs(repetition) >= 2.0**63:
+                raise DataError(f"{where}: {row['repetition']!r} is not a whole number")
+            row["repetition"] = int(repetition)
         if "is_valid" in row:
             row["is_valid"] = str(row["is_valid"]).lower() not in ("false", "0", "no")
         yield row

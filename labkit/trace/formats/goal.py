@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,14 @@ def is_goal(path: Path) -> bool:
     return re.match(r"(?>\s|//[^\n]*\n|#[^\n]*\n|/\*.*?\*/)*+num_ranks\b", text, re.DOTALL) is not None
 
 
-def read_goal(path: str | os.PathLike[str]) -> Any:
+def read_goal(path: str | os.PathLike[str], still: Callable[[], None] | None = None) -> Any:
     """Read GOAL text, packed with gzip or not.
 
     Parameters
     ----------
     path : path
+    still : callable, optional
+        Called before each piece of text; what it raises ends the reading.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def read_goal(path: str | os.PathLike[str]) -> Any:
     from labkit import _kernels
 
     reader = _kernels.GoalReader(str(path))
-    for piece in pieces(Path(path)):
+    for piece in pieces(Path(path), still):
         reader.feed(piece)
     return reader.take()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,11 +14,20 @@ from labkit.errors import DataError
 __all__ = ["first_line", "list_of_files", "open_out", "pieces"]
 
 PIECE_BYTES = 1 << 20
+#: of a list of files, one a rank
+_MOST_LIST_BYTES = 64 << 20
 _GZIP = b"\x1f\x8b"
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[bytes]:
     """Yield a file's bytes, unpacked when it is gzip (recognised by its first two bytes).
+
+    Parameters
+    ----------
+    path : Path
+    still : callable, optional
+        Called before each piece; what it raises ends the reading: three packed megabytes can hold three
+        thousand.
 
     Raises
     ------
@@ -31,17 +40,19 @@ def pieces(path: Path) -> Iterator[bytes]:
             raw.seek(0)
             file: BinaryIO = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
             while piece := file.read(PIECE_BYTES):
+                if still is not None:
+                    still()
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DataError(f"{path}: cannot be read: {reason}") from None
 
 
-def first_line(path: Path) -> tuple[str, int]:
+def first_line(path: Path, still: Callable[[], None] | None = None) -> tuple[str, int]:
     """Return the first line that is neither blank nor a comment, and its number; ("", 0): there is none."""
     rest = b""
     number = 0
-    for piece in pieces(path):
+    for piece in pieces(path, still):
         lines = (rest + piece).split(b"\n")
         rest = lines.pop()
         for line in lines:
@@ -55,7 +66,7 @@ def first_line(path: Path) -> tuple[str, int]:
     return "", 0
 
 
-def list_of_files(path: Path) -> list[Path]:
+def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[Path]:
     """Read a file that names one trace file a line, one for each rank.
 
     A name is looked up from the folder of the list, then from the current folder, as SimGrid does.
@@ -66,8 +77,15 @@ def list_of_files(path: Path) -> list[Path]:
         A name without a file; it gives the line.
     """
     found = []
-    text = b"".join(pieces(path)).decode("utf-8", "replace")
+    read: list[bytes] = []
+    for piece in pieces(path, still):
+        read.append(piece)
+        if len(read) * PIECE_BYTES > _MOST_LIST_BYTES:
+            raise DataError(f"{path}: a list of more than {_MOST_LIST_BYTES >> 20} MiB of files' names")
+    text = b"".join(read).decode("utf-8", "replace")
     for number, line in enumerate(text.split("\n"), 1):
+        if still is not None and number % 10_000 == 0:
+            still()
         name = line.strip()
         if not name or name.startswith("#"):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ def is_action_line(line: str) -> bool:
     return len(words) >= 2 and words[0].isascii() and words[0].isdigit()
 
 
-def read_actions(trace: str | os.PathLike[str], limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Any:
+def read_actions(
+    trace: str | os.PathLike[str],
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    still: Callable[[], None] | None = None,
+) -> Any:
     """Read a time-independent trace in SimGrid's format.
 
     Parameters
@@ -31,6 +36,8 @@ def read_actions(trace: str | os.PathLike[str], limit_bytes: int = DEFAULT_LIMIT
         file: that holds all ranks). Each may be packed with gzip.
     limit_bytes : int
         What the actions may take in memory. The text is read in pieces and never kept.
+    still : callable, optional
+        Called before each piece of text; what it raises ends the reading.
 
     Returns
     -------
@@ -49,34 +56,34 @@ def read_actions(trace: str | os.PathLike[str], limit_bytes: int = DEFAULT_LIMIT
     from labkit import _kernels
 
     path = Path(trace)
-    files, is_merged = _files(path)
-    ranks = _rank_count(files[0]) if is_merged else len(files)
+    files, is_merged = _files(path, still)
+    ranks = _rank_count(files[0], still) if is_merged else len(files)
     reader = _kernels.TraceReader(ranks, int(limit_bytes))
     for rank, file in enumerate(files):
         reader.begin(str(file), -1 if is_merged else rank)
-        for piece in pieces(file):
+        for piece in pieces(file, still):
             reader.feed(piece)
         reader.end()
     return reader.take()
 
 
-def _files(path: Path) -> tuple[list[Path], bool]:
+def _files(path: Path, still: Callable[[], None] | None) -> tuple[list[Path], bool]:
     """Return the files that hold the actions, and whether a single one holds those of all ranks."""
-    line, number = first_line(path)
+    line, number = first_line(path, still)
     if not line:
         raise DataError(f"{path}: the file is empty; a trace has lines such as `0 send 1 0 1024`")
     if is_action_line(line):
         return [path], True
     if line.split()[0].lstrip("-").isdigit():
         raise DataError(f"{path}, line {number}: a line is `rank action arguments`, got {line[:60]!r}")
-    files = list_of_files(path)
+    files = list_of_files(path, still)
     return files, len(files) == 1
 
 
-def _rank_count(path: Path) -> int:
+def _rank_count(path: Path, still: Callable[[], None] | None) -> int:
     from labkit import _kernels
 
     scan = _kernels.RankScan()
-    for piece in pieces(path):
+    for piece in pieces(path, still):
         scan.feed(piece)
     return int(scan.ranks)

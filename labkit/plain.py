@@ -1,0 +1,83 @@
+"""Plain data of files, texts, TOML and JSON: any bytes at all end in a value or in one sentence."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import DataError, LabkitError
+
+__all__ = ["json_of", "text_of", "toml_of"]
+
+#: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
+_MOST_WHOLE = 2**63
+
+
+def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
+    """Return a file's text, which is UTF-8.
+
+    Raises
+    ------
+    LabkitError
+        The one given: it cannot be read, or is something else.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise error(
+            f"{path} cannot be read: no text in UTF-8 (byte {wrong.start}); save it as UTF-8"
+        ) from None
+    except (OSError, ValueError) as wrong:
+        raise error(f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        It is none, is nested too deeply, or has a whole number of more than 64 bits.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("tables or arrays are nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise tomllib.TOMLDecodeError("a whole number of thousands of digits; TOML has 64 bits") from None
+    open_: list[Any] = [tables]
+    while open_:
+        value = open_.pop()
+        if isinstance(value, dict):
+            open_ += value.values()
+        elif isinstance(value, list):
+            open_ += value
+        elif isinstance(value, int) and not -_MOST_WHOLE <= value < _MOST_WHOLE:
+            shown = f"{str(value)[:20]}..."
+            raise tomllib.TOMLDecodeError(f"the whole number {shown} is too large; TOML has 64 bits")
+    return tables
+
+
+def json_of(text: str | bytes) -> Any:
+    """Return the value of a JSON text; whole numbers that no table can hold become floats.
+
+    Raises
+    ------
+    json.JSONDecodeError
+        It is none, or is nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_int=_whole)
+    except RecursionError:
+        raise json.JSONDecodeError("objects or lists are nested too deeply", "", 0) from None
+
+
+def _whole(digits: str) -> int | float:
+    if len(digits) < 19:
+        return int(digits)
+    value = float(digits)
+    return int(digits) if -_MOST_WHOLE < value < _MOST_WHOLE else value
