@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -99,16 +100,14 @@ class Column:
     label: int = 0
     is_source_first: Ints = 0
 
-    def entry(self, i: int) -> Op:
-        """Return entry `i` as plain numbers."""
-        return Op(
-            self.kind,
-            _at(self.peer, i),
-            self.label,
-            Blocks(*(_at(field, i) for field in self.section)),
-            Blocks(*(_at(field, i) for field in self.source)),
-            bool(_at(self.is_source_first, i)),
-        )
+    def entries(self) -> Iterator[tuple[int, Op]]:
+        """Yield (rank, operation) in array order, as plain numbers."""
+        section, source = (map(Blocks, *map(_each, fields)) for fields in (self.section, self.source))
+        each = (
+            repeat(self.kind), _each(self.peer), repeat(self.label), section, source,
+            map(bool, _each(self.is_source_first)),
+        )  # fmt: skip
+        return zip(self.ranks.tolist(), map(Op, *each))  # noqa: B905 - numbers are for every entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +126,11 @@ class Step:
     def entries(self) -> Iterator[tuple[int, Op]]:
         """Yield (rank, operation) in program order of every rank."""
         for column in self.columns:
-            for i, rank in enumerate(column.ranks.tolist()):
-                yield rank, column.entry(i)
+            yield from column.entries()
 
 
 NO_STEP = Step(())
 
 
-def _at(field: Ints, i: int) -> int:
-    return int(field) if isinstance(field, int) else int(field[i])
+def _each(field: Ints) -> Iterable[int]:
+    return repeat(field) if isinstance(field, int) else np.asarray(field, np.int64).tolist()

@@ -15,68 +15,73 @@ from labkit import registry
 from labkit.schedule import check, execute
 from labkit.sim.schedules import perform
 from tests.support.collectives import affine, case_of
+from tests.support.where import at
 
 SIZES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32]
 
 
-def cases(problem: str, name: str, p: int):
+def cases(problem: str, name: str, sizes: list[int]):
     """Yield schedules and calls: every kind of root, no, one, few elements, both kinds of operators."""
     algorithm = registry.get(problem, name)
-    rng = np.random.default_rng([p, len(name), len(problem)])
-    for n in (0, 1, int(rng.integers(2, 40))):
+    for p in sizes:
+        rng = np.random.default_rng([p, len(name), len(problem)])
         for op in ("sum", affine):
             commutative = op == "sum"
             if algorithm.requirements.unmet(p, commutative):
                 continue
             schedule = algorithm.build(p, root=int(rng.integers(p)), commutative=commutative)
-            yield schedule, case_of(schedule, rng, n, op), rng
+            for n in (0, 1, int(rng.integers(2, 40))):
+                yield schedule, case_of(schedule, rng, n, op), rng
 
 
-@pytest.mark.parametrize("p", SIZES)
-@pytest.mark.parametrize(("problem", "name"), registry.schedules())
-def test_native(problem: str, name: str, p: int) -> None:
-    for schedule, case, rng in cases(problem, name, p):
-        result = perform(
-            schedule,
-            case.buffers,
-            f"star:{p}",
-            "lab",
-            op=case.op,
-            counts=case.counts,
-            start_s=rng.random(p) * 1e-4,
-        )
-        case.verify()
-        proof = check(schedule)
-        assert proof, proof
-        assert result.messages == proof.messages
+def performed(schedule: Any, case: Any, model: str, **more: Any) -> Any:
+    result = perform(
+        schedule, case.buffers, f"star:{schedule.size}", model, op=case.op, counts=case.counts, **more
+    )
+    case.verify()
+    return result
 
 
-@pytest.mark.parametrize("n", [20_000, 65_536 // 8])
-@pytest.mark.parametrize(("problem", "name"), registry.schedules())
-def test_native_with_rendezvous(problem: str, name: str, n: int) -> None:
+EVERY = pytest.mark.parametrize(("problem", "name"), registry.schedules())
+
+
+@EVERY
+def test_native(problem: str, name: str) -> None:
+    proof: Any = None
+    for schedule, case, rng in cases(problem, name, SIZES):
+        with at(schedule=schedule):
+            result = performed(schedule, case, "lab", start_s=rng.random(schedule.size) * 1e-4)
+            if proof is None or proof.schedule is not schedule:
+                proof = check(schedule)
+            assert proof, proof
+            assert result.messages == proof.messages
+
+
+@EVERY
+def test_native_with_rendezvous(problem: str, name: str) -> None:
     algorithm = registry.get(problem, name)
     ranks = next(p for p in (5, 6, 8, 2) if not algorithm.requirements.unmet(p))
     schedule = algorithm.build(ranks, root=ranks - 2)
-    case = case_of(schedule, np.random.default_rng(1), n)
-    perform(schedule, case.buffers, f"star:{ranks}", "smpi", op=case.op, counts=case.counts)
-    case.verify()
+    for n in (20_000, 65_536 // 8):
+        with at(n=n):
+            performed(schedule, case_of(schedule, np.random.default_rng(1), n), "smpi")
 
 
-@pytest.mark.parametrize("p", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize(("problem", "name"), registry.schedules())
-def test_over_messages(problem: str, name: str, p: int) -> None:
-    for schedule, case, _ in cases(problem, name, p):
-        world = World(p)
+@EVERY
+def test_over_messages(problem: str, name: str) -> None:
+    for schedule, case, _ in cases(problem, name, [1, 2, 3, 5, 8]):
+        world = World(schedule.size)
 
         def one(rank: int, world: World = world, schedule: Any = schedule, case: Any = case) -> None:
             counts = None if case.counts is None else case.counts[rank]
             execute(Comm(world, rank), schedule, op=case.op, counts=counts, **case.buffers[rank])
 
-        world.run(one)
-        case.verify()
+        with at(schedule=schedule):
+            world.run(one)
+            case.verify()
 
 
-@pytest.mark.parametrize(("problem", "name"), registry.schedules())
+@EVERY
 def test_one_rank_sees_its_part_of_the_whole(problem: str, name: str) -> None:
     for p in (1, 2, 3, 6, 8, 11):
         if registry.get(problem, name).requirements.unmet(p):
@@ -87,7 +92,7 @@ def test_one_rank_sees_its_part_of_the_whole(problem: str, name: str) -> None:
             for rank, op in step.entries():
                 programs[rank].append(op)
         for rank in range(p):
-            assert schedule.program(rank) == programs[rank]
+            assert schedule.program(rank) == programs[rank], (p, rank)
 
 
 # -- the smallest communicator: threads and queues ------------------------------------------------------

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.schedule import (
-    Column,
     Counterexample,
     Generator,
     Group,
@@ -28,22 +27,21 @@ from labkit.schedule import (
     whole,
 )
 
-SMALL = [
-    (problem, name, p)
-    for problem, name in registry.schedules()
-    for p in (3, 4, 6)
-    if not registry.get(problem, name).requirements.unmet(p)
-]
+EVERY = pytest.mark.parametrize(("problem", "name"), registry.schedules())
+
+
+class Listed(Step):
+    """A step that is given as its entries: (rank, operation) in place of columns."""
+
+    def entries(self) -> Iterator[tuple[int, Op]]:
+        return iter(self.columns)  # type: ignore[arg-type]
 
 
 def with_programs(schedule: Schedule, programs: list[list[Op]]) -> Schedule:
-    """Return the schedule with other programs, one entry a column."""
+    """Return the schedule with other programs."""
 
     def generator(group: Group) -> Iterator[Step]:
-        for rank in group.ranks.tolist():
-            for op in programs[rank]:
-                fields = (op.kind, np.array([rank]), op.peer, tuple(op.section), tuple(op.source))
-                yield Step((Column(*fields, op.label, int(op.is_source_first)),))
+        yield Listed(tuple((rank, op) for rank in group.ranks.tolist() for op in programs[rank]))
 
     return dataclasses.replace(schedule, generator=generator)
 
@@ -67,75 +65,65 @@ def mutants(schedule: Schedule, changed: Change) -> Iterator[tuple[str, Schedule
                 yield label, with_programs(schedule, [*programs[:rank], other, *programs[rank + 1 :]])
 
 
-def must_refute_all(problem: str, name: str, p: int, changed: Change) -> None:
+def small(problem: str, name: str) -> list[Schedule]:
+    """The algorithm's schedules for few ranks."""
     algorithm = registry.get(problem, name)
     commutative = algorithm.requirements.commutative
-    schedule = algorithm.build(p, root=1, commutative=commutative)
+    return [
+        algorithm.build(p, root=1, commutative=commutative)
+        for p in (3, 4, 6)
+        if not algorithm.requirements.unmet(p)
+    ]
+
+
+def must_refute_all(schedule: Schedule, changed: Change) -> None:
     assert check(with_programs(schedule, programs_of(schedule)))
     for label, mutant in mutants(schedule, changed):
         result = check(mutant)
         assert isinstance(result, Counterexample), label
-        assert 0 <= result.rank < p
+        assert 0 <= result.rank < schedule.size
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_wrong_peer(problem: str, name: str, p: int) -> None:
-    def wrong(rank: int, op: Op) -> list[Op] | None:
-        return [op._replace(peer=(op.peer + 1) % p)] if op.peer >= 0 else None
-
-    must_refute_all(problem, name, p, wrong)
+def wrong_peer(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    return [op._replace(peer=(op.peer + 1) % schedule.size)] if op.peer >= 0 else None
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_dropped_operation(problem: str, name: str, p: int) -> None:
+def dropped(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     """Waits apart: a later wait may stand in for a dropped one."""
-    must_refute_all(problem, name, p, lambda rank, op: None if op.kind is Kind.WAIT else [])
+    return None if op.kind is Kind.WAIT else []
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_no_wait_at_all(problem: str, name: str, p: int) -> None:
-    schedule = registry.get(problem, name).build(p, root=1)
-    programs = programs_of(schedule)
-    for rank in range(p):
-        if any(op.kind is Kind.WAIT for op in programs[rank]):
-            waitless = [op for op in programs[rank] if op.kind is not Kind.WAIT]
-            result = check(with_programs(schedule, [*programs[:rank], waitless, *programs[rank + 1 :]]))
-            assert isinstance(result, Counterexample)
-            assert result.kind in ("race", "not waited", "unmatched", "undefined", "missing value")
+def doubled_contribution(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    return [op, op] if op.kind is Kind.COMBINE else None
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_doubled_contribution(problem: str, name: str, p: int) -> None:
-    must_refute_all(problem, name, p, lambda rank, op: [op, op] if op.kind is Kind.COMBINE else None)
+def message_sent_twice(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    return [op, op] if op.kind.is_send else None
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_message_sent_twice(problem: str, name: str, p: int) -> None:
-    must_refute_all(problem, name, p, lambda rank, op: [op, op] if op.kind.is_send else None)
+def swapped_operands(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    if op.kind is not Kind.COMBINE or schedule.commutative:
+        return None
+    return [op._replace(is_source_first=not op.is_source_first)]
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_swapped_operands(problem: str, name: str, p: int) -> None:
-    def swapped(rank: int, op: Op) -> list[Op] | None:
-        return [op._replace(is_source_first=not op.is_source_first)] if op.kind is Kind.COMBINE else None
+def wrong_block(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    n_blocks = schedule.n_blocks(rank)
+    if op.section.buffer < 0 or n_blocks[op.section.buffer] < 2:
+        return None
+    if len(set(_indices(op, n_blocks[op.section.buffer]))) == n_blocks[op.section.buffer]:
+        return None  # all blocks: their order is tested by the others
+    return [op._replace(section=op.section._replace(first=op.section.first + 1))]
 
-    if not registry.get(problem, name).requirements.commutative:
-        must_refute_all(problem, name, p, swapped)
 
-
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_wrong_block(problem: str, name: str, p: int) -> None:
-    schedule = registry.get(problem, name).build(p, root=1)
-
-    def shifted(rank: int, op: Op) -> list[Op] | None:
-        n_blocks = schedule.n_blocks(rank)
-        if op.section.buffer < 0 or n_blocks[op.section.buffer] < 2:
-            return None
-        if len(set(_indices(op, n_blocks[op.section.buffer]))) == n_blocks[op.section.buffer]:
-            return None  # all blocks: their order is tested by the others
-        return [op._replace(section=op.section._replace(first=op.section.first + 1))]
-
-    must_refute_all(problem, name, p, shifted)
+def wrong_length(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
+    length = op.section.length
+    if op.section.buffer < 0 or length == 0:
+        return None
+    if length < 0:
+        length = schedule.n_blocks(rank)[op.section.buffer]
+    less = op.section.stride if op.section.run > 0 else 1
+    return [op._replace(section=op.section._replace(length=max(length - less, 0)))]
 
 
 def _indices(op: Op, n_blocks: int) -> list[int]:
@@ -144,20 +132,27 @@ def _indices(op: Op, n_blocks: int) -> list[int]:
     return block_indices(*op.section[1:], n_blocks).tolist()
 
 
-@pytest.mark.parametrize(("problem", "name", "p"), SMALL)
-def test_wrong_length(problem: str, name: str, p: int) -> None:
-    schedule = registry.get(problem, name).build(p, root=1)
+@pytest.mark.parametrize(
+    "fault",
+    [wrong_peer, dropped, doubled_contribution, message_sent_twice, swapped_operands, wrong_block,
+     wrong_length],
+)  # fmt: skip
+@EVERY
+def test_fault_in_any_operation(problem: str, name: str, fault: Any) -> None:
+    for schedule in small(problem, name):
+        must_refute_all(schedule, partial(fault, schedule))
 
-    def shorter(rank: int, op: Op) -> list[Op] | None:
-        length = op.section.length
-        if op.section.buffer < 0 or length == 0:
-            return None
-        if length < 0:
-            length = schedule.n_blocks(rank)[op.section.buffer]
-        less = op.section.stride if op.section.run > 0 else 1
-        return [op._replace(section=op.section._replace(length=max(length - less, 0)))]
 
-    must_refute_all(problem, name, p, shorter)
+@EVERY
+def test_no_wait_at_all(problem: str, name: str) -> None:
+    for schedule in small(problem, name):
+        programs = programs_of(schedule)
+        for rank in range(schedule.size):
+            if any(op.kind is Kind.WAIT for op in programs[rank]):
+                waitless = [op for op in programs[rank] if op.kind is not Kind.WAIT]
+                result = check(with_programs(schedule, [*programs[:rank], waitless, *programs[rank + 1 :]]))
+                assert isinstance(result, Counterexample), (schedule, rank)
+                assert result.kind in ("race", "not waited", "unmatched", "undefined", "missing value")
 
 
 # -- one of each kind, by hand ---------------------------------------------------------------------------
