@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from labkit.study import load as load
     from labkit.study import sweep as sweep
     from labkit.study.bundle import verify as verify
+    from labkit.study.guidelines import guidelines as guidelines
+    from labkit.study.guidelines import litmus as litmus
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure
     from labkit.trace import contrast as contrast  # type: ignore[no-redef]
@@ -97,6 +99,8 @@ _PUBLIC = {
     "sampled": "labkit.sampling",
     "measure": "labkit.timing",
     "Repeats": "labkit.timing",
+    "guidelines": "labkit.study.guidelines",
+    "litmus": "labkit.study.guidelines",
     "Noise": "labkit.platform.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",

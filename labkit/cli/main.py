@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "run an mpi4py script on a simulated machine, on real MPI, or as a batch job",
     "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
+    "guidelines": "check that no collective takes longer than what it could be replaced by",
     "lint": "check measurements against the twelve rules for reporting performance",
     "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real machine's messages and write them as a platform",

@@ -16,7 +16,7 @@ from labkit.errors import DataError
 from labkit.scaling import Samples, read_samples
 from labkit.study.rows import FIXED, parameter_columns
 
-__all__ = ["Curve", "pick", "pick_two"]
+__all__ = ["Curve", "metric_of", "pick", "pick_two", "rows_where"]
 
 
 FloatArray = npt.NDArray[np.float64]
@@ -129,8 +129,8 @@ def _one(
     data: pd.DataFrame, metric: str | None, phase: str | None, where: Mapping[str, Any] | None
 ) -> tuple[pd.DataFrame, str, str]:
     """Return the rows of one metric and phase."""
-    rows = _where(data, where or {})
-    metric = _metric(rows, metric, phase)
+    rows = rows_where(data, where or {})
+    metric = metric_of(rows, metric, phase)
     rows = rows[rows["metric"] == metric]
     rows, phase = _phase(rows, metric, phase)
     for column in FIXED:
@@ -152,7 +152,8 @@ def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) ->
     return kept, f"{metric} is 0 at {symbol} = {where}, which is left out: relative errors need more than 0"
 
 
-def _where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows that have these values."""
     for column, value in where.items():
         if column not in data.columns:
             raise DataError(f"there is no column {column!r}; there are: {', '.join(map(str, data.columns))}")
@@ -163,7 +164,8 @@ def _where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
     return data
 
 
-def _metric(rows: pd.DataFrame, metric: str | None, phase: str | None) -> str:
+def metric_of(rows: pd.DataFrame, metric: str | None, phase: str | None = None) -> str:
+    """Return the metric that is meant: by default the time, or the only one there is."""
     known = [str(m) for m in rows["metric"].unique()]
     if metric is None:
         wanted = "phase_s" if phase else "makespan_s"

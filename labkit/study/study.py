@@ -20,7 +20,7 @@ from labkit.study.doubts import doubted
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
-from labkit.study.reporting import RuleReport, check_rules, methods_of
+from labkit.study.reporting.questions import Reports
 from labkit.study.rows import parameter_columns, tidy
 from labkit.study.selection import Curve, pick
 from labkit.study.store import write_study
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-class Study(Predictions, Interchange):
+class Study(Predictions, Interchange, Reports):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -243,25 +243,6 @@ class Study(Predictions, Interchange):
         return labkit.plot.scaling(
             model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
         )
-
-    def rules(self) -> RuleReport:
-        """Check the study against the twelve rules for reporting performance, each with what to do.
-
-        Returns
-        -------
-        labkit.study.reporting.RuleReport
-            Which rule is met, violated, or cannot be told from the study.
-
-        References
-        ----------
-        .. [1] T. Hoefler, R. Belli: Scientific benchmarking of parallel computing systems. SC 2015.
-           doi:10.1145/2807591.2807644
-        """
-        return check_rules(self.data, self.notes)
-
-    def methods(self) -> str:
-        """Return a paragraph for a paper on how the study was measured, made of what is recorded."""
-        return methods_of(self.data, self.notes)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).

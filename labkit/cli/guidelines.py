@@ -1,0 +1,171 @@
+"""``labkit guidelines --on star --ranks 4,8,16 --sizes 8,1K``: performance guidelines and the litmus test."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+__all__ = ["configure", "execute"]
+
+_DESCRIPTION = """\
+Check performance guidelines of collective operations: allreduce must not take longer than a reduce and a
+bcast (patterns), nor an operation than a more general one (special), a short message than a long one
+(monotony), or a message than its pieces (split). Operations and mock-ups are run on the machine; of each
+guideline it says whether it is held, violated (where, and by which factor) or undecided, and what to do. On real machines each
+is repeated in windows in several launches, and compared by rank tests corrected for their number.
+
+With --data guidelines are checked on measurements, and on their models for more ranks. With --litmus an own
+broadcast, known in every step, beside the library's tells whether the machine or the library is to blame.
+"""
+_EPILOG = """\
+exit code: 0 none violated and some held (litmus: nothing to blame); 1 something is violated, or predicted to
+be (litmus: something is to blame); 2 nothing is decided; 3 bad input
+
+examples:
+  labkit guidelines --on star --ranks 4,8,16,32 --sizes 8,1K,64K
+  labkit guidelines --on torus:8x8 --ranks 64 --only allreduce --coll allreduce=ring
+  labkit guidelines --on mpi --ranks 2 --only "allreduce <= reduce + bcast"
+  labkit guidelines --data collectives.study --only "allreduce <= reduce + bcast"
+  labkit guidelines --litmus --on fattree:4x4:1x2:1x2 --ranks 2,4,8,16 --sizes 8
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit guidelines``."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    add = parser.add_argument
+    add("--on", default="star", metavar="MACHINE", help='a platform, or "mpi" (default: star)')
+    add(
+        "--ranks", metavar="P,P,...", help="numbers of ranks (default: 4,8,16,32; on mpi: 2; litmus: 2 to 64)"
+    )
+    add(
+        "--sizes",
+        metavar="N,N,...",
+        help="message sizes in bytes, with K or M (default: 8,1K,64K; litmus: 8)",
+    )
+    add("--only", action="append", metavar="WORD",
+        help="a kind (pattern, special, monotony, split), an operation or a statement; repeatable")  # fmt: skip
+    add("--data", metavar="FILE", help="check on these measurements instead; --only has the statements")
+    add("--size-column", metavar="NAME", help="with --data: the column of message sizes")
+    add("--metric", help="with --data: which metric")
+    add("--litmus", action="store_true", help="the litmus test instead")
+    add("--margin", type=float, default=0.05, metavar="M",
+        help="what takes longer by less violates nothing (default: 0.05)")  # fmt: skip
+    add(
+        "--launches", type=int, metavar="K", help="runs of MPI, or seeds of the noise (default: 3; noise: 20)"
+    )
+    add("--model", help="network model of the simulation")
+    add("--coll", action="append", default=[], metavar="NAME=ALGORITHM",
+        help="the algorithm of a collective, such as allreduce=ring; simulated machines only")  # fmt: skip
+    add("--noise", metavar="N", help="disturb the simulated machine, such as jitter=50us,period=1ms")
+    add("--seed", type=int, default=0, help="shuffles the order, and draws the noise (default: 0)")
+    add("--timeout", type=float, default=600.0, metavar="S", help="seconds for each launch (default: 600)")
+    add("--list", action="store_true", help="list the guidelines with their sources, and run nothing")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Check, print, and return the exit code.
+
+    Raises
+    ------
+    LabkitError
+        For input that cannot be used: exit code 3.
+    """
+    if arguments.list:
+        return _list(arguments)
+    found = (
+        _data(arguments) if arguments.data else _litmus(arguments) if arguments.litmus else _run(arguments)
+    )
+    code = _code(found)
+    print(json.dumps({**found.to_dict(), "exit": code}, ensure_ascii=False) if arguments.json else found)
+    return code
+
+
+def _code(found: Any) -> int:
+    is_report = hasattr(found, "outcomes")
+    if not is_report and found.word == "undecided":
+        return 2
+    if not found:
+        return 1
+    return 2 if is_report and not found.of("held") else 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from labkit.study.guidelines import catalogue
+
+    some = catalogue(arguments.only)
+    if arguments.json:
+        rows = [{"guideline": str(one), "kind": one.kind, "source": one.source} for one in some]
+        print(json.dumps({"guidelines": rows, "exit": 0}, ensure_ascii=False))
+        return 0
+    width = max(len(str(one)) for one in some)
+    for one in some:
+        print(f"{one!s:<{width}}  {one.kind:<8}  {one.source}")
+    return 0
+
+
+def _data(arguments: argparse.Namespace) -> Any:
+    from labkit.errors import DataError
+    from labkit.study import Study
+    from labkit.study.files import read_data
+
+    if not arguments.only:
+        raise DataError('--data needs guidelines: --only "allreduce <= reduce + bcast"')
+    study = Study(*read_data(arguments.data))
+    how = {"size": arguments.size_column, "margin": arguments.margin}
+    return study.guideline(arguments.only, arguments.metric, **how)
+
+
+def _run(arguments: argparse.Namespace) -> Any:
+    from labkit.study.guidelines import guidelines
+
+    is_mpi = arguments.on.strip().lower() == "mpi"
+    return guidelines(
+        arguments.on,
+        _numbers(arguments.ranks or ("2" if is_mpi else "4,8,16,32"), "--ranks"),
+        _numbers(arguments.sizes or "8,1K,64K", "--sizes"),
+        arguments.only, margin=arguments.margin, **_options(arguments),
+    )  # fmt: skip
+
+
+def _litmus(arguments: argparse.Namespace) -> Any:
+    from labkit.errors import DataError
+    from labkit.study.guidelines import litmus
+
+    sizes = _numbers(arguments.sizes or "8", "--sizes")
+    if len(sizes) != 1:
+        raise DataError(f"the litmus test takes one size; got {arguments.sizes}")
+    is_mpi = arguments.on.strip().lower() == "mpi"
+    ranks = _numbers(arguments.ranks or ("2" if is_mpi else "2,4,8,16,32,64"), "--ranks")
+    return litmus(arguments.on, ranks, sizes[0], **_options(arguments))
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    from labkit.errors import DataError
+
+    options: dict[str, Any] = {
+        "launches": arguments.launches, "seed": arguments.seed, "timeout_s": arguments.timeout,
+    }  # fmt: skip
+    pairs = [word.partition("=") for word in arguments.coll]
+    if any(not (name and value) for name, _, value in pairs):
+        raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}")
+    if pairs:
+        options["coll"] = {name: value for name, _, value in pairs}
+    return options | {name: v for name in ("model", "noise") if (v := getattr(arguments, name)) is not None}
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    from labkit.errors import DataError
+
+    units = {"K": 1024, "M": 1024**2, "G": 1024**3}
+    found = []
+    for word in text.split(","):
+        digits = word.strip().upper().removesuffix("B")
+        unit = units.get(digits[-1:], 1)
+        digits = digits[:-1] if unit > 1 else digits
+        if not digits.isascii() or not digits.isdigit():
+            raise DataError(f"{option} takes whole numbers with commas between them, got {text!r}")
+        found.append(int(digits) * unit)
+    return found

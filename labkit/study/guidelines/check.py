@@ -1,0 +1,185 @@
+"""Guidelines on a machine: the operations are run, simulated or real, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import DataError
+from labkit.platform.noise import noise_of
+from labkit.run import machine_of, run
+from labkit.study.guidelines.catalogue import catalogue
+from labkit.study.guidelines.evidence import LEVEL, MARGIN, Comparison, Sample, compare_all
+from labkit.study.guidelines.operations import Job, check_names, time_jobs, whole_numbers
+from labkit.study.guidelines.report import GuidelineReport, Outcome, Place
+from labkit.study.guidelines.statement import Call, Statement
+from labkit.timing import Repeats
+
+__all__ = ["guidelines"]
+
+_UNSIZED = ("barrier",)
+
+
+def guidelines(
+    on: Any = "star",
+    ranks: int | Iterable[int] = (4, 8, 16, 32),
+    sizes: int | Iterable[int] = (8, 1024, 65536),
+    only: str | Statement | Iterable[str | Statement] | None = None,
+    *,
+    repeats: Repeats | None = None,
+    launches: int | None = None,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    seed: int = 0,
+    timeout_s: float | None = 600.0,
+    **options: Any,
+) -> GuidelineReport:
+    """Check performance guidelines of collective operations on a machine.
+
+    Every operation and every composition (mock-up) is run: the right side of ``allreduce <= reduce + bcast``
+    is a reduce and a bcast one after the other, not a sum of times. Copies that a mock-up would make between
+    its calls are not.
+
+    Parameters
+    ----------
+    on : str or Platform
+        ``"mpi"``, a cluster of engines, or a simulated machine.
+    ranks : int or list of int
+        Monotony in the ranks is looked at where p and 2 p are among them.
+    sizes : int or list of int
+        Message sizes n in bytes: see `labkit.study.guidelines.catalogue`.
+    only : str, Statement or list of them, optional
+        Kinds (pattern, special, monotony, split), operations, or statements; default: all.
+    repeats : Repeats, optional
+        Of each side in each launch, on a real machine; default: `Repeats(least=10, most=30, most_s=2)`.
+        A simulated machine needs one, unless it has noise: then each launch is one repetition.
+    launches : int, optional
+        Runs of MPI, each in another order: what differs between launches does not within one. Default: 3;
+        in simulation 1, with noise 20.
+    margin : float
+        A side that takes longer by less violates nothing.
+    level : float
+        The chance of one false word among all places of all guidelines, see `compare_all`.
+    seed : int
+        Shuffles the order; the noise's seed.
+    timeout_s : float or None
+        Of each launch.
+    **options
+        Of `labkit.run`: ``model=``, ``coll=``, ``noise=``, ...
+
+    Returns
+    -------
+    GuidelineReport
+        True in a condition when nothing is violated: ``assert lk.guidelines(on="star")``.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> slow = lk.guidelines("star", 32, 8, "allreduce <= reduce + bcast", coll={"allreduce": "ring"})
+    >>> print(slow.outcomes[0].word, f"{slow.outcomes[0].worst[1].factor:.1f}")
+    violated 6.2
+    """
+    statements = catalogue(only)
+    counts, lengths = whole_numbers(ranks, "ranks", 1), whole_numbers(sizes, "sizes", 0)
+    check_names([name for one in statements for name in one.names])
+    is_real = machine_of(on).is_real
+    is_noisy = not is_real and not noise_of(options.get("noise")).is_quiet if options.get("noise") else False
+    number = launches if launches is not None else 3 if is_real else 20 if is_noisy else 1
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise DataError(f"launches is a whole number of at least 1, got {launches!r}")
+    plan = _Plan(statements, counts, lengths)
+    asked = repeats or Repeats(least=10, most=30, most_s=2.0)
+    how = {**options, "timeout_s": timeout_s}
+    samples: dict[tuple[int, Job], list[list[float]]] = {}
+    notes: list[str] = []
+    algorithms: dict[tuple[int, str, float], str] = {}
+    invalid: set[int] = set()
+    for count, jobs in plan.jobs.items():
+        for launch in range(number):
+            done = run(time_jobs, count, on, args=(jobs, seed + launch, asked), seed=seed + launch, **how)
+            invalid |= set() if done.is_valid else {count}
+            notes += [note for note in done.notes if note not in notes]
+            for index, times in done.results[0]:
+                samples.setdefault((count, jobs[index]), []).append(times)
+            for at, algorithm in done.collectives.items():
+                algorithms.setdefault((count, at.operation, at.n_bytes), algorithm)
+    is_exact = not is_real and not is_noisy
+    if not is_real:  # a repetition is a launch there
+        samples = {key: [[v for times in found for v in times]] for key, found in samples.items()}
+    made = {key: Sample(tuple(np.array(one) for one in found), is_exact) for key, found in samples.items()}
+    compared = iter(compare_all([(made[a], made[b]) for _, _, a, b in plan.places], margin, level))
+    by_statement: dict[Statement, Outcome] = {one: Outcome(one) for one in statements}
+    for statement, place, a, b in plan.places:
+        found = next(compared)
+        if invalid & {a[0], b[0]}:
+            why = "times of an oversubscribed machine allow no word"
+            found = Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, why)
+        outcome = by_statement[statement]
+        outcome.places.append((place, found))
+        taken = _algorithm(algorithms, a)
+        if taken:
+            outcome.algorithms[place] = taken
+    for statement, why in plan.skipped:
+        by_statement[statement].missing.append(why)
+    about = _about(on, is_real, is_exact, number, margin, level)
+    return GuidelineReport(list(by_statement.values()), about, notes)
+
+
+def _about(on: Any, is_real: bool, is_exact: bool, launches: int, margin: float, level: float) -> str:
+    name = on if isinstance(on, str) else getattr(on, "name", None) or type(on).__name__
+    if is_exact:
+        return f"{name}; simulated times are exact; longer by more than {margin:.0%} counts"
+    what = f"{launches} launches" if is_real else f"{launches} seeds"
+    return f"{name}; {what}, rank tests at {level:.0%} after Holm's correction; a margin of {margin:.0%}"
+
+
+def _algorithm(known: dict[tuple[int, str, float], str], job: tuple[int, Job]) -> str:
+    """Return what carried out a job's first operation; empty where that is not clear."""
+    count, (first, *_) = job
+    same = {
+        n: name for (ranks, operation, n), name in known.items() if (ranks, operation) == (count, first[0])
+    }
+    exact = {name for n, name in same.items() if n in (first[1], first[1] * count)}
+    found = exact or set(same.values())
+    return found.pop() if len(found) == 1 else ""
+
+
+class _Plan:
+    """What has to be run for which places."""
+
+    def __init__(self, statements: Sequence[Statement], ranks: Sequence[int], sizes: Sequence[int]) -> None:
+        self._ranks = set(ranks)
+        self.jobs: dict[int, list[Job]] = {}
+        self.places: list[tuple[Statement, Place, tuple[int, Job], tuple[int, Job]]] = []
+        self.skipped: list[tuple[Statement, str]] = []
+        for statement in statements:
+            calls = (statement.left, *statement.right)
+            has_size = any(call.name.lower() not in _UNSIZED for call in calls[:1])
+            for p in ranks:
+                for n in sizes if has_size else sizes[:1]:
+                    self._add(statement, p, n, has_size)
+
+    def _add(self, statement: Statement, p: int, n: int, has_size: bool) -> None:
+        left = self._side((statement.left,), n, p)
+        right = self._side(statement.right, n, p)
+        if left is None or right is None or right[0] not in self._ranks:
+            self.skipped.append((statement, f"the ranks of its other side are not among those at p = {p}"))
+            return
+        for count, job in (left, right):
+            known = self.jobs.setdefault(count, [])
+            if job not in known:
+                known.append(job)
+        self.places.append((statement, Place(p, float(n) if has_size else None), left, right))
+
+    def _side(self, calls: Sequence[Call], n: int, p: int) -> tuple[int, Job] | None:
+        found = [(call, *call.at(n, p)) for call in calls]
+        counts = {count for _, _, count in found}
+        if len(counts) != 1 or min(counts) < 1:
+            return None
+        job = tuple(
+            (call.name.lower(), 0.0 if call.name.lower() in _UNSIZED else size, call.factor)
+            for call, size, _ in found
+        )
+        return counts.pop(), job

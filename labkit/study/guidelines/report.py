@@ -1,0 +1,221 @@
+"""The report on guidelines: which holds, which is violated where and by how much, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from labkit import html as markup
+from labkit.study.guidelines.evidence import Comparison
+from labkit.study.guidelines.statement import Statement
+from labkit.study.reporting.facts import listed
+from labkit.units import format_bytes
+
+__all__ = ["GuidelineReport", "Outcome", "Place"]
+
+_MARKS = {"held": "✓", "violated": "✗", "undecided": "?"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a guideline was looked at: ranks, message size (None where it has none), and other parameters."""
+
+    ranks: int | None = None
+    n: float | None = None
+    others: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.ranks} ranks"] if self.ranks is not None else []
+        parts += [format_bytes(self.n)] if self.n is not None else []
+        return ", ".join([*parts, *([self.others] if self.others else [])]) or "the only place"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one guideline.
+
+    Attributes
+    ----------
+    statement : Statement
+    places : list of (Place, Comparison)
+    predicted : str
+        What models say of larger places; empty where none were asked.
+    is_predicted_violated : bool
+        Whether the models predict a violation at larger places.
+    missing : list of str
+        What was not measured, in words.
+    algorithms : dict
+        What carried out the left side, by place, on a simulated machine.
+    """
+
+    statement: Statement
+    places: list[tuple[Place, Comparison]] = field(default_factory=list)
+    predicted: str = ""
+    is_predicted_violated: bool = False
+    missing: list[str] = field(default_factory=list)
+    algorithms: dict[Place, str] = field(default_factory=dict)
+
+    @property
+    def word(self) -> str:
+        """Violated where a place is, held where all are, else undecided."""
+        words = {one.word for _, one in self.places}
+        if "violated" in words:
+            return "violated"
+        return "held" if words == {"held"} else "undecided"
+
+    def of(self, word: str) -> list[tuple[Place, Comparison]]:
+        """Return the places with a word."""
+        return [(place, one) for place, one in self.places if one.word == word]
+
+    @property
+    def worst(self) -> tuple[Place, Comparison] | None:
+        """The place with the largest factor, among the violated ones if there are."""
+        some = self.of("violated") or self.places
+        return max(some, key=lambda one: one[1].factor, default=None)
+
+    def sentence(self) -> str:
+        """Say it in a sentence."""
+        if not self.places:
+            return f"undecided: {listed(self.missing, 3) or 'nothing was measured'}"
+        place, worst = self.worst  # type: ignore[misc]
+        some, count = self.of(self.word), len(self.places)
+        text = f"{self.word} at {len(some)} of {count} place{'s' if count > 1 else ''}"
+        if self.word == "violated":
+            where = listed([str(p) for p, _ in some], 4)
+            at = f", at {place}" if len(some) > 1 else ""
+            text += f" ({where}): the left side takes up to {worst.factor:.3g} times as long{at}"
+        elif self.word == "held":
+            text += f": the left side takes at most {worst.factor:.3g} times as long"
+        else:
+            text += f" (such as {some[0][0]}): {some[0][1].why}"
+        return text + (f"; {self.predicted}" if self.predicted else "")
+
+    def todo(self) -> str:
+        """Say what to do."""
+        if self.word == "undecided":
+            return "measure more repetitions, or fewer guidelines at a time" if self.places else ""
+        if self.word == "held":
+            return ""
+        place, worst = self.worst  # type: ignore[misc]
+        left, right = self.statement.left, self.statement.right
+        gain = f"{worst.factor:.3g} times faster at {place}"
+        with_ = f"; {left.name} took {self.algorithms[place]}" if place in self.algorithms else ""
+        if self.statement.kind == "monotony" and right[0].ranks == left.ranks:
+            return f"pad the message, or mend the switch point of the algorithms: {gain}{with_}"
+        if self.statement.kind == "monotony":
+            return (
+                f"more ranks do it in less time: another algorithm at this number of ranks is {gain}{with_}"
+            )
+        if self.statement.kind == "split":
+            return f"send it in {right[0].factor:g} pieces, or take a pipelined algorithm: {gain}{with_}"
+        calls = " then ".join(str(call) for call in right)
+        return f"call {calls} instead, or tune {left.name}: {gain}{with_}"
+
+
+class GuidelineReport:
+    """Guidelines and what became of them; goes through its `Outcome` objects.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+    about : str
+        Where and how was measured.
+    notes : list of str
+        What a reader must know.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome], about: str = "", notes: Sequence[str] = ()) -> None:
+        self.outcomes, self.about, self.notes = list(outcomes), about, list(notes)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def __bool__(self) -> bool:
+        """Whether no guideline is violated and none is predicted to be."""
+        return not any(one.word == "violated" or one.is_predicted_violated for one in self.outcomes)
+
+    def of(self, word: str) -> list[Outcome]:
+        """Return the outcomes with a word: held, violated, undecided."""
+        return [one for one in self.outcomes if one.word == word]
+
+    @property
+    def word(self) -> str:
+        """The word over all: violated where one is, held where all are, else undecided."""
+        words = {one.word for one in self.outcomes}
+        if "violated" in words:
+            return "violated"
+        return "held" if words == {"held"} else "undecided"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row per guideline and place: both sides' medians, their factor, the word and the p-values."""
+        rows = [
+            {
+                "guideline": str(one.statement), "kind": one.statement.kind,
+                "ranks": place.ranks, "n": place.n,
+                "others": place.others, "left_s": found.left_s, "right_s": found.right_s,
+                "factor": found.factor, "word": found.word, "p_violated": found.p_violated,
+                "p_held": found.p_held,
+            }
+            for one in self.outcomes
+            for place, found in one.places
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        return {
+            "word": self.word,
+            "about": self.about,
+            "notes": self.notes,
+            "guidelines": [
+                {
+                    "guideline": str(one.statement), "kind": one.statement.kind,
+                    "source": one.statement.source, "word": one.word, "sentence": one.sentence(),
+                    "todo": one.todo(),
+                    "is_predicted_violated": one.is_predicted_violated, "missing": one.missing,
+                    "places": [
+                        {"ranks": p.ranks, "n": p.n, "others": p.others, **vars(c), "factor": c.factor}
+                        for p, c in one.places
+                    ],
+                }
+                for one in self.outcomes
+            ],
+        }  # fmt: skip
+
+    def headline(self) -> str:
+        """Count them in a line."""
+        held, violated, undecided = (len(self.of(word)) for word in _MARKS)
+        text = f"{len(self)} guidelines: {held} held, {violated} violated, {undecided} undecided"
+        predicted = sum(one.is_predicted_violated for one in self.outcomes)
+        text += f"; {predicted} predicted to be violated" if predicted else ""
+        return f"{text}{f' ({self.about})' if self.about else ''}."
+
+    def __str__(self) -> str:
+        lines = [self.headline(), *(f"note: {note}" for note in self.notes)]
+        order = sorted(self.outcomes, key=lambda one: ("violated", "undecided", "held").index(one.word))
+        for one in order:
+            lines.append(f"{_MARKS[one.word]} {one.statement}")
+            lines.append(f"    {one.sentence()}")
+            if one.todo():
+                lines.append(f"    -> {one.todo()}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{_MARKS[one.word]} {one.word}", f"<code>{escape(str(one.statement))}</code>",
+                escape(one.sentence()) + (f"<br><em>{escape(one.todo())}</em>" if one.todo() else ""),
+            )
+            for one in self.outcomes
+        ]  # fmt: skip
+        return markup.card(escape(self.headline()), markup.table(("", "guideline", "found"), rows))
