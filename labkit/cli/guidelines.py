@@ -12,8 +12,9 @@ _DESCRIPTION = """\
 Check performance guidelines of collective operations: allreduce must not take longer than a reduce and a
 bcast (patterns), nor an operation than a more general one (special), a short message than a long one
 (monotony), or a message than its pieces (split). Operations and mock-ups are run on the machine; of each
-guideline it says whether it is held, violated (where, and by which factor) or undecided, and what to do. On real machines each
-is repeated in windows in several launches, and compared by rank tests corrected for their number.
+guideline it says whether it is held, violated (where, and by which factor) or undecided, and what to do. On
+real machines each is repeated in windows in several launches, and compared by rank tests corrected for their
+number.
 
 With --data guidelines are checked on measurements, and on their models for more ranks. With --litmus an own
 broadcast, known in every step, beside the library's tells whether the machine or the library is to blame.
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="message sizes in bytes, with K or M (default: 8,1K,64K; litmus: 8)",
     )
     add("--only", action="append", metavar="WORD",
-        help="a kind (pattern, special, monotony, split), an operation or a statement; repeatable")  # fmt: skip
+        help="a kind (pattern, special, monotony, split), an operation, a statement; repeatable")  # fmt: skip
     add("--data", metavar="FILE", help="check on these measurements instead; --only has the statements")
     add("--size-column", metavar="NAME", help="with --data: the column of message sizes")
     add("--metric", help="with --data: which metric")

@@ -112,16 +112,25 @@ def compare_all(
        Statistics 6(2), 1979.
     """
     tested = [k for k, (left, right) in enumerate(pairs) if not (left.is_exact and right.is_exact)]
-    greater = _holm([_p(*pairs[k], margin, "greater") for k in tested])
-    less = _holm([_p(*pairs[k], margin, "less") for k in tested])
+    some = [pairs[k] for k in tested]
+    greater, less = (_holm(_p_values(some, margin, side)) for side in ("greater", "less"))
     corrected = {k: (g, s) for k, g, s in zip(tested, greater, less, strict=True)}
     return [_compared(left, right, margin, level, corrected.get(k)) for k, (left, right) in enumerate(pairs)]
 
 
-def _p(left: Sample, right: Sample, margin: float, side: str) -> float:
+def _p_values(pairs: Sequence[tuple[Sample, Sample]], margin: float, side: str) -> list[float]:
+    """Return the p-value of each pair; those of the same sizes are computed together."""
     from scipy.stats import mannwhitneyu
 
-    return float(mannwhitneyu(left.values, (1 + margin) * right.values, alternative=side).pvalue)
+    groups: dict[tuple[int, int], list[int]] = {}
+    for k, (left, right) in enumerate(pairs):
+        groups.setdefault((left.values.size, right.values.size), []).append(k)
+    found = np.ones(len(pairs))
+    for members in groups.values():
+        left = np.stack([pairs[k][0].values for k in members])
+        right = (1 + margin) * np.stack([pairs[k][1].values for k in members])
+        found[members] = mannwhitneyu(left, right, alternative=side, axis=1).pvalue
+    return [float(v) for v in found]
 
 
 def _holm(values: Sequence[float]) -> list[float]:

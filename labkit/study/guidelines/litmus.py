@@ -27,6 +27,7 @@ from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.operations import bench_call, buffer, whole_numbers
 from labkit.timing import Repeats
+from labkit.timing.window import wait_until
 from labkit.units import format_bytes
 
 __all__ = ["Litmus", "litmus", "own_broadcast"]
@@ -216,7 +217,7 @@ def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], float]]:
         if rank not in (child, parent):
             continue
         if machine is not None:  # each edge has a second of its own, so that none disturbs another
-            machine.sleep(max(0.0, begin + child * _SLOT_S - clock()))
+            wait_until(begin + child * _SLOT_S, clock)
         best = math.inf
         for _ in range(1 if machine is not None else 5):
             start = clock()

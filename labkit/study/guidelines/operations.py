@@ -12,6 +12,7 @@ from labkit import context
 from labkit.errors import DataError
 from labkit.phantom import sized
 from labkit.timing import Repeats, measure
+from labkit.timing.window import wait_until
 
 __all__ = [
     "OPERATIONS", "Job", "bench_call", "buffer", "check_names", "prepare", "time_jobs", "whole_numbers",
@@ -22,7 +23,7 @@ Job = tuple[tuple[str, float, float], ...]
 
 _WORD = 8
 #: simulated ranks wait for a moment so far ahead: simulated time costs nothing
-_AHEAD_S = 10.0
+_AHEAD_S = 1.0
 
 
 def buffer(count: int) -> Any:
@@ -130,7 +131,7 @@ def bench_call(comm: Any, call: Callable[[], Any], repeats: Repeats) -> list[flo
     if machine is None:
         return list(measure(comm, call, repeats=repeats).times_s)
     moment = comm.allreduce(machine.wtime(), op=MPI.MAX) + _AHEAD_S
-    machine.sleep(moment - machine.wtime())
+    wait_until(moment, machine.wtime)
     begin = machine.wtime()
     call()
     return [float(comm.allreduce(machine.wtime() - begin, op=MPI.MAX))]
