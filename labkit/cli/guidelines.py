@@ -110,7 +110,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _data(arguments: argparse.Namespace) -> Any:
     from labkit.errors import DataError
     from labkit.study import Study
-    from labkit.study.files import read_data
+    from labkit.study.formats.reader import read_data
 
     if not arguments.only:
         raise DataError('--data needs guidelines: --only "allreduce <= reduce + bcast"')

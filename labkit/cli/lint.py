@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
         For input that cannot be used: exit code 3.
     """
     from labkit.study import Study
-    from labkit.study.files import read_data
+    from labkit.study.formats.reader import read_data
 
     study = Study(*read_data(arguments.data, arguments.param))
     report = study.rules()

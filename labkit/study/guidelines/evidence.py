@@ -127,9 +127,9 @@ def _p_values(pairs: Sequence[tuple[Sample, Sample]], margin: float, side: str) 
         groups.setdefault((left.values.size, right.values.size), []).append(k)
     found = np.ones(len(pairs))
     for members in groups.values():
-        left = np.stack([pairs[k][0].values for k in members])
-        right = (1 + margin) * np.stack([pairs[k][1].values for k in members])
-        found[members] = mannwhitneyu(left, right, alternative=side, axis=1).pvalue
+        lefts = np.stack([pairs[k][0].values for k in members])
+        rights = (1 + margin) * np.stack([pairs[k][1].values for k in members])
+        found[members] = mannwhitneyu(lefts, rights, alternative=side, axis=1).pvalue
     return [float(v) for v in found]
 
 
