@@ -7,7 +7,6 @@ and everything it needs, lets BokehJS draw it, and prints the page back with the
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from labkit.errors import DataError
 from labkit.plot.html_page import render_page
+from labkit.plot.still import with_words
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
@@ -121,7 +121,7 @@ def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | 
         source = Path(folder) / "figure.html"
         source.write_text(page, encoding="utf-8")
         made = _print_page(browser, source, Path(folder))
-    return _described(made, figure) if kind == "png" else made
+    return with_words(made, figure, dpi=(192, 192)) if kind == "png" else made
 
 
 def _print_page(browser: str, source: Path, folder: Path) -> bytes:
@@ -153,17 +153,3 @@ def _print_page(browser: str, source: Path, folder: Path) -> bytes:
 def _last_line(text: bytes) -> str:
     lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
-
-
-def _described(png: bytes, figure: Figure) -> bytes:
-    """Write the words into the PNG: a title and a description, as its standard names them."""
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    words = PngInfo()
-    words.add_itxt("Title", figure.reading)
-    words.add_itxt("Description", figure.alt)
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as picture:
-        picture.save(out, "PNG", pnginfo=words, optimize=True, dpi=(192, 192))
-    return out.getvalue()

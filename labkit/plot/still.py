@@ -20,7 +20,7 @@ from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
 
-__all__ = ["draw_still", "is_live", "still_bundle"]
+__all__ = ["draw_still", "is_live", "still_bundle", "with_words"]
 
 #: names of environment variables of kernels that a page with widgets talks to
 _PAGES = ("JPY_SESSION_NAME", "VSCODE_", "COLAB_")
@@ -28,6 +28,8 @@ _PAGES = ("JPY_SESSION_NAME", "VSCODE_", "COLAB_")
 VARIABLE = "LABKIT_LIVE"
 #: a still picture has so many pixels for each of the screen's
 _SCALE = 1.5
+#: of a picture in a notebook's file
+_COLORS = 96
 #: pixels of the screen to the inch
 _PER_INCH = 96.0
 _FONTS = ["DejaVu Sans"]
@@ -144,11 +146,14 @@ def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
         elif kind == "pdf":
             metadata = {"Title": figure.reading, "CreationDate": None}
         page.savefig(out, format=kind, dpi=_PER_INCH * scale, metadata=metadata)
-    return _small(out.getvalue(), figure) if kind == "png" else out.getvalue()
+    return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
 
 
-def _small(png: bytes, figure: Figure) -> bytes:
-    """Return a PNG of few colours, a third of the size, with its words inside."""
+def with_words(png: bytes, figure: Figure, colors: int = 0, **options: Any) -> bytes:
+    """Return a PNG with its words inside, a title and a description as its standard names them.
+
+    With so many `colors` it is a third of the size.
+    """
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
@@ -157,8 +162,8 @@ def _small(png: bytes, figure: Figure) -> bytes:
     words.add_itxt("Description", figure.alt)
     out = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:
-        few = picture.convert("RGB").quantize(96, dither=Image.Dither.NONE)
-        few.save(out, "PNG", pnginfo=words, optimize=True)
+        kept = picture.convert("RGB").quantize(colors, dither=Image.Dither.NONE) if colors else picture
+        kept.save(out, "PNG", pnginfo=words, optimize=True, **options)
     return out.getvalue()
 
 

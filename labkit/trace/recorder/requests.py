@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from labkit.comm.surface import REQUESTS, Method, made, over
 from labkit.trace.recorder.ledger import Known, Ledger
 
 __all__ = ["Post", "Requests"]
@@ -73,8 +74,8 @@ class Requests:
         both: dict[str, Any] = {
             "__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None, "_operation": None,
         }  # fmt: skip
-        named = _Lists(self).calls(mpi.Request)
-        self.request: Any = type("Request", (mpi.Request,), {**both, **self._single(mpi.Request), **named})
+        ends = {row.name: self._ending(row, getattr(mpi.Request, row.name)) for row in REQUESTS}
+        self.request: Any = type("Request", (mpi.Request,), {**both, **ends})
         own = {**both, "_is_persistent": True, **self._starts(mpi.Prequest)}
         self.persistent: Any = type("Prequest", (self.request, mpi.Prequest), own)
         told = {"__module__": mpi.__name__, "__hash__": None, "_envelope": None, "_order": 0}
@@ -154,39 +155,38 @@ class Requests:
         for one in zip(numbers, posts, found, strict=True):
             self.over(*([item] for item in one))
 
-    # -- one request ----------------------------------------------------------------------------------------
+    # -- waits and tests ------------------------------------------------------------------------------------
 
-    def _single(self, native: Any) -> dict[str, Any]:
-        """Return wait, test and the like of one request."""
-        ledger = self.ledger
+    def _ending(self, row: Method, original: _Call) -> Any:
+        """Return a wait or a test, of one request or of several."""
+        ledger, number = self.ledger, self.ledger.number(row.name)
+        is_one, has_one_status = row.kind == "one", row.kind in ("one", "any")
+        is_together = row.base == "Wait" or (row.base == "Waitall" and row.form == "blocking")
 
-        def ending(original: _Call, is_over: Callable[[Any], bool]) -> _Call:
-            number = ledger.number(original.__name__)
+        def call(whom: Any, status: Any) -> Any:
+            if ledger.is_busy:
+                return original(whom, status)
+            ledger.enter(number)
+            try:
+                if has_one_status:
+                    status = self.status() if status is None else status
+                elif not isinstance(status, list):
+                    status = list(status or ())
+                result = original(whom, status)
+                requests, statuses = [whom] if is_one else whom, [status] if has_one_status else status
+                indices = _ended(row, result, self.undefined)
+                if indices is not None:
+                    requests = [requests[index] for index in indices]
+                if indices is None or indices:
+                    self.take(requests, statuses[: len(requests)], is_together)
+                elif has_one_status or len(whom):
+                    ledger.polled()
+                return result
+            finally:
+                ledger.leave()
 
-            def call(self_: Any, status: Any = None) -> Any:
-                if ledger.is_busy:
-                    return original(self_, status)
-                ledger.enter(number)
-                try:
-                    got = self.status() if status is None else status
-                    result = original(self_, got)
-                    if is_over(result):
-                        self.take([self_], [got], True)
-                    else:
-                        ledger.polled()
-                    return result
-                finally:
-                    ledger.leave()
-
-            return call
-
-        always = lambda result: True  # noqa: E731
-        return {
-            "Wait": ending(native.Wait, always),
-            "wait": ending(native.wait, always),
-            "Test": ending(native.Test, bool),
-            "test": ending(native.test, lambda result: bool(result[0])),
-        }
+        made_ = made(row, "call(self, {args})" if is_one else "call({args})", {"call": call})
+        return made_ if is_one else classmethod(made_)
 
     def _starts(self, native: Any) -> dict[str, Any]:
         """Return the starts of persistent requests, each of which posts anew."""
@@ -276,79 +276,14 @@ class Requests:
         }  # fmt: skip
 
 
-class _Lists:
-    """The calls on several requests."""
-
-    def __init__(self, requests: Requests) -> None:
-        self.requests = requests
-        self.ledger = requests.ledger
-
-    def calls(self, native: Any) -> dict[str, Any]:
-        """Return them, with what each says of the indices that are over."""
-        undefined = self.requests.undefined
-        everything = lambda result: None  # noqa: E731
-        ifall: _Call = lambda result: None if (result[0] if isinstance(result, tuple) else result) else []  # noqa: E731
-        one = lambda result: _index(result, undefined)  # noqa: E731
-        some = lambda result: list((result[0] if isinstance(result, tuple) else result) or [])  # noqa: E731
-        made: dict[str, Any] = {}
-        for name, chosen in (
-            ("Waitall", everything),
-            ("Testall", ifall),
-            ("Waitsome", some),
-            ("Testsome", some),
-        ):
-            for spelling in (name, name.lower()):
-                made[spelling] = self._several(getattr(native, spelling), chosen, name == "Waitall")
-        for name in ("Waitany", "Testany"):
-            for spelling in (name, name.lower()):
-                made[spelling] = self._one(getattr(native, spelling), one)
-        return made
-
-    def _several(self, original: _Call, chosen: Callable[[Any], list[int] | None], is_together: bool) -> Any:
-        requests, ledger = self.requests, self.ledger
-        number = ledger.number(original.__name__)
-
-        def call(cls: Any, reqs: Sequence[Any], statuses: Any = None) -> Any:
-            if ledger.is_busy:
-                return original(reqs, statuses)
-            ledger.enter(number)
-            try:
-                filled = statuses if isinstance(statuses, list) else list(statuses or ())
-                result = original(reqs, filled)
-                indices = chosen(result)
-                if indices is None:
-                    requests.take(reqs, filled[: len(reqs)], is_together)
-                elif indices:
-                    requests.take([reqs[i] for i in indices], filled[: len(indices)], False)
-                elif len(reqs):
-                    ledger.polled()
-                return result
-            finally:
-                ledger.leave()
-
-        return _with_names(call)
-
-    def _one(self, original: _Call, chosen: Callable[[Any], int]) -> Any:
-        requests, ledger = self.requests, self.ledger
-        number = ledger.number(original.__name__)
-
-        def call(cls: Any, reqs: Sequence[Any], status: Any = None) -> Any:
-            if ledger.is_busy:
-                return original(reqs, status)
-            ledger.enter(number)
-            try:
-                got = requests.status() if status is None else status
-                result = original(reqs, got)
-                index = chosen(result)
-                if index >= 0:
-                    requests.take([reqs[index]], [got], False)
-                else:
-                    ledger.polled()
-                return result
-            finally:
-                ledger.leave()
-
-        return _with_names(call)
+def _ended(row: Method, result: Any, undefined: int) -> list[int] | None:
+    """Return which requests a wait or a test has found over; None: all of them."""
+    if row.kind == "some":
+        return list((result if row.is_buffer else result[0]) or [])
+    if row.kind == "any":
+        index = _index(result, undefined)
+        return [] if index < 0 else [index]
+    return None if row.form == "blocking" or over(row, result) else []
 
 
 def _index(result: Any, undefined: int) -> int:
@@ -356,13 +291,3 @@ def _index(result: Any, undefined: int) -> int:
     first: int = result[0] if isinstance(result, tuple) else result
     is_found = result[1] if isinstance(result, tuple) and isinstance(result[1], bool) else True
     return -1 if first == undefined or not is_found else first
-
-
-def _with_names(call: _Call) -> Any:
-    """Make it a method of the class that takes its requests by mpi4py's name, too."""
-
-    def named(cls: Any, requests: Sequence[Any], *rest: Any, **others: Any) -> Any:
-        statuses = rest[0] if rest else others.pop("statuses", others.pop("status", None))
-        return call(cls, requests, statuses)
-
-    return classmethod(named)

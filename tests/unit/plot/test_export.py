@@ -18,6 +18,7 @@ import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
 from labkit.plot import export
+from labkit.plot.still import with_words
 
 SVG = "{http://www.w3.org/2000/svg}"
 needs_browser = pytest.mark.skipif(export.find_browser() is None, reason="no Chromium or Chrome here")
@@ -146,7 +147,7 @@ def test_the_description_of_a_png_survives_any_letter() -> None:
     out = io.BytesIO()
     Image.new("RGB", (2, 2)).save(out, "PNG")
     figure = plot.Figure(None, "p² log p ≈ µs", "→ 中")
-    with Image.open(io.BytesIO(export._described(out.getvalue(), figure))) as picture:
+    with Image.open(io.BytesIO(with_words(out.getvalue(), figure))) as picture:
         assert picture.text == {"Title": figure.reading, "Description": figure.alt}
 
 
