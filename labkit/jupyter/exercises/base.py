@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 
-__all__ = ["Answer", "Exercise", "Trap", "is_near"]
+__all__ = ["Answer", "Exercise", "Trap", "is_near", "letter"]
 
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[Any, ...] = (None, "", "?")
@@ -108,3 +108,11 @@ def _is_empty(answer: Any) -> bool:
 def is_near(value: float, wanted: float, share: float = 0.1) -> bool:
     """Whether a number is within a share of another."""
     return abs(value - wanted) <= share * abs(wanted)
+
+
+def letter(answer: Any) -> str:
+    """Read one of the letters A to D."""
+    found = str(answer).strip().upper()
+    if found not in ("A", "B", "C", "D"):
+        raise ValueError(found)
+    return found

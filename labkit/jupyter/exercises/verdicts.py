@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_near
+from labkit.jupyter.exercises.base import Exercise, Trap, is_near, letter
 from labkit.scaling import Term, outcome, read_expectation
 
 __all__ = ["EXERCISES"]
 
 _WORDS = ("exact", "approximate", "bound", "none", "undecided")
 _PROMISE = "p log p"
-_PLANS = ("A", "B", "C", "D")
 
 
 def _words(answer: Mapping[str, str]) -> dict[str, str]:
@@ -32,13 +31,6 @@ def _is_matched(words: Mapping[str, str]) -> bool:
 
 def _says(growth: str, word: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda words: words.get(growth) == word
-
-
-def _letter(answer: Any) -> str:
-    letter = str(answer).strip().upper()
-    if letter not in _PLANS:
-        raise ValueError(letter)
-    return letter
 
 
 def _term(answer: Any) -> Term:
@@ -92,23 +84,23 @@ EXERCISES = {
     ),
     "plan": Exercise(
         "one of the letters A, B, C, D",
-        _letter,
-        lambda letter: letter == "C",
+        letter,
+        lambda plan: plan == "C",
         "a growth shows itself over a range: five sizes that span a factor of 16 tell p from p², and five "
         "repetitions at each say how large the noise is.",
         "run the cell above with each plan.",
         (
             Trap(
-                lambda letter: letter == "A",
+                lambda plan: plan == "A",
                 "you would know the time at 64 ranks very well. What would it be at 128?",
             ),
             Trap(
-                lambda letter: letter == "B",
+                lambda plan: plan == "B",
                 "how far apart do p and p² drift between 64 and 128 ranks, once each may have a constant in "
                 "front, and how large is the noise?",
             ),
             Trap(
-                lambda letter: letter == "D",
+                lambda plan: plan == "D",
                 "how many curves can you draw through two points?",
             ),
         ),

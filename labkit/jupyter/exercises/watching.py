@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.jupyter.exercises.base import Exercise, Trap
+from labkit.jupyter.exercises.base import Exercise, Trap, letter
 from labkit.run import run
 from labkit.study import sweep
 
@@ -69,13 +69,6 @@ def _is_power(ranks: int) -> bool:
     return ranks & (ranks - 1) == 0
 
 
-def _letter(answer: Any) -> str:
-    letter = str(answer).strip().upper()
-    if letter not in ("A", "B", "C", "D"):
-        raise ValueError(letter)
-    return letter
-
-
 def _is(letter: str) -> Callable[[str], bool]:
     return lambda answer: answer == letter
 
@@ -110,7 +103,7 @@ EXERCISES = {
     ),
     "monday": Exercise(
         "one of the letters A, B, C, D",
-        _letter,
+        letter,
         _is("B"),
         "one thing at a time: if Friday's program passes with today's labkit, the change is yours; if it "
         "fails, the change is labkit's, and the baseline may be renewed with a note.",

@@ -93,6 +93,14 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         ],
         [lambda comm, x: x],
     ),
+    "offset": (
+        [7.30001, "7.300010"],
+        [(7.30004, "no time at all"), (7.29998, "was back"), (-7.30001, "shows more")],
+        [7.3],
+    ),
+    "rate": ([1.5, "1.5"], [(2, "arithmetic"), (1.732, "geometric"), (0.667, "seconds for each")], [3]),
+    "least": ([6, "6"], [(5, "or all below"), (2, "of a mean"), (30, "rule of thumb")], [7]),
+    "judged": (["B"], [("A", "luckiest"), ("C", "between 1 and 4"), ("D", "so evenly")], []),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 

@@ -206,3 +206,17 @@ def test_any_notes_give_sentences_and_no_traceback(notes: Any, values: Any, metr
     assert study.methods().endswith(".")
     assert len(study.rules()) == 12
     assert {one.status for one in study.rules()} <= {"met", "violated", "unknown"}
+
+
+def test_a_speedup_without_a_unit_is_no_time() -> None:
+    table = {
+        "program": "sort",
+        "on": "ours",
+        "ranks": [2, 4],
+        "metric": "speedup",
+        "value": [2.0, 3],
+        "unit": "",
+    }
+    report = Study(pd.DataFrame(table)).rules()
+    assert report[1].status == "violated"
+    assert "without any absolute time" in report[1].why
