@@ -35,6 +35,8 @@ _PER_INCH = 96.0
 _FONTS = ["DejaVu Sans"]
 _GAP_PX = 8.0
 _READING_PX = 13.0
+#: room for an axis with its name, and for a letter of a legend outside
+_AXIS_PX, _LETTER_PX = 72.0, 6.8
 #: places of a legend inside a figure
 _PLACES = {
     "top_left": "upper left", "top_right": "upper right", "bottom_left": "lower left",
@@ -171,7 +173,7 @@ def _laid_out(layout: Any, x: float, y: float) -> Any:
     """Yield every plot of a layout with its place and size in pixels, the origin at the top left."""
     kind = type(layout).__name__
     if hasattr(layout, "renderers"):
-        yield layout, x, y, float(layout.width or 600), float(layout.height or 400)
+        yield layout, x, y, *_plot_size(layout)
     elif kind == "GridPlot" or kind == "GridBox":
         cells = [(cell[0], cell[1], cell[2]) for cell in layout.children if cell[0] is not None]
         rows = {r: max(_size(c)[1] for c, row, _ in cells if row == r) for r in {r for _, r, _ in cells}}
@@ -191,6 +193,18 @@ def _size(layout: Any) -> tuple[float, float]:
     plots = list(_laid_out(layout, 0.0, 0.0))
     wide = max((x + w for _, x, _, w, _ in plots), default=0.0)
     return wide, max((y + h for _, _, y, _, h in plots), default=0.0)
+
+
+def _plot_size(plot: Any) -> tuple[float, float]:
+    """Return the size of a plot; where only its frame has one, with room for what stands around it."""
+    if plot.frame_width is None or plot.frame_height is None:
+        return float(plot.width or 600), float(plot.height or 400)
+    legends = [thing for thing in plot.right if type(thing).__name__ == "Legend"]
+    longest = max((len(str(item.label.value)) for one in legends for item in one.items), default=0)
+    titles = sum(type(thing).__name__ == "Title" for thing in plot.above)
+    left = _AXIS_PX if any(axis.visible for axis in plot.yaxis) else _GAP_PX
+    right = _LETTER_PX * (longest + 7) if legends else 0.0
+    return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * titles
 
 
 def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> Any:

@@ -147,8 +147,8 @@ class Scaling:
         if baseline is None:
             model = study.fit(**fitting)
             pytest.fail(
-                f"{self.name} has no expectation and no baseline yet. It grows as {model.term}; to keep that "
-                f"as its baseline, run pytest with --scaling-update and commit {self.where}.",
+                f"{self.name} has no expectation and no baseline yet. It grows as {model.term}.\n"
+                f"To keep that as its baseline, run pytest with --scaling-update, and commit\n{self.where}",
                 pytrace=False,
             )
         changed = baseline.changed(study)

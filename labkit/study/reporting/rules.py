@@ -127,7 +127,7 @@ class RuleReport:
     def _repr_html_(self) -> str:
         rows = [
             (
-                f"{_MARKS[one.status]} {one.status}", str(one.number), escape(one.rule),
+                f"{_MARKS[one.status]}&nbsp;{one.status}", str(one.number), escape(one.rule),
                 escape(one.why) + (f"<br><em>{escape(one.todo)}</em>" if one.todo else ""),
             )
             for one in self.findings
