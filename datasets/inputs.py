@@ -46,6 +46,8 @@ class Place:
     dtype : dtype
         Of the keys to be made.
     seed : int
+    bits : callable, optional
+        ``bits(nth)``: a stream of bits to use in the place of those of the seed.
     """
 
     rank: int
@@ -53,6 +55,7 @@ class Place:
     lengths: tuple[int, ...]
     dtype: np.dtype[Any]
     seed: int
+    bits: Callable[[int], Any] | None = None
 
     @property
     def n(self) -> int:
@@ -71,18 +74,22 @@ class Place:
         return np.arange(first, first + self.n, dtype=np.uint64)
 
     @cached_property
-    def own(self) -> np.random.PCG64:
+    def own(self) -> Any:
         """The stream of bits of this rank."""
-        return np.random.PCG64([self.seed, 1 + self.rank])
+        return self._stream(1 + self.rank)
 
     @cached_property
-    def common(self) -> np.random.PCG64:
+    def common(self) -> Any:
         """A stream that is the same on all ranks."""
-        return np.random.PCG64([self.seed, 0])
+        return self._stream(0)
+
+    def _stream(self, nth: int) -> Any:
+        return np.random.PCG64([self.seed, nth]) if self.bits is None else self.bits(nth)
 
     def words(self) -> Words:
         """The next n 64-bit words of this rank's stream."""
-        return self.own.random_raw(self.n).astype(np.uint64, copy=False)
+        words: Words = self.own.random_raw(self.n).astype(np.uint64, copy=False)
+        return words
 
     def in_slices(self, slices: NDArray[np.int64] | int) -> Keys:
         """Keys at random positions of the given slices (one for all, or one per key)."""
@@ -315,6 +322,7 @@ def keys(
     dtype: DTypeLike = np.int64,
     seed: int = 0,
     lengths: str = "even",
+    bits: Callable[[int], Any] | None = None,
     **options: int,
 ) -> Keys:
     """Make the keys that one rank holds.
@@ -333,6 +341,9 @@ def keys(
         Same seed, same keys.
     lengths : str
         One of `SIZES`.
+    bits : callable, optional
+        ``bits(nth)``: the stream of bits that all ranks share (0) or of rank nth - 1, an object with
+        `random_raw` as `numpy.random.PCG64` has it. Default: PCG64 from the seed.
     **options
         The generator's own, such as ``values`` of ``few_unique``.
 
@@ -358,7 +369,7 @@ def keys(
         raise DataError(f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}")
     if not is_sortable(np.dtype(dtype)):
         raise DataError(f"keys can be bool, integers or floats of at most 64 bits, got {np.dtype(dtype)}")
-    place = Place(rank, ranks, sizes(lengths, ranks, n_local, seed), np.dtype(dtype), seed)
+    place = Place(rank, ranks, sizes(lengths, ranks, n_local, seed), np.dtype(dtype), seed, bits)
     try:
         return INPUTS[name](place, **options)
     except TypeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
 from labkit.grading.result import CheckResult, Grade, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
 
 __all__ = ["Assignment", "Check"]
@@ -103,7 +105,7 @@ class Assignment:
         source: str,
         *,
         student: str = "student",
-        seed: int = 0,
+        seed: int | None = None,
         accepts_weak: bool = False,
         only: Sequence[str] | None = None,
     ) -> Grade:
@@ -115,7 +117,7 @@ class Assignment:
             Python source (`labkit.grading.read_submission` reads it from a file or notebook).
         student : str
         seed : int
-            The student's (`student_seed`).
+            The student's (`student_seed`); default: a new one.
         accepts_weak : bool
             Also where the machine cannot contain it.
         only : sequence of str, optional
@@ -131,6 +133,7 @@ class Assignment:
             The sandbox does not work here.
         """
         with Sandbox(self.limits, accepts_weak=accepts_weak) as sandbox:
+            seed = secrets.randbits(128) if seed is None else seed
             return self._judge(SandboxBench(sandbox, source, self.function), student, seed, only)
 
     def try_out(
@@ -153,7 +156,7 @@ class Assignment:
         began, began_work_s = time.monotonic(), time.process_time() + bench.worked_s
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)
-        trial = Trial(bench, seed, self.only_messages)
+        trial = Trial(bench, Seed(seed), self.only_messages)
         for check in chosen:
             if check.needs_simulation and not bench.is_simulated:
                 continue

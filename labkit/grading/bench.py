@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from labkit import context
 from labkit.comm.surface import METHODS
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.grading.sandbox.outcome import Limits, Outcome
@@ -152,9 +153,12 @@ class OpenBench:
         from labkit.run import run
 
         function, given = self.function, [tuple(own) for own in arguments]
-        only_messages = how.pop("only_messages", False)
+        only_messages, charges = how.pop("only_messages", False), how.pop("charges", True)
 
         def program(comm: Any) -> Any:
+            machine: Any = context.current()
+            if not charges and machine is not None:
+                machine.compute = machine.sleep = lambda *_: None
             return function(_MessagesOnly(comm) if only_messages else comm, *given[comm.rank])
 
         if not self.is_simulated:

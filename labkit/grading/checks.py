@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from labkit.grading.counts import busiest_bytes, rounds_of
+from labkit.grading.counts import ENVELOPE_BYTES, busiest_bytes, rounds_of
 from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
@@ -66,7 +67,9 @@ class Bound:
     Attributes
     ----------
     what : str
-        "messages", "bytes", "rounds", "received" (bytes that the busiest rank receives) or "sent".
+        "messages", "bytes", "rounds", "received" (bytes that the busiest rank receives), "sent" or
+        "seconds" (simulated). Of bytes received or sent each message counts
+        `labkit.grading.counts.ENVELOPE_BYTES` more than its content.
     most : callable
         ``most(case)``: the largest value allowed.
     words : str
@@ -83,9 +86,11 @@ class Bound:
             return float(outcome.messages or 0)
         if self.what == "bytes":
             return float(outcome.bytes or 0)
+        if self.what == "seconds":
+            return outcome.makespan_s
         if self.what == "rounds":
             return float(rounds_of(outcome.trace, outcome.ranks))
-        return float(busiest_bytes(outcome.trace, outcome.ranks, self.what))
+        return float(busiest_bytes(outcome.trace, outcome.ranks, self.what, ENVELOPE_BYTES))
 
 
 _NAMES = {
@@ -94,7 +99,14 @@ _NAMES = {
     "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
     "received": "bytes received by the busiest rank",
     "sent": "bytes sent by the busiest rank",
+    "seconds": "simulated seconds",
 }
+
+
+def _exceeded(case: Case, bound: Bound, value: float, most: float) -> str:
+    is_time = bound.what == "seconds"
+    found, allowed = (f"{one:.3g}" if is_time else number(one) for one in (value, most))
+    return f"{case}: {found} {_NAMES[bound.what]}; at most {bound.words} = {allowed} are allowed."
 
 
 @dataclass(frozen=True)
@@ -132,19 +144,17 @@ class Costs:
             for bound in self.bounds:
                 value, most = bound.value(outcome), bound.most(case)
                 if value > most:
-                    return Verdict(
-                        0.0,
-                        f"{case}: {number(value)} {_NAMES[bound.what]}; at most {bound.words} = "
-                        f"{number(most)} are allowed.",
-                        self.hint,
-                    )
+                    return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
                 seen = f"{number(value)} of at most {bound.words} = {number(most)} {_NAMES[bound.what]}"
         return Verdict(1.0, f"On {case}: {seen}.")
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The simulated time grows with the ranks as promised, judged by labkit's verdict.
+    """The simulated time of the messages grows with the ranks as promised, judged by labkit's verdict.
+
+    Time that a submission charges itself, or sleeps, does not pass: slow runs on few ranks are not to be had
+    for that. Those that are slow by messages that nobody needs exceed the bounds.
 
     Attributes
     ----------
@@ -162,6 +172,8 @@ class Scaling:
     slack : float
         From end to end the time may change by so many times what the expectation says: a model with a large
         constant beside a term that falls is no speedup.
+    bounds : sequence of Bound
+        Counts that hold on every number of ranks.
     hint : str
     is_bonus : bool
     """
@@ -175,6 +187,7 @@ class Scaling:
     ranks: Sequence[int] = (4, 8, 16, 32, 64)
     on: Callable[[int], str] = "star:{}".format
     slack: float = 3.0
+    bounds: Sequence[Bound] = ()
     hint: str = ""
     is_bonus: bool = False
     needs_simulation = True
@@ -184,11 +197,18 @@ class Scaling:
         times: list[float] = []
         for ranks in self.ranks:
             case = self.case(ranks, trial.seed)
-            wrong, hint, outcome = trial.fault(case, self.oracle, on=self.on(ranks))
+            wrong, hint, outcome = self._run(trial, case)
             if wrong:
                 return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
+            for bound in self.bounds:
+                if (value := bound.value(outcome)) > (most := bound.most(case)):
+                    return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
             times.append(outcome.makespan_s)
         return self.verdict_of(times)
+
+    def _run(self, trial: Trial, case: Case) -> tuple[str, str, Outcome]:
+        how: dict[str, Any] = {"trace": True} if self.bounds else {}
+        return trial.fault(case, self.oracle, on=self.on(case.ranks), charges=False, **how)
 
     def verdict_of(self, times: Sequence[float]) -> Verdict:
         """Judge simulated times, one for each number of ranks."""

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["busiest_bytes", "rounds_of"]
+__all__ = ["ENVELOPE_BYTES", "busiest_bytes", "received_from", "rounds_of"]
+
+#: what a message counts beside its content: its tag, and that it came, tell something as well
+ENVELOPE_BYTES = 16
 
 
-def busiest_bytes(trace: Any, ranks: int, what: str) -> int:
+def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) -> int:
     """Return the bytes that the busiest rank received (``"received"``) or sent (``"sent"``).
 
     Parameters
@@ -17,11 +20,56 @@ def busiest_bytes(trace: Any, ranks: int, what: str) -> int:
     trace : Trace
     ranks : int
     what : str
+    envelope_bytes : int
+        What each message counts besides.
     """
     messages = trace.messages
     column = "destination" if what == "received" else "source"
-    totals = np.bincount(messages[column], weights=messages["bytes"], minlength=ranks)
+    weights = np.asarray(messages["bytes"], float) + envelope_bytes
+    totals = np.bincount(messages[column], weights=weights, minlength=ranks)
     return int(totals.max()) if len(totals) else 0
+
+
+def received_from(trace: Any, ranks: int, origin: int | None) -> list[int]:
+    """Return the bytes that each rank received from ranks that can have known what `origin` was given.
+
+    Parameters
+    ----------
+    trace : Trace
+    ranks : int
+    origin : int or None
+        Only messages count that were posted by it, or by a rank that had received one that counts before.
+        None: all messages count.
+    """
+    messages = trace.messages
+    if origin is None:
+        totals = np.bincount(messages["destination"], weights=messages["bytes"], minlength=ranks)
+        return [int(total) for total in totals]
+    rows = zip(
+        *(messages[name].tolist() for name in ("send_posted_s", "end_s", "source", "destination", "bytes")),
+        strict=True,
+    )
+    events: list[tuple[float, int, int]] = []
+    table = list(rows)
+    for i, (posted_s, end_s, *_) in enumerate(table):
+        events += [(posted_s, 1, i), (end_s, 0, i)]
+    found = [0] * ranks
+    knows = [rank == origin for rank in range(ranks)]
+    counting: set[int] = set()
+    pending: set[int] = set()
+    for _, is_post, i in sorted(events):
+        _, _, source, destination, n_bytes = table[i]
+        if is_post and knows[source]:
+            counting.add(i)
+        if is_post and i not in pending:
+            continue
+        if not is_post and i not in counting:  # complete at the instant of its post, or of somebody without
+            pending.add(i)
+            continue
+        if i in counting:
+            found[destination] += int(n_bytes)
+            knows[destination] = knows[destination] or n_bytes > 0
+    return found
 
 
 def rounds_of(trace: Any, ranks: int) -> int:

@@ -12,6 +12,7 @@ from labkit.errors import ScheduleError
 from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.schedule_rows import schedule_from
+from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial, failure_words
 from labkit.schedule import Counterexample, Schedule, check, count
 
@@ -66,6 +67,8 @@ class Proved:
     ranks : sequence of int
         From small to large.
     hint : str
+    drawn : (int, int, int), optional
+        The least and the largest number of ranks, and how many between them are drawn for each grading.
     is_bonus : bool
     """
 
@@ -75,12 +78,14 @@ class Proved:
     task: Task
     ranks: Sequence[int]
     hint: str = ""
+    drawn: tuple[int, int, int] | None = None
     is_bonus: bool = False
     needs_simulation = False
 
     def judge(self, trial: Trial) -> Verdict:
         """Prove it for each number of ranks, or give the first counterexample."""
-        for size in self.ranks:
+        sizes = _sizes(self, trial)
+        for size in sizes:
             found = self.task.ask(trial, size)
             if isinstance(found, str):
                 return Verdict(0.0, f"{size} ranks: {found}", self.hint)
@@ -97,7 +102,7 @@ class Proved:
                 return Verdict(
                     0.0, alone, "Build every number and mask from group.ranks and group.size alone."
                 )
-        tried = ", ".join(map(str, self.ranks))
+        tried = ", ".join(map(str, sizes))
         return Verdict(1.0, f"Proved complete, for all data and all block sizes, on {tried} ranks.")
 
     def _alone(self, trial: Trial, whole: Schedule, size: int) -> str:
@@ -144,6 +149,8 @@ class ScheduleCosts:
         ``volume(size)``: the most messages' worth of data that a rank may send, in units of the message.
     words : str
         The bound as a formula.
+    drawn : (int, int, int), optional
+        The least and the largest number of ranks, and how many between them are drawn for each grading.
     hint : str
     is_bonus : bool
     """
@@ -156,6 +163,7 @@ class ScheduleCosts:
     rounds: Callable[[int], float]
     words: str
     volume: Callable[[int], float] | None = None
+    drawn: tuple[int, int, int] | None = None
     hint: str = ""
     is_bonus: bool = False
     needs_simulation = True
@@ -163,7 +171,7 @@ class ScheduleCosts:
     def judge(self, trial: Trial) -> Verdict:
         """Count on each number of ranks."""
         said = ""
-        for size in self.ranks:
+        for size in _sizes(self, trial):
             found = self.task.ask(trial, size)
             if isinstance(found, str):
                 return Verdict(0.0, f"{size} ranks: {found}", self.hint)
@@ -189,6 +197,12 @@ class ScheduleCosts:
                 f"{size} ranks: {number(rounds)} rounds, at most {self.words} = {number(self.rounds(size))}."
             )
         return Verdict(1.0, said)
+
+
+def _sizes(check: Proved | ScheduleCosts, trial: Trial) -> list[int]:
+    """Return the numbers of ranks to try: those that are fixed, and those drawn for this grading."""
+    drawn = () if check.drawn is None else Seed.of(trial.seed).ranks(*check.drawn, check.name)
+    return sorted({*check.ranks, *drawn})
 
 
 def ceil_log2(size: int) -> int:

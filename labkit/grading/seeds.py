@@ -1,11 +1,22 @@
-"""A student's own inputs: the same every time, different for everybody, unknown without the secret."""
+"""A student's own inputs, from a keyed generator: nobody without the key can tell them.
+
+The key is a student's, from the course's secret by HMAC. Numbers come from SHAKE-256 over the key and a label
+of their own for each case and each rank: what a rank is given tells nothing about what another one is given.
+The key never leaves the grader. How many ranks are tried is drawn anew for every grading.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
+from collections.abc import Sequence
+from typing import Any, Self
 
-__all__ = ["student_seed"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Seed", "Stream", "student_seed"]
 
 
 def student_seed(student: str, assignment: str, secret: str = "") -> int:
@@ -18,13 +29,13 @@ def student_seed(student: str, assignment: str, secret: str = "") -> int:
     assignment : str
         The assignment's name.
     secret : str
-        The course's secret. Without one the inputs differ from student to student, but anybody can work
-        them out; what a submission is judged by does not depend on their being secret.
+        The course's secret. Without one the seed is drawn anew on every call: a seed that follows from the
+        name alone could be worked out by anybody, submissions included.
 
     Returns
     -------
     int
-        At least 0, below 2**48.
+        At least 0, below 2**128.
 
     Examples
     --------
@@ -33,5 +44,71 @@ def student_seed(student: str, assignment: str, secret: str = "") -> int:
     >>> student_seed("ada", "sort", "s3cret") == student_seed("bob", "sort", "s3cret")
     False
     """
-    text = f"{assignment}\0{student}".encode()
-    return int.from_bytes(hmac.new(secret.encode(), text, hashlib.sha256).digest()[:6], "big")
+    if not secret:
+        return secrets.randbits(128)
+    text = f"{assignment}\0{student}".encode(errors="surrogatepass")
+    return int.from_bytes(hmac.new(secret.encode(), text, hashlib.sha256).digest()[:16], "big")
+
+
+class Stream:
+    """Random words of a label, as `numpy.random.PCG64.random_raw` gives them."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key, self._calls = key, 0
+
+    def random_raw(self, size: int) -> NDArray[np.uint64]:
+        """Return the next words of 64 bits."""
+        self._calls += 1
+        text = self._key + self._calls.to_bytes(8, "big")
+        return np.frombuffer(hashlib.shake_256(text).digest(8 * size), "<u8").astype(np.uint64)
+
+
+class Seed(int):
+    """A student's seed: a whole number, and what can be drawn from it.
+
+    Parameters
+    ----------
+    value : int
+        The student's (`student_seed`).
+    draw : int, optional
+        Of this grading; by default a new one.
+    """
+
+    draw: int
+
+    def __new__(cls, value: int, draw: int | None = None) -> Self:
+        """Make it a number with a draw."""
+        made = super().__new__(cls, value)
+        made.draw = secrets.randbits(64) if draw is None else draw
+        return made
+
+    @classmethod
+    def of(cls, seed: int) -> Seed:
+        """Return a seed as it is, or a plain number as a seed whose numbers of ranks are always the same."""
+        return seed if isinstance(seed, Seed) else cls(seed, 0)
+
+    def _key(self, *label: object) -> bytes:
+        size = max(int(self).bit_length() // 8 + 1, 16)
+        words = repr((int(self) < 0, label)).encode(errors="surrogatepass")
+        return hmac.new(abs(int(self)).to_bytes(size, "big"), words, hashlib.sha256).digest()
+
+    def stream(self, *label: object) -> Stream:
+        """Return the random words of a label."""
+        return Stream(self._key("stream", *label))
+
+    def number(self, *label: object) -> int:
+        """Return a random number below 2**128 of a label: a seed for a generator of somebody else's."""
+        return int.from_bytes(self._key("number", *label)[:16], "big")
+
+    def array(self, n: int, dtype: Any, *label: object) -> NDArray[Any]:
+        """Return n random values of a dtype: all integers, or numbers from 0 to 1."""
+        raw = self.stream("array", np.dtype(dtype).str, *label).random_raw(max(n, 1))[:n]
+        if np.dtype(dtype).kind == "f":
+            return ((raw >> np.uint64(11)) / float(1 << 53)).astype(dtype)
+        return raw.astype(dtype)
+
+    def ranks(self, least: int, most: int, count: int, *label: object) -> Sequence[int]:
+        """Return different numbers of ranks between two bounds, in order: drawn anew for every grading."""
+        key = hmac.new(self._key("ranks", *label), self.draw.to_bytes(8, "big"), hashlib.sha256).digest()
+        order = Stream(key).random_raw(most - least + 1).argsort(kind="stable")
+        return sorted(int(p) + least for p in order[:count])

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from labkit.errors import DataError
 from labkit.grading.bench import Bench
+from labkit.grading.counts import received_from
+from labkit.grading.page import number
 from labkit.grading.sandbox.outcome import Outcome
+from labkit.grading.sandbox.wire import encode
+from labkit.grading.seeds import Seed
 
 __all__ = ["Case", "Oracle", "Trial", "failure_words", "first_line", "shown"]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
+#: of what a rank needs, this much must have come in messages: less than all, for who packs it cleverly
+_LEAST_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,19 @@ class Case:
         What is special about it.
     inputs : sequence, optional
         What of the arguments a reader wants to see, for each rank.
+    needs : callable, optional
+        ``needs(case, results)``: for each rank the bytes of its result that it was not given and that nobody
+        can guess. It must have received most of them in messages, else the result came on another way.
+    origin : int, optional
+        The rank that alone was given what the others need.
     """
 
     ranks: int
     arguments: Sequence[Sequence[Any]]
     words: str
     inputs: Sequence[Any] | None = None
+    needs: Callable[[Case, list[Any]], Sequence[int]] | None = None
+    origin: int | None = None
 
     def __str__(self) -> str:
         return f"{self.ranks} rank{'s' if self.ranks != 1 else ''}, {self.words}"
@@ -68,23 +84,29 @@ class Trial:
     seed: int = 0
     only_messages: bool = False
     endless: int = 0
-    _known: dict[Any, Outcome] = field(default_factory=dict)
+    _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
 
     def run(self, case: Case, **how: Any) -> Outcome:
         """Run one case; checks that count different things on the same case share its run."""
-        key = (case.ranks, case.words, tuple(sorted(how.items())))
+        if case.needs is not None:
+            how["trace"] = True
+        key = (case.ranks, _digest(case.arguments), tuple(sorted(how.items())))
         if key not in self._known:
-            self._known[key] = self._run(case, how)
-        return self._known[key]
+            self._known[key] = case, self._run(case, how)
+        return self._known[key][1]
 
     def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
         outcome = self.bench.run(
-            case.ranks, case.arguments, seed=self.seed % (1 << 31), only_messages=self.only_messages, **how
+            case.ranks, case.arguments, seed=self._programs_seed(), only_messages=self.only_messages, **how
         )
         if outcome.kind in ("time", "budget"):
             self.endless += 1
             self.bench.hurry()
         return outcome
+
+    def _programs_seed(self) -> int:
+        """Return the seed of a program's own random numbers, which tells nothing of the inputs'."""
+        return Seed.of(self.seed).number("program") % (1 << 31)
 
     def fault(self, case: Case, oracle: Oracle, **how: Any) -> tuple[str, str, Outcome]:
         """Run a case and judge its results: what is wrong in words, a hint, and the outcome."""
@@ -92,7 +114,7 @@ class Trial:
         if not outcome.is_finished:
             words, hint = failure_words(outcome)
             return f"{words}{_printed(outcome)}", hint, outcome
-        wrong = oracle(case, outcome.results)
+        wrong = oracle(case, outcome.results) or _unreceived(case, outcome)
         return (f"{wrong}{_printed(outcome)}" if wrong else ""), "", outcome
 
     def smallest_failure(
@@ -104,6 +126,35 @@ class Trial:
             if wrong:
                 return case, wrong, hint
         return None
+
+
+def _digest(arguments: Sequence[Sequence[Any]]) -> object:
+    """Return what tells arguments apart: by their values, or, where they are not plain, by themselves."""
+    found = hashlib.sha256()
+    try:
+        for own in arguments:
+            parts: list[Any] = []
+            found.update(json.dumps(encode(list(own), parts)).encode())
+            for part in parts:
+                found.update(part)
+    except (DataError, ValueError):
+        return id(arguments)
+    return found.digest()
+
+
+def _unreceived(case: Case, outcome: Outcome) -> str:
+    """Say whether a rank knows what no message has brought it."""
+    if case.needs is None or outcome.trace is None:
+        return ""
+    got = received_from(outcome.trace, case.ranks, case.origin)
+    for rank, needed in enumerate(case.needs(case, outcome.results)):
+        if got[rank] < needed * _LEAST_SHARE:
+            whose = "" if case.origin is None else f" from rank {case.origin}, or from who had it from there"
+            return (
+                f"rank {rank} returned {number(needed)} bytes that it was not given, but received "
+                f"{number(got[rank])} bytes in messages{whose}: data travels in messages"
+            )
+    return ""
 
 
 def _printed(outcome: Outcome) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, shown
 
 __all__ = ["BROADCAST"]
@@ -18,34 +19,42 @@ _STATEMENT = """\
 Write broadcast(comm, data, root): rank `root` holds a NumPy array `data`, the others are given None;
 every rank returns an array with the same shape, dtype and values. Use messages only (send, recv, isend,
 irecv, sendrecv and their upper-case spellings), no collective. Any number of ranks, any root, any
-length, also 0. No more than p - 1 messages of the data, and no more than 2 ceil(log2 p) rounds."""
+length, also 0. No more than p - 1 messages of the data, and no more than 2 ceil(log2 p) rounds.
+Numbers of ranks are drawn anew for every grading, from 1 to 64."""
 
 
 def _case(ranks: int, root: int, data: Any, words: str) -> Case:
     arguments = [(data if rank == root else None, root) for rank in range(ranks)]
-    return Case(ranks, arguments, f"root {root}, {words}", [own[0] for own in arguments])
+    return Case(
+        ranks, arguments, f"root {root}, {words}", [own[0] for own in arguments], needs=_needs, origin=root
+    )
 
 
-def _array(seed: int, n: int, dtype: str) -> Any:
-    raw = np.random.PCG64([seed, n]).random_raw(max(n, 1))[:n]
-    return (raw >> np.uint64(54)).astype(dtype)
+def _needs(case: Case, results: list[Any]) -> list[int]:
+    """Everybody needs all of it but the root."""
+    return [0 if own[0] is not None else results[rank].nbytes for rank, own in enumerate(case.arguments)]
+
+
+def _array(seed: int, n: int, dtype: str, *label: object) -> Any:
+    return Seed.of(seed).array(n, dtype, *label)
 
 
 def _powers_of_two(seed: int) -> Iterator[Case]:
     for ranks in (2, 4, 8):
-        yield _case(ranks, 0, _array(seed, 3, "int64"), "3 integers")
+        yield _case(ranks, 0, _array(seed, 3, "int64", ranks), "3 integers")
 
 
 def _any_number(seed: int) -> Iterator[Case]:
-    for ranks in (1, 3, 5, 6, 7, 13):
-        yield _case(ranks, 0, _array(seed, 4, "float64"), "4 floats")
-    yield _case(64, 0, _array(seed, 4, "float64"), "4 floats")
+    drawn = Seed.of(seed).ranks(4, 20, 3, "any")
+    for ranks in (1, 3, *drawn, *Seed.of(seed).ranks(33, 64, 1, "many")):
+        yield _case(ranks, 0, _array(seed, 4, "float64", ranks), "4 floats")
 
 
 def _any_root(seed: int) -> Iterator[Case]:
-    for ranks in (2, 3, 5, 8):
-        for root in sorted({1, 1 + (seed % (ranks - 1)), ranks - 1}):
-            yield _case(ranks, root, _array(seed + root, 3, "int32"), "3 integers")
+    for ranks in (2, 3, *Seed.of(seed).ranks(4, 12, 2, "root")):
+        drawn = 1 + Seed.of(seed).number("root", ranks) % (ranks - 1)
+        for root in sorted({1, drawn, ranks - 1}):
+            yield _case(ranks, root, _array(seed, 3, "int32", ranks, root), "3 integers")
 
 
 def _any_data(seed: int) -> Iterator[Case]:
@@ -54,7 +63,7 @@ def _any_data(seed: int) -> Iterator[Case]:
     yield _case(3, 2, special, "NaN, infinity, -0.0 and a subnormal")
     yield _case(4, 0, _array(seed, 12, "uint8").reshape(3, 4), "a matrix of bytes")
     yield _case(5, 4, _array(seed, 12_000, "float64"), "12000 floats (rendezvous messages)")
-    yield _case(5, 1, np.array([True, False]), "2 booleans")
+    yield _case(5, 1, _array(seed, 2, "uint8", "flags") > 127, "2 booleans")
 
 
 def _oracle(case: Case, results: list[Any]) -> str | None:
@@ -73,8 +82,14 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
 
 
 def _cost_cases(seed: int) -> Iterator[Case]:
-    for ranks in (2, 3, 7, 8, 16, 33):
-        yield _case(ranks, ranks - 1, _array(seed, 10, "float64"), "10 floats")
+    for ranks in (2, 3, *Seed.of(seed).ranks(5, 20, 2, "cost"), *Seed.of(seed).ranks(25, 40, 1, "costs")):
+        yield _case(ranks, ranks - 1, _array(seed, 10, "float64", ranks), "10 floats")
+
+
+#: objects and arrays whose size is told first take a second, short message
+_MESSAGES = Bound("messages", lambda case: 2 * (case.ranks - 1), "2 (p - 1)")
+_BYTES = Bound("bytes", lambda case: (case.ranks - 1) * 400, "400 (p - 1) bytes")
+_ROUNDS = Bound("rounds", lambda case: 2 * _levels(case), "2 ceil(log2 p)")
 
 
 def _levels(case: Case) -> int:
@@ -97,15 +112,12 @@ BROADCAST = Assignment(
         Correct("any_data", "Right for any data", 1, _any_data, _oracle,
                 "What does the receiver know of length and dtype? What if a send waits for its receive?"),
         Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, _oracle,
-              # objects and arrays whose size is told first take a second, short message
-              [Bound("bytes", lambda case: (case.ranks - 1) * 400, "400 (p - 1) bytes"),
-               Bound("messages", lambda case: 2 * (case.ranks - 1), "2 (p - 1)")],
-              "Every rank but the root receives the data once."),
+              [_BYTES, _MESSAGES], "Every rank but the root receives the data once."),
         Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, _oracle,
-              [Bound("rounds", lambda case: 2 * _levels(case), "2 ceil(log2 p)")],
-              "Whoever has the data can pass it on: the ranks that have it can double in each round."),
+              [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(
-            p, 0, _array(seed, 10, "float64"), "10 floats"), _oracle, "log p", hint="Does one rank send to "
+            p, 0, _array(seed, 10, "float64", p), "10 floats"), _oracle, "log p", bounds=(_BYTES, _ROUNDS),
+            hint="Does one rank send to "
             "all others, one after another? Then the time grows with p."),
         Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, _oracle,
               [Bound("rounds", _levels, "ceil(log2 p)")],

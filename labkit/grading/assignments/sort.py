@@ -13,6 +13,7 @@ from labkit.datasets import inputs
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.result import Verdict
+from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, Trial, first_line, shown
 
 __all__ = ["SORT"]
@@ -21,24 +22,40 @@ _STATEMENT = """\
 Write parallel_sort(comm, keys): every rank gives a one-dimensional NumPy array of keys (of any length,
 also 0, of one dtype) and returns its block of the sorted sequence: each block sorted, and no key of
 rank r above one of rank r + 1. NaNs come last. No rank may receive much more than its share: the
-largest block is at most twice the mean block on uniform keys, and a rank receives O(n/p) keys."""
+largest block is at most twice the mean block on uniform keys, and a rank receives O(n/p) keys.
+Numbers of ranks are drawn anew for every grading, from 1 to 64."""
 
 
 def _case(
     name: str, ranks: int, n_local: int, seed: int, dtype: str = "int64", lengths: str = "even"
 ) -> Case:
-    own = [
-        inputs.keys(name, r, ranks, n_local, dtype=dtype, seed=seed, lengths=lengths) for r in range(ranks)
-    ]
+    source, label = Seed.of(seed), (name, ranks, n_local, dtype, lengths)
+
+    def bits(nth: int) -> Any:
+        return source.stream(*label, nth)
+
+    how: dict[str, Any] = {"dtype": dtype, "seed": source.number(*label), "lengths": lengths, "bits": bits}
+    own = [inputs.keys(name, r, ranks, n_local, **how) for r in range(ranks)]
     total = sum(len(keys) for keys in own)
     words = f"{name.replace('_', ' ')} keys, {dtype}, {total} in all" + (
         "" if lengths == "even" else f", {lengths.replace('_', ' ')}"
     )
-    return Case(ranks, [(keys,) for keys in own], words, own if total <= 40 else None)
+    return Case(ranks, [(keys,) for keys in own], words, own if total <= 40 else None, _needs)
+
+
+def _needs(case: Case, results: list[Any]) -> list[int]:
+    """Return the bytes of the different keys that each rank returns and was not given; NaN has many forms."""
+    found = []
+    for (own,), result in zip(case.arguments, results, strict=True):
+        mine, sorted_ = np.sort(own[own == own]), result[result == result]
+        different = sorted_[np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)]]
+        is_known = np.searchsorted(mine, different, "right") > np.searchsorted(mine, different, "left")
+        found.append(int(np.count_nonzero(~is_known)) * result.itemsize)
+    return found
 
 
 def _given(ranks: int, blocks: list[Any], words: str) -> Case:
-    return Case(ranks, [(block,) for block in blocks], words, blocks)
+    return Case(ranks, [(block,) for block in blocks], words, blocks, _needs)
 
 
 def _easy(seed: int) -> Iterator[Case]:
@@ -49,9 +66,10 @@ def _easy(seed: int) -> Iterator[Case]:
 
 def _any_number(seed: int) -> Iterator[Case]:
     yield _case("uniform", 1, 5, seed)
-    for ranks in (3, 5, 7, 13):
+    for ranks in (3, *Seed.of(seed).ranks(4, 14, 2, "any")):
         yield _case("gaussian", ranks, 40, seed)
-    yield _case("uniform", 64, 30, seed)
+    for ranks in Seed.of(seed).ranks(33, 64, 1, "many"):
+        yield _case("uniform", ranks, 30, seed)
 
 
 def _lengths(seed: int) -> Iterator[Case]:
@@ -153,14 +171,20 @@ class Balanced:
 
 
 def _volume_cases(seed: int) -> Iterator[Case]:
-    yield _case("uniform", 8, 2000, seed)
-    yield _case("reversed", 16, 2000, seed)
+    small, large = Seed.of(seed).ranks(6, 16, 2, "volume")
+    yield _case("uniform", small, 2000, seed)
+    yield _case("reversed", large, 2000, seed)
 
 
 def _share(case: Case) -> float:
     """Three times a rank's share of the keys, and 128 samples or counts from every rank."""
     n_bytes: int = sum(own[0].nbytes for own in case.arguments)
     return 3 * n_bytes / case.ranks + 8 * 128 * case.ranks
+
+
+def _seconds(case: Case) -> float:
+    """Return the time in which a rank sends and receives twice its share at 1 MB/s, one after the other."""
+    return 2 * _share(case) / 1e6
 
 
 SORT = Assignment(
@@ -188,6 +212,9 @@ SORT = Assignment(
         Scaling("scaling", "With more ranks the time falls", 2, lambda p, seed: _case(
             "uniform", p, (1 << 17) // p, seed), _oracle, "1/p", ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
             on="star:{},bw=1MBps,lat=1us,model=raw".format,
+            bounds=[Bound("received", _share, "3 n/p keys and 1 kB per rank"),
+                    Bound("sent", _share, "3 n/p keys and 1 kB per rank"),
+                    Bound("seconds", _seconds, "the time of 6 n/p keys and 2 kB per rank")],
             hint="Each rank must send and receive n/p keys: does one get more?"),
         Balanced("equal_keys", "Balanced also when all keys are equal", 1, ("all_equal", "few_unique"),
                  hint="Break ties: compare (key, rank, position), not the key alone.", is_bonus=True),

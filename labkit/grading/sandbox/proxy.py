@@ -90,11 +90,15 @@ class RankProxy:
     budget : Budget
     only_messages : bool
         Refuse collectives: the task is to write one.
+    charges : bool
+        Whether time passes for what it charges.
     """
 
-    def __init__(self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool) -> None:
+    def __init__(
+        self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True
+    ) -> None:
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
-        self.only_messages = only_messages
+        self.only_messages, self.charges = only_messages, charges
         self.output = ""
         self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
@@ -313,7 +317,7 @@ class RankProxy:
             raise
 
     def _refuse_collective(self, name: str) -> None:
-        if self.only_messages and name not in ("Barrier", "Ibarrier"):
+        if self.only_messages and name != "Barrier":
             raise self._failure(
                 "forbidden",
                 f"{self._place} calls {name} (or its lower-case spelling). The task is to build it from "
@@ -364,7 +368,8 @@ class RankProxy:
             amount = flops if seconds is None else seconds
             if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e12:
                 raise ValueError("compute() takes a finite amount >= 0")
-            machine.compute(seconds, flops)
+            if self.charges:
+                machine.compute(seconds, flops)
         return {}, []
 
 

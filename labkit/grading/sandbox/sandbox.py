@@ -155,6 +155,7 @@ class Sandbox:
         trace: bool = False,
         seed: int = 0,
         only_messages: bool = False,
+        charges: bool = True,
     ) -> Outcome:
         """Run ``function(comm, *arguments[rank])`` of a submission on simulated ranks.
 
@@ -171,6 +172,9 @@ class Sandbox:
             As for `labkit.run`.
         only_messages : bool
             Refuse collectives but Barrier.
+        charges : bool
+            Whether simulated time passes for what the submission charges, sleeping included; else only
+            messages take time.
 
         Returns
         -------
@@ -186,7 +190,8 @@ class Sandbox:
         self._load(source)
         descriptors, pids = self._fork(ranks)
         budget = Budget(self.limits, pids)
-        proxies = [RankProxy(r, descriptors[r], pids[r], budget, only_messages) for r in range(ranks)]
+        rules = (budget, only_messages, charges)
+        proxies = [RankProxy(r, descriptors[r], pids[r], *rules) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
             if failure is None:

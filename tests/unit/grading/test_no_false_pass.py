@@ -1,0 +1,241 @@
+"""What would earn points without doing what is asked for, and inputs that nobody can recompute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labkit.grading import Case, Correct, find_assignment, student_seed
+from labkit.grading.checks import Bound, Scaling
+from labkit.grading.sandbox.outcome import Outcome
+from labkit.grading.seeds import Seed
+from labkit.grading.trial import Trial
+
+SLEEPS_FIRST = """
+import time
+import numpy as np
+
+def parallel_sort(comm, keys):
+    time.sleep(1000 / comm.size)
+    every = comm.gather(keys)
+    blocks = None
+    if comm.rank == 0:
+        blocks = np.array_split(np.sort(np.concatenate(every)), comm.size)
+    return comm.scatter(blocks)
+"""
+
+JUNK_FIRST = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    other = comm.rank ^ 1 if comm.size % 2 == 0 else comm.rank
+    comm.sendrecv(np.zeros(4_000_000 // comm.size**2, np.uint8), other, source=other)
+    every = comm.gather(keys)
+    blocks = None
+    if comm.rank == 0:
+        blocks = np.array_split(np.sort(np.concatenate(every)), comm.size)
+    return comm.scatter(blocks)
+"""
+
+SIGNALS_BY_BARRIERS = """
+import time
+import numpy as np
+from mpi4py import MPI
+
+def broadcast(comm, data, root):
+    told = []
+    for k in range(24):
+        began = MPI.Wtime()
+        time.sleep(float(data[:3].view(np.uint8)[k] if data is not None else 0))
+        comm.Barrier()
+        told.append(round(MPI.Wtime() - began))
+    return data if data is not None else np.array(told, np.uint8).view(np.int64)
+"""
+
+ORDER_BY_TAGS = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    \"\"\"Moves all keys to every rank in tags of empty messages.\"\"\"
+    p, words = comm.size, keys.view(np.uint64)
+    parts = [[int(w >> np.uint64(s)) & 0xFFFF for s in (0, 16, 32, 48)] for w in words]
+    lengths = comm.allgather(len(keys))
+    requests = [comm.isend(None, q, t) for q in range(p) for w in parts for t in w]
+    from mpi4py import MPI
+    found, status = [], MPI.Status()
+    for q in range(p):
+        row = []
+        for _ in range(4 * lengths[q]):
+            comm.recv(source=q, status=status)
+            row.append(status.Get_tag())
+        a = np.array(row, np.uint64).reshape(-1, 4)
+        found.append(sum(a[:, k] << np.uint64(16 * k) for k in range(4)).view(np.int64))
+    MPI.Request.waitall(requests)
+    return np.array_split(np.sort(np.concatenate(found)), p)[comm.rank]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "check"),
+    [
+        ("sort", SLEEPS_FIRST, "scaling"),
+        ("sort", JUNK_FIRST, "scaling"),
+        ("sort", ORDER_BY_TAGS, "volume"),
+        ("broadcast", SIGNALS_BY_BARRIERS, "powers"),
+    ],
+    ids=["sleeps first", "junk first", "keys in tags", "signals by barriers"],
+)
+def test_points_are_not_to_be_had_without_the_work(name: str, source: str, check: str) -> None:
+    found = find_assignment(name).grade(source, only=[check])
+    assert (found.points, found.results[0].status) == (0, "failed"), found.text()
+
+
+class _Bench:
+    """A bench whose runs are told: every way to cheat that nobody has closed."""
+
+    is_simulated, containment, worked_s = True, "", 0.0
+
+    def __init__(self, answer) -> None:
+        self.answer, self.runs = answer, 0
+
+    def run(self, ranks, arguments, **how):
+        self.runs += 1
+        return self.answer(ranks, arguments, **how)
+
+    def hurry(self) -> None:
+        pass
+
+
+def _silent(ranks, arguments, **how):
+    """Right results, and not a single message: what an unknown channel would give."""
+    import labkit as lk
+
+    idle = lk.run(lambda comm: None, ranks, on="star", trace=True)
+    whole = next((own[0] for own in arguments if own[0] is not None), None)
+    if len(arguments[0]) == 1:
+        keys = np.sort(np.concatenate([own[0] for own in arguments]))
+        return Outcome("finished", ranks, results=np.array_split(keys, ranks), trace=idle.trace)
+    return Outcome("finished", ranks, results=[whole] * ranks, trace=idle.trace)
+
+
+@pytest.mark.parametrize(("name", "check"), [("broadcast", "powers"), ("broadcast", "any_root"),
+                                             ("sort", "easy"), ("sort", "adversaries")])  # fmt: skip
+def test_right_results_without_messages_pass_nothing(name: str, check: str) -> None:
+    verdict = find_assignment(name).check_named(check).judge(Trial(_Bench(_silent), Seed(7)))
+    assert verdict.score == 0
+    assert "data travels in messages" in verdict.feedback
+
+
+def test_messages_of_who_knows_nothing_do_not_count() -> None:
+    import labkit as lk
+
+    def program(comm):
+        comm.send(bytes(500), (comm.rank + 1) % 3) if comm.rank else None
+        comm.recv() if comm.rank != 1 else None
+
+    done = lk.run(program, 3, on="star", trace=True)
+    case = Case(
+        3, [(np.ones(3), 0)] + [(None, 0)] * 2, "x", origin=0, needs=lambda case, results: [0, 24, 24]
+    )
+    bench = _Bench(lambda *a, **k: Outcome("finished", 3, results=[np.ones(3)] * 3, trace=done.trace))
+    wrong, _, _ = Trial(bench).fault(case, lambda case, results: None)
+    assert "rank 1 returned 24 bytes that it was not given, but received 0 bytes" in wrong
+
+
+def test_inputs_need_the_key() -> None:
+    seed = Seed(student_seed("ada", "sort", "secret"))
+    assert 1 << 100 < seed < 1 << 128
+    one, other = seed.stream("uniform", 0).random_raw(4), seed.stream("uniform", 1).random_raw(4)
+    assert not set(one) & set(other)
+    assert (one == Seed(seed).stream("uniform", 0).random_raw(4)).all()
+    assert not set(one) & set(Seed(seed ^ 1).stream("uniform", 0).random_raw(4))
+    assert student_seed("ada", "sort") != student_seed("ada", "sort"), "without a secret nothing follows"
+
+
+def test_a_rank_is_told_nothing_of_the_seed() -> None:
+    told = []
+
+    def answer(ranks, arguments, **how):
+        told.append(how["seed"])
+        return _silent(ranks, arguments)
+
+    seed = Seed(student_seed("ada", "sort", "secret"))
+    find_assignment("sort").check_named("easy").judge(Trial(_Bench(answer), seed))
+    assert 0 <= told[0] < 1 << 31
+    assert told[0] not in (seed % (1 << 31), seed >> 97)
+
+
+def test_keys_of_an_assignment_come_from_the_keyed_generator() -> None:
+    from labkit.datasets import inputs
+    from labkit.grading.assignments import sort
+
+    seed = Seed(5)
+    (mine,), (theirs,) = sort._case("uniform", 2, 50, seed).arguments
+    assert len(np.unique([mine, theirs])) == 100
+    for plain in (5, seed.number("uniform", 2, 50, "int64", "even")):
+        assert not set(mine) & set(inputs.keys("uniform", 0, 2, 50, seed=plain))
+    assert (mine == sort._case("uniform", 2, 50, Seed(5)).arguments[0][0]).all()
+
+
+def test_numbers_of_ranks_are_drawn_anew_within_the_range_told() -> None:
+    drawn = {tuple(Seed(3).ranks(4, 24, 4, "any")) for _ in range(8)}
+    assert len(drawn) > 4
+    assert all(len(set(ranks)) == 4 and min(ranks) >= 4 and max(ranks) <= 24 for ranks in drawn)
+    assert {p for ranks in (Seed(3).ranks(4, 6, 3) for _ in range(3)) for p in ranks} == {4, 5, 6}
+    assert Seed(3, draw=9).ranks(4, 24, 4) == Seed(3, draw=9).ranks(4, 24, 4)
+    for name in ("broadcast", "sort", "prefix_sum"):
+        assert "drawn anew for every grading, from 1 to 64" in find_assignment(name).statement
+
+
+def test_cases_of_equal_words_do_not_share_a_run() -> None:
+    def cases(seed):
+        return [Case(2, [(np.array([k]),), (np.array([0]),)], "2 numbers") for k in (1, 2, 3)]
+
+    def oracle(case, results):
+        return None if results[0] == case.arguments[0][0][0] else "wrong"
+
+    right = _Bench(lambda ranks, arguments, **how: Outcome("finished", 2, results=[arguments[0][0][0], 0]))
+    check = Correct("right", "Right", 1, cases, oracle)
+    trial = Trial(right)
+    assert check.judge(trial).score == 1
+    assert (check.judge(trial).score, right.runs) == (1, 3), "the same case is run once"
+    wrong = _Bench(lambda ranks, arguments, **how: Outcome("finished", 2, results=[1, 0]))
+    assert check.judge(Trial(wrong)).score == 0
+    odd = [Case(1, [(object(),)], "x") for _ in range(2)]  # of a teacher's own trial
+    plain = _Bench(lambda *a, **k: Outcome("finished", 1, results=[0]))
+    own_trial = Trial(plain)
+    for case in odd:
+        own_trial.run(case)
+    assert plain.runs == 2
+
+
+def test_charged_time_does_not_pass_where_growth_is_judged() -> None:
+    asked = []
+
+    def answer(ranks, arguments, **how):
+        asked.append(how)
+        return Outcome("finished", ranks, results=[0] * ranks, makespan_s=1.0 / ranks)
+
+    check = Scaling("s", "S", 1, lambda p, seed: Case(p, [(p,)] * p, "x"), lambda case, results: None, "1/p",
+                    bounds=[Bound("seconds", lambda case: 0.2, "0.2 s")])  # fmt: skip
+    verdict = check.judge(Trial(_Bench(answer)))
+    assert not asked[0]["charges"]
+    assert verdict.score == 0
+    assert "4 ranks, x: 0.25 simulated seconds; at most 0.2 s = 0.2 are allowed." in verdict.feedback
+
+
+def test_a_trial_of_ones_own_charges_nothing_for_growth_either() -> None:
+    def parallel_sort(comm, keys):
+        import time
+
+        import labkit as lk
+
+        lk.compute(seconds=1000 / comm.size)
+        time.sleep(0)
+        every = comm.gather(keys)
+        blocks = None
+        if comm.rank == 0:
+            blocks = np.array_split(np.sort(np.concatenate(every)), comm.size)
+        return comm.scatter(blocks)
+
+    assert find_assignment("sort").try_out(parallel_sort, only=["scaling"]).points == 0
