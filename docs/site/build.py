@@ -18,16 +18,15 @@ from pathlib import Path
 
 import nbformat
 from bokeh.util.paths import bokehjs_path
-from latex2mathml.converter import convert
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 from pygments.formatters import HtmlFormatter
 
+from labkit.jupyter.report import only_static, with_mathml
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-#: the widgets' side of an output has nobody to talk to on a page
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 @dataclass
@@ -73,7 +72,7 @@ def rendered(path: Path) -> Page:
         if cell.cell_type == "markdown":
             cell.source = linked(with_mathml(cell.source))
         else:
-            _only_static(cell)
+            cell.outputs = only_static(cell.outputs)
     exporter = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     exporter.exclude_anchor_links = True
@@ -82,30 +81,6 @@ def rendered(path: Path) -> Page:
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
     lead = re.sub(r"[*_`]", "", text.split("\n\n")[1].replace("\n", " "))
     return Page(path.stem, title[1] if title else path.stem, lead, body)
-
-
-def _only_static(cell: nbformat.NotebookNode) -> None:
-    kept = []
-    for output in cell.outputs:
-        data = output.get("data", {})
-        if WIDGET in data:
-            del data[WIDGET]
-            if "text/html" not in data:
-                data["text/html"] = "<p class='live'>Interactive: open the notebook to use it.</p>"
-        kept.append(output)
-    cell.outputs = kept
-
-
-def with_mathml(text: str) -> str:
-    """Turn formulas between dollars into MathML, which browsers show without a script; not inside code."""
-    parts = re.split(r"(```.*?```|`[^`\n]*`)", text, flags=re.DOTALL)
-    return "".join(part if part.startswith("`") else _formulas(part) for part in parts)
-
-
-def _formulas(text: str) -> str:
-    text = re.sub(r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), text, flags=re.DOTALL)
-    text = re.sub(r"\$([^$\n]+?)\$", lambda found: convert(found[1]), text)
-    return text.replace("<mi>log</mi>", '<mi>log</mi><mspace width="0.17em"/>')
 
 
 def linked(text: str) -> str:

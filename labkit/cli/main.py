@@ -37,6 +37,7 @@ COMMANDS = {
     "slurm": "the batch jobs of a cluster: list, collect, cancel",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",
+    "report": "a notebook as one HTML or PDF file, ready to hand in",
     "doctor": "say what works here, and how to mend what does not",
 }
 

@@ -13,14 +13,13 @@ from bokeh.models import (
     LinearColorMapper,
     NumeralTickFormatter,
 )
-from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, PERCENT, style_axes, time_axis
+from labkit.plot.style import FONT, HEAT, PERCENT, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
 from labkit.trace.states import MESSAGE, STATES
@@ -72,7 +71,7 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     cables = Cables(layout)
     shares = cables.loads(used)
     top = max(shares.values(), default=1.0)
-    mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=top)
+    mapper = LinearColorMapper(palette=HEAT, low=0.0, high=top)
     fig = draw_layout(layout, width, height, lambda a, b: shares.get(min((a, b), (b, a)), 0.0), mapper)
     bar = ColorBar(
         color_mapper=mapper, title="mean use of a cable's busier direction",
@@ -142,7 +141,7 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
         width=width, height=110 + 18 * len(names), y_range=names[::-1], x_range=(0.0, explanation.makespan_s),
         tools=TOOLS,
     )  # fmt: skip
-    mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=1.0)
+    mapper = LinearColorMapper(palette=HEAT, low=0.0, high=1.0)
     step = explanation.makespan_s / table.shape[1]
     row, column = np.nonzero(table > 0.0)
     source = ColumnDataSource({

@@ -15,14 +15,13 @@ from bokeh.models import (
     LogColorMapper,
     Range1d,
 )
-from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, SI_JS, count_axis, heading, style_axes
+from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.units import format_share
 
@@ -150,9 +149,9 @@ def _matrix(
     low, high = float(values[values > 0].min(initial=np.inf)), float(values.max())
     is_wide = high > _WIDE * low
     mapper = (
-        LogColorMapper(palette=Cividis256[::-1], low=low, high=high)
+        LogColorMapper(palette=HEAT, low=low, high=high)
         if is_wide
-        else LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=high or 1.0)
+        else LinearColorMapper(palette=HEAT, low=0.0, high=high or 1.0)
     )
     source = ColumnDataSource({
         "left": column * block - 0.5, "right": np.minimum((column + 1) * block, ranks) - 0.5,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
+from bokeh.palettes import Blues256
 
 from labkit.html import MATCH_COLORS, SI_UNITS
 
@@ -19,6 +20,7 @@ __all__ = [
     "DASHES",
     "FONT",
     "HATCHES",
+    "HEAT",
     "MARKERS",
     "MATCH_COLORS",
     "PERCENT",
@@ -51,6 +53,8 @@ HATCHES = (
     "cross",
     "vertical_line",
 )
+#: amounts, from little to much: nothing is the palest, and still to be seen on white
+HEAT = Blues256[216::-1]
 #: a share, for Bokeh's formatters
 PERCENT = "0.[0] %"
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from bokeh.core.properties import value as constant
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
-from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
-from labkit.plot.style import COLORS, FONT, count_axis, heading, style_axes
+from labkit.plot.style import COLORS, FONT, HEAT, count_axis, heading, style_axes
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.schedule.problem import Value
 from labkit.schedule.rounds import Rounds, Sent
@@ -160,7 +159,7 @@ def _cell(held: Value | None, found: Rounds, is_new: bool) -> dict[str, Any]:
     else:
         origin = runs[0][0]
         share, text = (origin + 1) / size, f"{origin}" if found.schedule.parts == 1 else f"{origin}:{block}"
-    color = Cividis256[::-1][round(255 * share)]
+    color = HEAT[round((len(HEAT) - 1) * share)]
     ink = "white" if share > 0.45 else "#222222"
     return {"color": color, "ink": ink, "text": text, "said": value_text(held), **edge}
 

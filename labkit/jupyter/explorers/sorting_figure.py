@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from labkit.jupyter.explorers.sorting_view import Played
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, count_axis, heading, style_axes
+from labkit.plot.style import COLORS, FONT, HEAT, count_axis, heading, style_axes
 from labkit.plot.tools import TOOLS, grid_of
 
 __all__ = ["step_figure"]
@@ -89,7 +89,7 @@ def _matrix(played: Played, step: int) -> Any:
     count = table.ravel()
     away = np.where(np.eye(ranks, dtype=bool), 0, table).ravel()
     top = max(int(table.max()), 1)
-    shade = [Cividis256[::-1][round(255 * c / top)] if c else "white" for c in count.tolist()]
+    shade = [HEAT[round((len(HEAT) - 1) * c / top)] if c else "white" for c in count.tolist()]
     source = ColumnDataSource({
         "row": row, "column": column, "count": count, "color": shade,
         "text": [str(c) if c else "" for c in count.tolist()],

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
-from bokeh.palettes import Cividis256
 
 from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.patterns import Load, link_facts, loads, pairs
@@ -16,7 +15,7 @@ from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT
+from labkit.plot.style import FONT, HEAT
 from labkit.plot.topology_figure import draw_layout, way
 
 __all__ = ["TopologyView", "look", "spec_of"]
@@ -150,7 +149,7 @@ def _draw(
     if not values:
         fig = draw_layout(layout, width, height, hops=hops)
     else:
-        mapper = LinearColorMapper(palette=Cividis256[::-1], low=0.0, high=max(values.values()))
+        mapper = LinearColorMapper(palette=HEAT, low=0.0, high=max(values.values()))
         fig = draw_layout(
             layout, width, height, lambda a, b: values.get(min((a, b), (b, a)), 0.0), mapper,
             hops=hops, form="0,0",

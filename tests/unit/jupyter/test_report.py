@@ -1,0 +1,107 @@
+"""``labkit report``: one file with every picture, without scripts, and a sentence where that cannot be."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import nbformat
+import pytest
+
+pytest.importorskip("nbconvert")
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from labkit.cli import main
+from labkit.errors import DataError, MachineError
+from labkit.jupyter import report
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
+WIDGET = {"application/vnd.jupyter.widget-view+json": {"model_id": "0", "version_major": 2}}
+
+
+def written(tmp_path, *cells, name="work.ipynb"):
+    path = tmp_path / name
+    nbformat.write(new_notebook(cells=list(cells)), path)
+    return path
+
+
+def cell(source="1", count=1, *outputs):
+    return new_code_cell(source, execution_count=count, outputs=list(outputs))
+
+
+def test_one_file_holds_text_formulas_code_and_pictures_and_fetches_nothing(tmp_path):
+    shown = new_output("display_data", {**WIDGET, "image/png": PICTURE, "text/plain": "Figure"})
+    lost = new_output("display_data", {**WIDGET, "text/plain": "Explorer()"})
+    path = written(
+        tmp_path, new_markdown_cell("# My <sort>\nIt takes $p^2$ steps"), cell("a = 1", 1, shown, lost)
+    )
+    before = path.read_bytes()
+    page = report.make_report(path).read_text("utf-8")
+    assert "<title>My &lt;sort&gt;</title>" in page
+    assert "<math" in page
+    assert PICTURE in page
+    assert page.count("Interactive: open the notebook") == 1
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=[\"']https?:", page)
+    assert 'class="warn"' not in page
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("cells", "warning"),
+    [
+        ([cell(count=None), cell()], "1 of 2 code cells were not run"),
+        ([cell(count=2), cell(count=1)], "not run from top to bottom"),
+        ([cell("1/0", 1, new_output("error", ename="ZeroDivisionError", evalue="", traceback=[]))], "1 of 1"),
+    ],
+)
+def test_a_reader_is_told_what_was_not_run_or_failed(tmp_path, cells, warning):
+    page = report.make_report(written(tmp_path, *cells)).read_text("utf-8")
+    assert re.search(rf'<p class="warn">[^<]*{warning}', page)
+
+
+def test_cells_are_run_in_a_copy(tmp_path):
+    path = written(tmp_path, new_code_cell("print(6 * 7)"))
+    before = path.read_bytes()
+    page = report.make_report(path, tmp_path / "out.html", is_run=True).read_text("utf-8")
+    assert "42" in page
+    assert path.read_bytes() == before
+    with pytest.raises(DataError, match=r"cell 1 of bad\.ipynb fails, so no report was written: NameError"):
+        report.make_report(written(tmp_path, new_code_cell("nothing"), name="bad.ipynb"), is_run=True)
+    assert not (tmp_path / "bad.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [(None, "cannot be read: No such file"), ("{}", "is not a Jupyter notebook"), ("\x00", "is not a"),
+     ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [7]}', "is not a Jupyter notebook")],
+)  # fmt: skip
+def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path, text, sentence, capsys):
+    path = tmp_path / "x.ipynb"
+    if text is not None:
+        path.write_text(text)
+    assert main(["report", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+
+
+def test_other_endings_missing_browsers_and_full_disks_are_told(tmp_path, monkeypatch):
+    path = written(tmp_path, cell())
+    with pytest.raises(DataError, match=r"an \.html or a \.pdf file; got 'a\.docx'"):
+        report.make_report(path, tmp_path / "a.docx")
+    with pytest.raises(DataError, match=r"cannot be written to .*: No such file"):
+        report.make_report(path, tmp_path / "no" / "a.html")
+    monkeypatch.setattr(report, "browsers", list)
+    with pytest.raises(MachineError, match=r"needs Chromium or Chrome.*labkit report work\.ipynb -o a\.html"):
+        report.make_report(path, tmp_path / "a.pdf")
+    monkeypatch.setattr(report, "browsers", lambda: ["false"])
+    with pytest.raises(MachineError, match="false could not print the report"):
+        report.make_report(path, tmp_path / "a.pdf")
+    assert not (tmp_path / "a.pdf").exists()
+
+
+@pytest.mark.skipif(not report.browsers(), reason="no Chromium or Chrome here")
+def test_a_pdf_is_printed_by_the_browser(tmp_path):
+    made = report.make_report(written(tmp_path, new_markdown_cell("# Title"), cell()), tmp_path / "a.pdf")
+    assert made.read_bytes().startswith(b"%PDF")
