@@ -105,7 +105,7 @@ def _run(
     try:
         reports = watch(target, places, header, payload, timeout_s)
         is_done = len(reports.records) == ranks and all(
-            record["status"] == "done" for record in reports.records.values()
+            record["kind"] == "done" for record in reports.records.values()
         )
     finally:
         del clean[: len(free)]

@@ -75,7 +75,7 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``status`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
+        ``kind`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
         ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and
         its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``,
         ``trace`` (of a recorded run, what the rank has noted: lines, and what they mean).
@@ -252,10 +252,10 @@ class _RankRun:
 
     # -- the report ---------------------------------------------------------------------------------------
 
-    def record(self, status: str, text: str = "") -> dict[str, Any]:
+    def record(self, kind: str, text: str = "") -> dict[str, Any]:
         """Say how it ended."""
         return {
-            "rank": self.rank, "status": status, "text": text, "time": time.monotonic(),
+            "rank": self.rank, "kind": kind, "text": text, "time": time.monotonic(),
             "place": self.interrupts.place, "has_finished": self.has_finished, "shares": self.shares,
             "leftover": self.leftover, "is_clean": self.is_clean, "reason": "", "output": b"",
             "trace": self.trace,

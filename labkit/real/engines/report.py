@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.process.stacks import Frame, parse_stack, places_text
+from labkit.errors import LabkitError, MachineError, RankError
+from labkit.process.stacks import Frame, parse_stack
 from labkit.real.engines.target import Place, Target
 from labkit.real.engines.watch import Reports
+from labkit.real.failure import Where, first_error, grouped, printed_too_much, too_late, with_output
 from labkit.real.mpi.endings import Ending, read_ending
 from labkit.units import ranks_text
 
@@ -47,55 +47,37 @@ def failure(
         The error to raise, with what the ranks had printed as its `output`; None when every rank is done.
     """
     records = reports.records
-    if len(records) == len(places) and all(one["status"] == "done" for one in records.values()):
+    if len(records) == len(places) and all(one["kind"] == "done" for one in records.values()):
         return None
-    failed = [one for one in records.values() if one["status"] not in ("done", "interrupted")]
-    error: LabkitError
-    if failed:
-        error = _from_record(min(failed, key=lambda one: (one["status"] != "machine", one["time"])))
-    elif reports.lost:
+    failed = [one for one in records.values() if one["kind"] not in ("done", "interrupted")]
+    error = first_error(failed)
+    if error is None and reports.lost:
         error = _from_lost(target, places, reports)
-    elif any(one["reason"] == "output" for one in records.values()):
-        error = MachineError(
-            f"a rank printed more than {output_limit_bytes} bytes and was ended; print less, or raise "
-            "output_limit_bytes"
-        )
-    elif reports.is_late:
-        error = TimeLimitError(
-            f"the run did not end within {timeout_s:g} s and was ended; where each rank was:\n"
-            f"{_where_everybody_was(places, reports)}"
-        )
-    else:
-        interrupted = [rank for rank, one in sorted(records.items()) if one["status"] == "interrupted"]
+    elif error is None and any(one["reason"] == "output" for one in records.values()):
+        error = printed_too_much("a rank", output_limit_bytes)
+    elif error is None and reports.is_late:
+        error = too_late(timeout_s, _places(places, reports))
+    elif error is None:
+        interrupted = [rank for rank, one in sorted(records.items()) if one["kind"] == "interrupted"]
         error = MachineError(
             f"{ranks_text(interrupted)} got an interrupt from outside this run, and it was ended:\n"
-            f"{_where_everybody_was(places, reports)}"
+            f"{grouped(_places(places, reports))}"
         )
     if reports.stuck:
         error.add_note(
             f"{ranks_text(reports.stuck)} could not be interrupted (blocked in a call of C code?); until the "
             f"engines are restarted no run can use them: {target.restart_hint}"
         )
-    outputs = [records[place.rank]["output"] if place.rank in records else b"" for place in places]
-    error.attach_output([raw.decode("utf-8", "replace") for raw in outputs])
-    return error
+    return with_output(
+        error, (records[place.rank]["output"] if place.rank in records else b"" for place in places)
+    )
 
 
-def _from_record(record: Mapping[str, Any]) -> LabkitError:
-    rank, text = int(record["rank"]), str(record["text"])
-    if record["status"] == "machine":
-        return MachineError(text)
-    if record["status"] == "abort":
-        return RankError(rank, text, f"rank {rank} {text}")
-    return RankError(rank, text, text if record["status"] == "result" else None)
-
-
-def _where_everybody_was(places: list[Place], reports: Reports) -> str:
-    """Describe each rank at the moment of its interrupt; ranks at the same place share an entry."""
-    found: dict[tuple[Frame, ...] | str, list[int]] = {}
+def _places(places: list[Place], reports: Reports) -> Iterator[tuple[int, Where]]:
+    """Yield where each rank was at the moment of its interrupt."""
     for place in places:
         record = reports.records.get(place.rank)
-        where: tuple[Frame, ...] | str
+        where: Where
         if record is None:
             where = tuple(parse_stack(reports.stacks.get(place.rank, "")))
             where = where or "could not be interrupted, and did not say where it is"
@@ -103,8 +85,7 @@ def _where_everybody_was(places: list[Place], reports: Reports) -> str:
             where = "had finished"
         else:
             where = tuple(Frame(*one) for one in record["place"]) or "was outside the program"
-        found.setdefault(where, []).append(place.rank)
-    return places_text(found)
+        yield place.rank, where
 
 
 def _from_lost(target: Target, places: list[Place], reports: Reports) -> LabkitError:

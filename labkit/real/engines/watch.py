@@ -121,7 +121,7 @@ def _later_interrupt() -> Iterator[None]:
 
 def _interrupted(rank: int) -> dict[str, Any]:
     """Describe a rank that was interrupted just outside its program."""
-    return {"rank": rank, "status": "interrupted", "text": "", "time": time.monotonic(), "place": [],
+    return {"rank": rank, "kind": "interrupted", "text": "", "time": time.monotonic(), "place": [],
             "has_finished": False, "shares": [], "leftover": [], "is_clean": False, "reason": "",
             "output": b"", "threads": 0}  # fmt: skip
 
@@ -162,7 +162,7 @@ class _Watch:
             if self.reports.lost:
                 self.vanish()
                 break
-            if any(record["status"] != "done" for record in self.reports.records.values()):
+            if any(record["kind"] != "done" for record in self.reports.records.values()):
                 break
             if deadline is not None and time.monotonic() >= deadline and self.pending():
                 self.reports.is_late = True

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.process.stacks import Frame, places_text, read_stack
+from labkit.process.stacks import read_stack
+from labkit.real.failure import Where, first_error, printed_too_much, too_late, with_output
 from labkit.real.mpi.endings import Ending, read_ending, telling_line
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.units import ranks_text
@@ -37,23 +38,19 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
     LabkitError or None
         The error to raise, with what the ranks had printed as its `output`; None when every rank finished.
     """
-    records = _error_records(job)
     done = [job.rank_file(rank, "done").exists() for rank in range(job.ranks)]
-    if records:
-        error = _from_record(records[0], job)
-    elif all(done):
+    error = first_error(_error_records(job), f" (launched by {job.launcher.path}); see labkit doctor")
+    if error is not None:
+        return with_output(error, read_output(job))
+    if all(done):
         return None
-    elif end.reason == "time":
-        error = TimeLimitError(_where_everybody_was(job, done, timeout_s))
+    if end.reason == "time":
+        error = _too_late(job, done, timeout_s)
     elif end.reason == "output":
-        error = MachineError(
-            f"the ranks printed more than {job.output_limit_bytes} bytes and were ended; print less, or "
-            "raise output_limit_bytes"
-        )
+        error = printed_too_much("the ranks", job.output_limit_bytes)
     else:
         error = _full_disk(job) or _from_launcher(job, end, done)
-    error.attach_output([text.decode("utf-8", "replace") for text in read_output(job)])
-    return error
+    return with_output(error, read_output(job))
 
 
 def read_output(job: Launch) -> list[bytes]:
@@ -68,39 +65,32 @@ def read_output(job: Launch) -> list[bytes]:
 
 
 def _error_records(job: Launch) -> list[dict[str, Any]]:
-    """Read how ranks failed: a fault of the machine first, then in the order of time."""
+    """Read how ranks failed."""
     records = []
     for rank in range(-1, job.ranks):  # -1: a rank that could not find out which it is
         try:
             records.append(json.loads(job.rank_file(rank, "error").read_text("utf-8")))
         except (OSError, ValueError):
             continue
-    return sorted(records, key=lambda record: (record["kind"] != "machine", record["time"]))
+    return records
 
 
-def _from_record(record: dict[str, Any], job: Launch) -> LabkitError:
-    if record["kind"] == "machine":
-        return MachineError(f"{record['text']} (launched by {job.launcher.path}); see labkit doctor")
-    rank, text = int(record["rank"]), str(record["text"])
-    return RankError(rank, text, text if record["kind"] == "result" else None)
-
-
-def _where_everybody_was(job: Launch, done: list[bool], timeout_s: float | None) -> str:
-    """Describe each rank at the time limit; ranks at the same place share an entry."""
-    places: dict[tuple[Frame, ...] | str, list[int]] = {}
-    for rank in range(job.ranks):
-        place: tuple[Frame, ...] | str = tuple(read_stack(job.rank_file(rank, "stack")))
-        if done[rank]:
-            place = "had finished"
-        elif not job.rank_file(rank, "pid").exists():
-            place = "had not started"
-        places.setdefault(place or "was outside the program (starting or leaving MPI)", []).append(rank)
-    if list(places) == ["had not started"]:
-        return (
+def _too_late(job: Launch, done: list[bool], timeout_s: float | None) -> TimeLimitError:
+    """Say where each rank was at the time limit."""
+    if not any(done) and not any(job.rank_file(rank, "pid").exists() for rank in range(job.ranks)):
+        return TimeLimitError(
             f"no rank had started within {timeout_s:g} s ({job.launcher.path} was ended); see labkit doctor"
         )
-    head = f"the run did not end within {timeout_s:g} s and was ended; where each rank was:"
-    return f"{head}\n{places_text(places)}"
+
+    def where(rank: int) -> Where:
+        if done[rank]:
+            return "had finished"
+        if not job.rank_file(rank, "pid").exists():
+            return "had not started"
+        stack = tuple(read_stack(job.rank_file(rank, "stack")))
+        return stack or "was outside the program (starting or leaving MPI)"
+
+    return too_late(timeout_s, ((rank, where(rank)) for rank in range(job.ranks)))
 
 
 def _full_disk(job: Launch) -> MachineError | None:

@@ -98,7 +98,7 @@ class _Client:
 
 def _record(rank, status, **more):
     return {
-        "rank": rank, "status": status, "text": "", "time": float(rank), "place": [], "reason": "",
+        "rank": rank, "kind": status, "text": "", "time": float(rank), "place": [], "reason": "",
         "has_finished": status == "done", "output": b"", "shares": [], "leftover": [], "is_clean": True,
     } | more  # fmt: skip
 

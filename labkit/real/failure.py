@@ -1,0 +1,63 @@
+"""Errors of failed runs that are the same on every real machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.process.stacks import Frame, places_text
+
+__all__ = ["Where", "first_error", "grouped", "printed_too_much", "too_late", "with_output"]
+
+#: where a rank was: its frames, outermost first, or what there is to say instead
+Where = tuple[Frame, ...] | str
+
+
+def first_error(records: Iterable[Mapping[str, Any]], machine: str = "") -> LabkitError | None:
+    """Return the error that counts of those that ranks have noted, None without any.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        kind ("machine", "abort", "result" or another), rank, text, and the time at which it came: a fault of
+        the machine counts first, then the earliest.
+    machine : str
+        What to add to a fault of the machine.
+    """
+    record = min(records, key=lambda one: (one["kind"] != "machine", one["time"]), default=None)
+    if record is None:
+        return None
+    rank, text = int(record["rank"]), str(record["text"])
+    if record["kind"] == "machine":
+        return MachineError(f"{text}{machine}")
+    said = {"abort": f"rank {rank} {text}", "result": text}
+    return RankError(rank, text, said.get(record["kind"]))
+
+
+def too_late(timeout_s: float | None, places: Iterable[tuple[int, Where]]) -> TimeLimitError:
+    """Return the error of a run that has reached its time limit."""
+    head = f"the run did not end within {timeout_s:g} s and was ended; where each rank was:"
+    return TimeLimitError(f"{head}\n{grouped(places)}")
+
+
+def grouped(places: Iterable[tuple[int, Where]]) -> str:
+    """Describe where ranks were; those at the same place share an entry."""
+    found: dict[Where, list[int]] = {}
+    for rank, place in places:
+        found.setdefault(place, []).append(rank)
+    return places_text(found)
+
+
+def printed_too_much(who: str, limit_bytes: int) -> MachineError:
+    """Return the error of ranks that were ended because of what they printed."""
+    return MachineError(
+        f"{who} printed more than {limit_bytes} bytes and {'were' if who == 'the ranks' else 'was'} ended; "
+        "print less, or raise output_limit_bytes"
+    )
+
+
+def with_output(error: LabkitError, printed: Iterable[bytes]) -> LabkitError:
+    """Return the error with what each rank had printed."""
+    error.attach_output([text.decode("utf-8", "replace") for text in printed])
+    return error
