@@ -55,7 +55,9 @@ def pace(term: Term, expected: Term, write: Write = str) -> str:
 
 
 def ratio(drift: Drift, expected: Term, write: Write = str) -> str:
-    """Return how data move beside the expectation from one value to the next; right for any direction.
+    """Return how data move beside the expectation, right for any direction.
+
+    From one value to the next where every step keeps to the limit, else over the later half of the range.
 
     Examples
     --------
@@ -64,7 +66,9 @@ def ratio(drift: Drift, expected: Term, write: Write = str) -> str:
     """
     subject = "it" if expected.is_constant else f"its ratio to {write(expected)}"
     p = expected.symbol
-    return f"from value to value, {subject} goes as {p}^{drift.lowest:.2f} to {p}^{drift.highest:.2f}"
+    if max(drift.highest, -drift.lowest) <= drift.limit:
+        return f"from value to value, {subject} goes as {p}^{drift.lowest:.2f} to {p}^{drift.highest:.2f}"
+    return f"over the later half, {subject} goes as {p}^{drift.late:.2f}"
 
 
 def leads(model: Model, write: Write = str) -> str:
