@@ -221,17 +221,19 @@ class Scaling:
             return Verdict(0.0, f"No simulated time passes: nothing is sent.{table}", self.hint)
         found = judge(list(self.ranks), list(times), self.expectation)
         ratio, allowed = times[-1] / times[0], self.slack * self._expected_ratio()
+        change = (
+            f"From {self.ranks[0]} to {self.ranks[-1]} ranks the time {_changes(ratio)}; "
+            f"O({self.expectation}), with a slack of {self.slack:g}, allows at most {allowed:.3g} times"
+        )
         if ratio > allowed:
-            return Verdict(
-                0.0,
-                f"From {self.ranks[0]} to {self.ranks[-1]} ranks the time changes by {ratio:.3g} times; "
-                f"growth as O({self.expectation}) allows {allowed:.3g} times. {found.reading}{table}",
-                self.hint,
-            )
-        if found.match == "bound":
+            how = "The order of growth alone would do, the size does not. " if found.ok else ""
+            return Verdict(0.0, f"{change}. {how}{found.reading}{table}", self.hint)
+        if found.match == "bound" and found.drift is None:
             return Verdict(1.0, f"{found.reading} That is as good as asked for, or better.{table}")
-        if found.ok or found.match == "undecided" or found.seen:  # without a single law the ratio decides
+        if found.ok:
             return Verdict(1.0, f"{found.reading}{table}")
+        if found.match == "undecided" or found.seen:  # without a single law the ratio decides
+            return Verdict(1.0, f"{change}: that is enough here. {found.reading}{table}")
         return Verdict(0.0, f"{found.reading}{table}", self.hint)
 
     def _expected_ratio(self) -> float:
@@ -241,3 +243,10 @@ class Scaling:
         term = read_expectation(self.expectation).term
         values = [float(term(float(p))) for p in (self.ranks[0], self.ranks[-1])]
         return values[1] / values[0]
+
+
+def _changes(ratio: float) -> str:
+    """Return how a time changes from one end to the other, as a clause that follows "the time"."""
+    if abs(ratio - 1) < 0.005:
+        return "stays the same"
+    return f"{'grows' if ratio > 1 else 'falls'} to {ratio:.3g} times its value"

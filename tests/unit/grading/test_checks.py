@@ -128,6 +128,33 @@ def test_the_promised_growth_and_a_faster_one_are_told_apart(
     assert (verdict.score == 1.0) is passes, verdict.feedback
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_every_sentence_about_growth_is_true(seed: int) -> None:
+    """Whatever the times: the words agree with their direction, and full points with the sentence."""
+    rng, ranks = np.random.default_rng(seed), (2, 3, 4, 6, 8, 12, 16)
+    p = np.array(ranks, dtype=float)
+    shape = p ** rng.uniform(-1.2, 1.5) + rng.choice([0.0, 0.3, 3.0])
+    times = (1e-5 * shape * np.exp(rng.choice([0.0, 0.02, 0.3]) * rng.standard_normal(p.size))).tolist()
+    for expectation in ("1/p", "1", "log p", "p"):
+        verdict = _scaling(expectation, ranks).verdict_of(times)
+        text, ratio = verdict.feedback.split("\n")[0], times[-1] / times[0]
+        if "the time grows to" in text:
+            assert ratio > 1
+        if "the time falls to" in text:
+            assert ratio < 1
+        if "it falls" in text.split("up to")[0]:
+            assert min(times) < times[0]
+        if "it stays constant" in text and "where" not in text and "Undecided" not in text:
+            assert 0.8 < ratio < 1.25
+        if "as good as asked for, or better" in text:
+            assert verdict.score == 1.0
+            assert ratio <= 1.1 * _scaling(expectation, ranks)._expected_ratio()
+        if verdict.score == 1.0:
+            assert not text.startswith("No match")
+        else:
+            assert not text.startswith(("Exact", "Approximate", "The bound"))
+
+
 def test_seeds_are_the_students_own() -> None:
     names = [f"student{i}" for i in range(200)]
     seeds = {student_seed(name, "sort", "secret") for name in names}

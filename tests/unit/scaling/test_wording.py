@@ -68,3 +68,51 @@ def test_nothing_that_rises_by_a_fifth_is_called_constant_or_falling(seed: int) 
         verdict = lk.judge(P, y, expected)
         assert verdict.match == "undecided" or "constant," not in verdict.reading.split("where")[0]
         assert "it falls" not in verdict.reading
+
+
+#: (what is varied, expectation, times over p, what is fixed): weak and strong scaling in every direction
+SCALINGS = [
+    ("n/p", lambda p: 1e6 / p, {"n": 1e6}, "exact", "it falls as 1/p, as expected"),
+    ("n/p", lambda p: 1e6 / p**0.75, {"n": 1e6}, "approximate", "slower than 1/p by p^0.25"),
+    ("n/p", lambda p: 1e6 / p**1.25, {"n": 1e6}, "approximate", "faster than 1/p by p^0.25"),
+    ("n/p", lambda p: 5 + 0 * p, {"n": 1e6}, "none", "it stays constant, where it should fall as 1/p"),
+    ("n/p", lambda p: 5 * p, {"n": 1e6}, "none", "it grows as p, where it should fall as 1/p"),
+    ("n/p", lambda p: 5 + 0 * p, {"n": "1000 * p"}, "exact", "it stays constant, as expected"),
+    ("n/p", lambda p: 5 * p, {"n": "1000 * p"}, "none", "it grows as p, where it should stay constant"),
+    ("n/p", lambda p: 5 / p, {"n": "1000 * p"}, "bound", "it falls as 1/p, where it might stay constant"),
+    ("n", lambda p: 5 * p, {"n": "1000 * p"}, "exact", "it grows as p, as expected"),
+    ("n", lambda p: 5 / p, {"n": "1000 * p"}, "bound", "it falls as 1/p, where it might grow as p"),
+    ("n", lambda p: 5 * p**2, {"n": "1000 * p"}, "none", "it grows as p^2, faster than p by p"),
+    ("n", lambda p: 5 + 0 * p, {"n": "1000 * p"}, "bound", "it stays constant, where it might grow as p"),
+]
+
+
+@pytest.mark.parametrize(("expected", "truth", "given", "match", "words"), SCALINGS)
+def test_weak_and_strong_scaling(
+    expected: str, truth: object, given: dict[str, float | str], match: str, words: str
+) -> None:
+    verdict = lk.judge(P, truth(P), expected, parameter="p", given=given)  # type: ignore[operator]
+    assert verdict.match == match
+    reading = verdict.reading.replace("p^-0.75", "1/p^0.75").replace("p^-1.25", "1/p^1.25")
+    assert words in reading
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("direction", [1, -1])
+def test_data_without_a_law_are_told_in_their_own_direction(seed: int, direction: int) -> None:
+    """Bends, jumps and wobbles, rising or falling: no word goes the other way."""
+    rng = np.random.default_rng(seed)
+    steps = rng.uniform(0.08, 1.2, P.size) * rng.choice([1, 0.1], P.size)
+    y = np.exp(direction * np.cumsum(steps))
+    for expected in ("1", "log p", "p", "p^2", "1/p", "1/log p"):
+        verdict = lk.judge(P, y, expected)
+        told = verdict.reading.split("where")[0]
+        change = y[-1] / y[0]
+        if "is expected" not in told and "Undecided" not in told and not 0.8 < change < 1.2:
+            assert "stays" not in told
+        if verdict.seen:
+            assert ("rises" in verdict.seen) == (direction > 0) or "changes" in verdict.seen
+            assert ("falls" in verdict.seen) == (direction < 0) or "changes" in verdict.seen
+        elif verdict.match != "undecided" and verdict.drift is None:
+            assert ("it grows" in told) <= (direction > 0)
+            assert ("it falls" in told) <= (direction < 0)
