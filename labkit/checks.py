@@ -123,3 +123,18 @@ def program_name(program: Any) -> str:
     name = getattr(program, "__name__", None) or type(getattr(program, "func", program)).__name__
     inner = getattr(program, "func", None)  # functools.partial has no name of its own
     return str(getattr(inner, "__name__", name))
+
+
+def echo(thing: object, most: int = 80) -> str:
+    """Return what arrived as an error shows it: its repr, cut where it is longer than `most` characters.
+
+    Examples
+    --------
+    >>> echo("p^0.5"), echo(list(range(100)), 20)
+    ("'p^0.5'", '[0, 1, 2, 3, 4, 5...')
+    """
+    try:
+        text = repr(thing)
+    except Exception:  # a number too long to be written, an object that refuses
+        text = f"{type(thing).__name__} that cannot be shown"
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -11,10 +11,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labkit.checks import echo
 from labkit.errors import ExpectationError
 from labkit.scaling.algebra import Monomial, Product
 from labkit.scaling.parser import parse
 from labkit.scaling.term import Term, decimal
+
+#: what a fixed symbol is below
+_MOST = 1e300
 
 __all__ = ["Basis", "Expectation", "Given", "read_expectation", "read_term"]
 
@@ -163,6 +167,10 @@ def read_expectation(
     """
     if isinstance(text, Expectation):
         return text
+    if not isinstance(given or {}, Mapping):
+        raise ExpectationError(f"given is a mapping such as {{'n': '1000 * p'}}; got {echo(given)}")
+    if parameter is not None and not isinstance(parameter, str):
+        raise ExpectationError(f"a parameter is a name such as 'p'; got {echo(parameter)}")
     products = parse(text)
     symbols = sorted(frozenset().union(*(p.symbols for p in products)))
     parameter = _varied(text, symbols, parameter, given or {})
@@ -183,9 +191,10 @@ def _varied(text: str, symbols: list[str], parameter: str | None, given: Given) 
     free = [s for s in symbols if s not in given]
     if parameter is not None:
         if symbols and parameter not in symbols and free:
+            name = parameter[:80]
             raise ExpectationError(
-                f"expectation {text!r} is in {', '.join(symbols)}, but {parameter!r} was varied; write it in "
-                f"{parameter!r}, or say how the others follow, as given={{{free[0]!r}: '1000 * {parameter}'}}"
+                f"expectation {text!r} is in {', '.join(symbols)}, but {name!r} was varied; write it in "
+                f"{name!r}, or say how the others follow, as given={{{free[0]!r}: '1000 * {name}'}}"
             )
         return parameter
     if len(free) <= 1:
@@ -217,13 +226,13 @@ def _follow(
 def _read_given(symbol: str, value: float | int | str, parameter: str) -> _Follows:
     hint = f"give a positive number or a product such as '1000 * {parameter}'"
     if isinstance(value, (int, float, np.number)):
-        if not 0 < value < float("inf"):
-            raise ExpectationError(f"{symbol} = {value!r} cannot be used; {hint}")
+        if not 0 < value < _MOST:
+            raise ExpectationError(f"{symbol} = {echo(value)} cannot be used; {hint}")
         return _Follows(float(value), Fraction(0))
     products = parse(value)
     p = products[0]
     if len(products) > 1 or p.exponentials or p.logs or not p.symbols <= {parameter}:
-        raise ExpectationError(f"{symbol} = {value!r} cannot be used; {hint}")
+        raise ExpectationError(f"{symbol} = {echo(value)} cannot be used; {hint}")
     return _Follows(float(p.coefficient), p.powers[0][1] if p.powers else Fraction(0))
 
 

@@ -92,11 +92,13 @@ class Fitting:
 
     def model(self, k: int) -> Model:
         """Return the model of one term."""
-        s, noisy = self.search, self.weights is not None
-        return Model.from_fits(
-            self.fits, 0, k, s.constant, s.bases[k], s.log_scales[k], self.x, self.summary.points,
-            float(self.summary.counts.sum()) if noisy else float(self.x.size), unit=self.unit,
-            belief=self.belief if noisy else None, rivals=None if noisy else self.rivals,
+        s, noisy, summary = self.search, self.weights is not None, self.summary
+        count = float(summary.counts.sum()) if noisy else float(self.x.size)
+        return next(
+            Model.from_fits(
+                self.fits, [k], s.constant, s.bases, s.log_scales, self.x, [summary.points], count,
+                [self.belief if noisy else None], [None if noisy else self.rivals], self.unit,
+            )
         )  # fmt: skip
 
     @cached_property
@@ -131,7 +133,10 @@ class Fitting:
     def _settling(self) -> Model | None:
         """Return c - a / x where counts follow it to the last digit, as the blocks a ring sends do."""
         x, y = self.x, self.summary.points
-        a, c = np.polyfit(1.0 / x, y, 1)
+        inverse = 1.0 / x - (1.0 / x).mean()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            a = float(inverse @ y / (inverse @ inverse))
+            c = float(y.mean() - a * (1.0 / x).mean())
         error = np.abs(c + a / x - y) / y
         if not (a < 0 < c and error.max() <= 1e-11):
             return None
@@ -332,13 +337,18 @@ def _fit_rows(
             fits = fit_all(search.values, points[rows])
             winners = choose(fits, x.size, search.constant, search.expected)
         count = float(counts.sum()) if noise else float(x.size)
-        for i, (row, k) in enumerate(zip(rows.tolist(), winners.tolist(), strict=True)):
-            y = summaries[row].points
-            models[row] = Model.from_fits(
-                fits, i, k, search.constant, bases[k], scales[k], x, y, count,
-                belief=Belief(bases, scales, data, fits, search.prior, i) if noise else None,
-                rivals=None if noise else Rivals(bases, search.values, scales, search.constant, y, fits, i),
-            )  # fmt: skip
+        ys = [summaries[row].points for row in rows.tolist()]
+        beliefs: list[Belief | None] = [None] * len(ys)
+        rivals: list[Rivals | None] = [None] * len(ys)
+        for i, y in enumerate(ys):
+            if noise:
+                beliefs[i] = Belief(bases, scales, data, fits, search.prior, i)
+            else:
+                rivals[i] = Rivals(bases, search.values, scales, search.constant, y, fits, i)
+        found = Model.from_fits(
+            fits, winners.tolist(), search.constant, bases, scales, x, ys, count, beliefs, rivals
+        )
+        models.update(zip(rows.tolist(), found, strict=True))
     return [models[i] for i in range(len(summaries))]
 
 

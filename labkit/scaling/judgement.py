@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labkit.checks import echo
+from labkit.errors import DataError
 from labkit.scaling.changes import Segment
 from labkit.scaling.deviation import Deviation, deviation_for, outcome
 from labkit.scaling.drift import Drift, drift_of
@@ -119,6 +121,9 @@ def judge_samples(
     names: tuple[str, str, str] = ("", "", ""),
 ) -> Verdict:
     """Judge grouped measurements against a bound expectation; see `judge`."""
+    for name, value in (("tolerance", tolerance), ("level", level)):
+        if not (isinstance(value, (int, float, np.number)) and 0 <= value < 1):
+            raise DataError(f"{name} is a share from 0 to below 1, such as 0.02; got {echo(value)}")
     limit = deviation_for(e.term, deviation)
     about: dict[str, Any] = dict(zip(("metric", "unit", "phase"), names, strict=True))
     x, summary = samples.x, samples.summary(aggregate)

@@ -129,7 +129,7 @@ def _fit_batch(f: Floats, y: Floats, counts: Floats | None, is_noisy: bool) -> F
     """Fit one batch; arrays are laid out as (points, data sets, terms), so that sums run over whole rows."""
     worth = np.ones(y.shape[1]) if counts is None else counts
     least = y.min(axis=1)
-    at, g = (y / least[:, None]).T, np.ascontiguousarray(f.T)
+    at, g = np.ascontiguousarray((y / least[:, None]).T), np.ascontiguousarray(f.T)
     flat: npt.NDArray[np.bool_] = np.asarray(np.ptp(f, axis=1) == 0)  # the term 1
     root = np.sqrt(worth)[:, None, None]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -119,19 +119,28 @@ class Model:
 
     @classmethod
     def from_fits(
-        cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
-        count: float, **rest: Any,
-    ) -> Model:  # fmt: skip
-        """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured."""
-        term = basis.term if isinstance(basis, Expectation) else basis
-        assert isinstance(term, Term)
-        n, at = x.size, (row, k)
-        sse, total = float(fits.sse[at]), float(fits.sse[row, flat])
-        r2 = None if k == flat or total == 0 else 1 - (sse / (n - 2)) / (total / (n - 1))
-        return cls(
-            term, float(fits.constant[at]), r2, float(fits.worst[at]), sqrt(fits.press[at] / count), x, y,
-            sse, int(fits.free[at]), basis, float(fits.coefficient[at]), float(log_scale), **rest,
+        cls, fits: Fits, chosen: Sequence[int], flat: int, bases: Sequence[Basis], log_scales: Floats,
+        x: Floats, points: Sequence[Floats], count: float,
+        beliefs: Sequence[Belief | None], rivals: Sequence[Rivals | None], unit: str = "",
+    ) -> Iterator[Model]:  # fmt: skip
+        """Pick fit `chosen[i]` of each data set i; `flat` is the constant, `count` how much was measured."""
+        n, rows = x.size, np.arange(len(points))
+        at = (rows, np.asarray(chosen))
+        columns = (
+            np.asarray(chosen), fits.constant[at], fits.worst[at], np.sqrt(fits.press[at] / count),
+            fits.sse[at], fits.free[at], fits.coefficient[at], log_scales[at[1]], fits.sse[rows, flat],
         )  # fmt: skip
+        for y, belief, others, k, constant, worst, validation, sse, free, scaled, log_scale, total in zip(
+            points, beliefs, rivals, *(column.tolist() for column in columns), strict=True
+        ):
+            basis = bases[k]
+            term = basis.term if isinstance(basis, Expectation) else basis
+            assert isinstance(term, Term)
+            r2 = None if k == flat or total == 0 else 1 - (sse / (n - 2)) / (total / (n - 1))
+            yield cls(
+                term, constant, r2, worst, validation, x, y, sse, free, basis, scaled, log_scale,
+                unit, (), belief, others,
+            )  # fmt: skip
 
     @property
     def parameter(self) -> str:

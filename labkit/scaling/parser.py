@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
+from labkit.checks import echo
 from labkit.errors import ExpectationError
 from labkit.scaling.algebra import Product, monomial
 
@@ -29,7 +30,7 @@ _WORDS = {
     "exponential": "2^p", "polylog": "log^2 p",
 }  # fmt: skip
 _LONGEST = 120
-_LARGEST_EXPONENT = 64
+_LARGEST_EXPONENT, _FINEST = 64, 10_000
 #: two printed digits of a third are a third, as the literature prints p^0.67
 _THIRDS = {"33": Fraction(1, 3), "66": Fraction(2, 3), "67": Fraction(2, 3)}
 _REPEATED = re.compile(r"(\d*)\.(33|66|67|3{3,}|6{2,}7?)")
@@ -63,7 +64,7 @@ def parse(text: object) -> tuple[Product, ...]:
     """
     if not isinstance(text, str):
         kind = type(text).__name__
-        raise ExpectationError(f"an expectation is text such as {EXAMPLES}; got {kind} {text!r}")
+        raise ExpectationError(f"an expectation is text such as {EXAMPLES}; got {kind} {echo(text)}")
     if len(text) > _LONGEST:
         raise ExpectationError(f"an expectation has at most {_LONGEST} characters; this one has {len(text)}")
     return _Parser(text).whole()
@@ -88,6 +89,10 @@ class _Parser:
             kind, word = str(found.lastgroup), found.group()
             tokens.append(_Token("symbol" if kind in ("other", "times") else kind, word, at))
             at = found.end()
+            if kind == "number" and self.text[at : at + 1] in tuple(".0123456789"):
+                self.fail(
+                    at, f"a number has one decimal point; cannot read {echo(self.text[at - len(word) :])}"
+                )
         return [*tokens, _Token("end", "", len(self.text))]
 
     def fail(self, at: int, why: str) -> NoReturn:
@@ -254,6 +259,8 @@ class _Parser:
         """Return a sum to a power, in its order of growth."""
         if abs(k) > _LARGEST_EXPONENT:
             self.fail(at, f"exponents go up to {_LARGEST_EXPONENT}")
+        if k.denominator > _FINEST:
+            self.fail(at, "exponents have at most four decimals, as in p^0.0625")
         if len(base) == 1:
             if base[0].coefficient == 0:
                 self.fail(at, "0 is not an order of growth")

@@ -108,7 +108,7 @@ def _nodes(
 ) -> _Nodes:
     """Lay nodes around the best odds of each candidate, and weigh them; points lead in all arrays."""
     n, total = data.counts, data.total
-    f = data.relative[terms].T
+    f = np.ascontiguousarray(data.relative[terms].T)
     least = np.divide(1.0, f.max(axis=0))
     with np.errstate(divide="ignore"):
         best = np.log(fits.coefficient[rows, terms] * least) - np.log(fits.constant[rows, terms])
@@ -127,7 +127,7 @@ def _nodes(
     places, shares = rule
     odds = low[:, None] + (high - low)[:, None] * places
     # the logarithms of data and shapes around their own means: the shift between them is then known
-    z = np.log(data.points).T
+    z = np.ascontiguousarray(np.log(data.points).T)
     middle = n @ z / total
     logs = np.log(np.exp(odds) * f[..., None] + 1.0)
     bare = np.log(np.maximum(f, 1e-9))[..., None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labkit.checks import echo
 from labkit.errors import DataError
 
 __all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "summarize"]
@@ -17,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 #: fewer values of the parameter cannot tell terms apart (Shudler et al., section 2.3)
 LEAST_VALUES = 5
 
-_LEAST = 1e-300  # below it relative errors lose their digits
+_LEAST, _MOST = 1e-300, 1e300  # beyond them relative errors lose their digits, and sums overflow
 
 AGGREGATES: dict[str, Callable[[Floats], Floats]] = {
     "quartile": lambda v: np.asarray(np.percentile(v, 25, axis=-1)),
@@ -135,7 +136,7 @@ class Samples:
 
 def _check(how: str) -> None:
     if how not in AGGREGATES:
-        raise DataError(f"aggregate {how!r} is not known; known: auto, {', '.join(AGGREGATES)}")
+        raise DataError(f"aggregate {echo(how)} is not known; known: auto, {', '.join(AGGREGATES)}")
 
 
 def _is_outlying(deviations: list[Floats]) -> bool:
@@ -209,8 +210,8 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         if np.iscomplexobj(x) or np.iscomplexobj(y):
             raise TypeError("complex numbers have no order")
         xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"measurements must be numbers: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"measurements must be numbers: {str(error)[:120]}") from None
     if xs.ndim != 1 or ys.ndim not in (1, 2) or ys.shape[:1] != xs.shape:
         raise DataError(
             f"x must have shape (m,) and y (m,) or (m, repetitions); got {xs.shape} and {ys.shape}"
@@ -221,7 +222,7 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         xs = np.repeat(xs, ys.shape[1])
         ys = ys.ravel()
     for name, values in (("parameter", xs), ("measurement", ys)):
-        bad = ~(np.isfinite(values) & (values > _LEAST))
+        bad = ~((values > _LEAST) & (values < _MOST))
         if bad.any():
             at = int(np.argmax(bad))
             raise DataError(

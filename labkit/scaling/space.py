@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
+from labkit.checks import echo
 from labkit.errors import ExpectationError
 from labkit.scaling.term import CONSTANT, Term
 
@@ -120,7 +121,7 @@ def space_for(
         chosen = set(PAPER if space == "paper" else WIDE)
     else:
         raise ExpectationError(
-            f'search space {space!r} is not known; known: "paper", "wide", "ruler", "joined", '
+            f'search space {echo(space)} is not known; known: "paper", "wide", "ruler", "joined", '
             "or a list of terms"
         )
     if falls or (expectation is not None and expectation.is_falling and space != "ruler"):
