@@ -135,17 +135,17 @@ def _fit_batch(f: Floats, y: Floats, counts: Floats | None, is_noisy: bool) -> F
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         near = at[..., None]
         if is_noisy and at.max() < _SAFE:
-            c, a = _line(g, at, worth[:, None] / at**2)
+            c, a = _line(g, at, worth[:, None] / at**2, flat)
             curve = np.clip(c + a * g[:, None], 0.5 * near, 2.0 * near)
             near = np.where(np.isfinite(curve), curve, near)
         return _fit_weighted(g, at, root / near, root, flat, least)
 
 
-def _line(g: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
+def _line(g: Floats, y: Floats, w: Floats, flat: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return c and a of each line, shape (s, k), with weights of the points alone: products of matrices."""
     total, onto = w.sum(axis=0)[:, None], (w * y).sum(axis=0)[:, None]
     sums, squares, along = w.T @ g, w.T @ g**2, (w * y).T @ g
-    a = (along - onto * sums / total) / (squares - sums**2 / total)
+    a = np.where(flat, 0.0, (along - onto * sums / total) / (squares - sums**2 / total))
     c = (onto - a * sums) / total
     a = np.where((c < 0) & (a > 0), along / squares, a)
     return np.maximum(c, 0.0), a
