@@ -40,6 +40,7 @@ __all__ = [
     "grade_folder",
     "grade_source",
     "kept_grade",
+    "unreadable",
     "write_csv",
     "write_feedback",
 ]
@@ -118,7 +119,7 @@ def grade_file(
     try:
         source = read_submission(path, assignment.function)
     except DataError as error:
-        return _unreadable(who, assignment, str(error), secret)
+        return unreadable(who, assignment, str(error), secret)
     return grade_source(source, assignment, who, secret, accepts_weak)
 
 
@@ -127,7 +128,7 @@ def grade_cells(sources: list[str], assignment: Assignment, student: str, secret
     try:
         source = source_of_cells(sources, assignment.function)
     except DataError as error:
-        return _unreadable(student, assignment, str(error), secret)
+        return unreadable(student, assignment, str(error), secret)
     return grade_source(source, assignment, student, secret)
 
 
@@ -138,12 +139,13 @@ def grade_source(
     try:
         require_function(source, assignment.function)
     except DataError as error:
-        return _unreadable(student, assignment, str(error), secret)
+        return unreadable(student, assignment, str(error), secret)
     seed = student_seed(student, assignment.name, secret)
     return assignment.grade(source, student=student, seed=seed, accepts_weak=accepts_weak)
 
 
-def _unreadable(student: str, assignment: Assignment, why: str, secret: str) -> Grade:
+def unreadable(student: str, assignment: Assignment, why: str, secret: str) -> Grade:
+    """Return the grade of what cannot be graded at all: no points, and a sentence at every check."""
     rows = [CheckResult(c.name, c.title, 0.0, c.points, why, is_bonus=c.is_bonus) for c in assignment.checks]
     return Grade(student, assignment.name, rows, seed=student_seed(student, assignment.name, secret))
 

@@ -10,20 +10,27 @@ import argparse
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment
+from labkit.grading.clean import clean_name
 from labkit.grading.find import find_assignment
-from labkit.grading.folder import grade_folder
+from labkit.grading.folder import Found, grade_folder
+from labkit.grading.nbgrader_prepare import prepare, student_id
 from labkit.grading.page import number
 from labkit.grading.result import Grade
 from labkit.grading.source_notebook import add_assignment
+from labkit.process.child import ChildProcess, module_words
+from labkit.process.watchdog import die_with_parent
 
 __all__ = ["assignments_of", "grade_course", "main", "name_checks", "release_course", "submissions_of"]
 
@@ -42,10 +49,19 @@ def assignments_of(course: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def submissions_of(course: Path, assignment: str) -> dict[str, Path]:
-    """Return the submitted notebooks of an assignment, by student."""
-    paths = sorted((course / "submitted").glob(f"*/{assignment}/{assignment}.ipynb"))
-    return {path.parts[-3]: path for path in paths}
+def submissions_of(course: Path, assignment: str) -> dict[str, Found]:
+    """Return the submitted notebooks of an assignment, by student; or what is wrong with a submission."""
+    found: dict[str, Found] = {}
+    for folder in sorted((course / "submitted").glob(f"*/{assignment}")):
+        student, path = student_id(folder.parent.name), folder / f"{assignment}.ipynb"
+        found[student] = path
+        if not path.is_file() or path.is_symlink():
+            try:
+                names = ", ".join(clean_name(one.name) for one in sorted(folder.iterdir())[:8])
+            except OSError as error:
+                names = str(error.strerror)
+            found[student] = DataError(f"there is no {path.name}; the folder has: {names or 'nothing'}")
+    return found
 
 
 def _environment() -> dict[str, str]:
@@ -70,12 +86,16 @@ def _nbgrader(course: Path, *arguments: str) -> None:
     DataError
         It fails; with its last lines.
     """
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "nbgrader", *arguments],
-        cwd=course, capture_output=True, text=True, check=False, env=_environment(),
-    )  # fmt: skip
-    if done.returncode != 0:
-        said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
+    with tempfile.TemporaryFile() as words:
+        with ChildProcess(
+            module_words("nbgrader", *arguments), environment=_environment(), cwd=course, stdout=words,
+            stderr=subprocess.STDOUT, preexec_fn=partial(die_with_parent, os.getpid()),
+        ) as done:  # fmt: skip
+            done.wait(None)
+            code = done.code
+        words.seek(0)
+        said = "\n".join(words.read().decode("utf-8", "replace").strip().splitlines()[-8:])
+    if code != 0:
         raise DataError(f"nbgrader {' '.join(arguments)} failed:\n{said}")
 
 
@@ -109,7 +129,12 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         assignment = find_assignment(name, course / "source" / name)
         kept = course / ".labkit-grades" / name
         found[name] = grade_folder(submitted, assignment, jobs=jobs, secret=secret, kept=kept, progress=_say)
-        _nbgrader(course, "autograde", name, "--force")
+        prepared = course / ".labkit-prepared"
+        prepare(course, name, submitted, prepared)
+        _nbgrader(
+            course, "autograde", name, "--force", f"--CourseDirectory.submitted_directory={prepared.name}"
+        )
+        shutil.rmtree(prepared, ignore_errors=True)
         _nbgrader(course, "generate_feedback", name, "--force")
         for page in (course / "feedback").glob(f"*/{name}/{name}.html"):
             page.write_text(name_checks(page.read_text(encoding="utf-8"), assignment), encoding="utf-8")

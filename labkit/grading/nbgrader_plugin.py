@@ -38,7 +38,8 @@ from traitlets import Unicode
 
 from labkit.grading.assignment import Assignment
 from labkit.grading.find import find_assignment
-from labkit.grading.folder import grade_cells, kept_grade
+from labkit.grading.folder import grade_cells, kept_grade, unreadable
+from labkit.grading.nbgrader_prepare import UNREADABLE
 from labkit.grading.page import check_html, number
 from labkit.grading.result import CheckResult, Grade
 from labkit.grading.submission import text_of_cells
@@ -91,16 +92,25 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
             if name not in grades:
                 # never the working folder: it holds what students have handed in
                 folder = Path(self.source, resources["nbgrader"]["assignment"]) if self.source else None
-                grades[name] = self._grade(find_assignment(name, folder), student, cells)
+                why = nb.metadata.get(UNREADABLE)
+                assignment = find_assignment(name, folder)
+                grades[name] = (
+                    self._grade(assignment, student, cells)
+                    if why is None
+                    else unreadable(student, assignment, str(why), self._secret())
+                )
             cell.execution_count = count
             result = _result(grades[name], check)
             scores[marks["grade_id"]] = score = _score(result, float(marks["points"]))
             cell.outputs = _outputs(grades[name], check, result, score, count)
         return nb, resources
 
+    def _secret(self) -> str:
+        return Path(self.secret_file).read_text(encoding="utf-8").strip() if self.secret_file else ""
+
     def _grade(self, assignment: Assignment, student: str, cells: list[Any]) -> Grade:
         own = [cell.source for cell in cells if is_solution(cell) or not is_grade(cell)]
-        secret = Path(self.secret_file).read_text(encoding="utf-8").strip() if self.secret_file else ""
+        secret = self._secret()
         kept = Path(self.kept) / assignment.name
         earlier = kept_grade(kept, student, text_of_cells(own), assignment, secret) if self.kept else None
         return earlier or grade_cells(own, assignment, student, secret)

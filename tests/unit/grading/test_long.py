@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labkit.errors import MachineError
-from labkit.grading.assignments import ASSIGNMENTS
+from labkit.grading.assignments import ASSIGNMENTS, PREFIX_SUM
+from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.sandbox import Sandbox
 from tests.support.submissions import SUBMISSIONS, write
+from tests.support.submissions_poisoned import write_poisoned
+from tests.support.submissions_right import RIGHT, write_right
 
 pytestmark = pytest.mark.slow
 COURSE = Path(__file__).parents[3] / "course"
@@ -37,8 +41,34 @@ def test_no_false_pass_and_no_false_fail(name: str, tmp_path: Path) -> None:
     assert found == {student: set(missed) for student, missed in expected.items()}
 
 
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_right_submissions_of_every_style_get_what_their_algorithm_deserves(
+    name: str, tmp_path: Path
+) -> None:
+    chosen = [right for right in RIGHT if right.assignment == name][:: 3 if name == "sort" else 1]
+    wanted = {Path(right.file_name).stem: set(right.missed) for right in chosen}
+    folder = write_right(tmp_path, chosen)[name]
+    grades = grade_folder(find_submissions(folder), ASSIGNMENTS[name], jobs=2, secret="test")
+    assert {g.student: {r.name for r in g.results if r.status != "passed"} for g in grades} == wanted
+
+
+def test_sixty_hand_ins_with_poisoned_ones_are_sixty_results(tmp_path: Path) -> None:
+    right = next(s.source for s in SUBMISSIONS if s.name == "hillis")
+    wanted = {clean_name(name): kind for name, kind in write_poisoned(tmp_path, right).items()}
+    assert len(wanted) >= 15
+    for number in range(60 - len(wanted)):
+        (tmp_path / f"s{number:02d}.py").write_text(right)
+        wanted[f"s{number:02d}"] = "full"
+    assignment = replace(PREFIX_SUM, checks=PREFIX_SUM.checks[:1])
+    grades = grade_folder(find_submissions(tmp_path), assignment, jobs=2)
+    kinds = {g.student: "ungraded" if g.message else "full" if g.is_full else "none" for g in grades}
+    assert len(grades) == 60
+    assert kinds == wanted
+
+
 def test_there_are_enough_of_them() -> None:
     assert len(SUBMISSIONS) >= 30
+    assert len(RIGHT) >= 100
     assert {s.kind for s in SUBMISSIONS if s.assignment == "sort"} == {"good", "wrong", "hostile"}
 
 
@@ -61,6 +91,45 @@ def _submit(course: Path, student: str, assignment: str, source: str, tampers: b
     (target / f"{assignment}.ipynb").write_text(json.dumps(notebook))
 
 
+def _submit_poisoned(course: Path) -> dict[str, float]:
+    """Hand in what once stopped the class; the points that each must get."""
+    right = next(s.source for s in SUBMISSIONS if s.name == "hillis")
+    whole = json.loads((course / "release" / "prefix_sum" / "prefix_sum.ipynb").read_text())
+    for cell in whole["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            cell["source"] = right
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "id": "x"}
+    test = next(c for c in whole["cells"] if c["metadata"].get("nbgrader", {}).get("grade"))
+    solution = next(c for c in whole["cells"] if c["metadata"].get("nbgrader", {}).get("solution"))
+    old = {**test, "metadata": {"nbgrader": {**test["metadata"]["nbgrader"], "schema_version": 1}}}
+    script = {"cell_type": "markdown", "metadata": {}, "source": "<script>alert(1)</script>", "id": "y"}
+    rest = [cell for cell in whole["cells"] if cell is not solution]
+    untested = [cell for cell in whole["cells"] if not cell["metadata"].get("nbgrader", {}).get("grade")]
+    cells = {
+        "question": [*whole["cells"], {**code, "source": "np.sort?"}],
+        "syntax": [*rest, {**solution, "source": "def rounds(group:\n"}],
+        "twice": [*whole["cells"], test, test],
+        "solved_twice": [*whole["cells"], {**solution, "source": right}],
+        "no_tests": untested,
+        "old_marks": [*rest, old, solution],
+        "script": [script, *whole["cells"]],
+        "half": [*whole["cells"], {**code, "source": "x = '\ud800'"}, {**script, "source": "\udfff"}],
+        "odd_marks": [*whole["cells"], {**code, "source": "1", "metadata": {"nbgrader": {"grade_id": [1]}}}],
+        "odd_kind": [*whole["cells"], {**code, "source": "1", "cell_type": "nothing"}],
+    }
+    texts = {name: json.dumps({**whole, "cells": own}) for name, own in cells.items()}
+    texts |= {"no_json": "{", "no_cells": "{}", "deep": "[" * 100_000, "empty": "", "number": "1"}
+    for name, text in texts.items():
+        target = course / "submitted" / name / "prefix_sum"
+        target.mkdir(parents=True)
+        (target / "prefix_sum.ipynb").write_text(text)
+        (target / "timestamp.txt").write_text("the day before yesterday")
+    (course / "submitted" / "other_name" / "prefix_sum").mkdir(parents=True)
+    (course / "submitted" / "other_name" / "prefix_sum" / "mine.ipynb").write_text(texts["twice"])
+    none = {"syntax", "no_json", "no_cells", "deep", "empty", "number", "other_name"}
+    return {name: 0.0 if name in none else 11.0 for name in [*texts, "other_name"]}
+
+
 def test_a_course_goes_through_nbgrader(tmp_path: Path) -> None:
     pytest.importorskip("nbgrader")
     from labkit.grading.nbgrader_course import grade_course, release_course
@@ -81,10 +150,18 @@ def test_a_course_goes_through_nbgrader(tmp_path: Path) -> None:
     _submit(course, "ada", "broadcast", sources["good_binomial"])
     _submit(course, "bob", "broadcast", sources["good_binary_tree"])
     _submit(course, "mallory", "broadcast", sources["hostile_polls"], tampers=True)
+    poisoned = _submit_poisoned(course)
     grade_course(course, jobs=2)
     with (course / "grades.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["assignment"] != "sort"]
-    assert {(row["student_id"], row["assignment"]): float(row["score"]) for row in rows} == {
+    found = {(row["student_id"], row["assignment"]): float(row["score"]) for row in rows}
+    for student, score in poisoned.items():
+        assert found.pop((student, "prefix_sum")) == score, student
+        found.pop((student, "broadcast"))
+        said = (course / "feedback" / student / "prefix_sum" / "prefix_sum.html").read_text()
+        assert "<script>alert" not in said
+        assert "cannot be graded" in said or "not Python" in said or "Proved" in said, student
+    assert found == {
         ("ada", "prefix_sum"): 11, ("bob", "prefix_sum"): 9, ("eve", "prefix_sum"): 0,
         ("mallory", "prefix_sum"): 0,
         ("ada", "broadcast"): 13, ("bob", "broadcast"): 12, ("eve", "broadcast"): 0,
