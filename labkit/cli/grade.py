@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--kept",
         metavar="FOLDER",
-        help="where finished grades are kept (default: .labkit-grades, beside them)",
+        help="where finished grades are kept (default: a folder of yours, never one that is handed in)",
     )
     add("--fresh", action="store_true", help="grade all of them again")
     add("--uncontained", action="store_true",
@@ -60,16 +60,20 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from labkit.grading.find import find_assignment
     from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
+    from labkit.grading.kept import kept_folder
+    from labkit.grading.sandbox import Sandbox
 
     if arguments.jobs < 1:
         raise DataError(f"--jobs must be at least 1, got {arguments.jobs}")
     assignment = find_assignment(arguments.assignment)
     submissions = find_submissions(arguments.submissions)
-    root = Path(arguments.submissions)
-    beside = (root if root.is_dir() else root.parent) / ".labkit-grades"
-    kept = None if arguments.fresh else Path(arguments.kept or beside) / assignment.name
+    kept = None
+    if not arguments.fresh:
+        kept = Path(arguments.kept or kept_folder(arguments.submissions)) / assignment.name
     try:
         _require_room(kept, arguments)
+        for sentence in Sandbox.look().missing:
+            print(f"this machine lacks: {sentence}", file=sys.stderr)
         grades = grade_folder(
             submissions, assignment, jobs=arguments.jobs, secret=_secret(arguments.secret_file),
             accepts_weak=arguments.uncontained, kept=kept, progress=_say,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import multiprocessing
 import os
@@ -16,17 +15,16 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from labkit import __version__
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment
 from labkit.grading.clean import clean_name, file_stem
+from labkit.grading.kept import keep, kept_grade, source_of
 from labkit.grading.result import CheckResult, Grade
 from labkit.grading.seeds import student_seed
 from labkit.grading.submission import (
     read_submission,
     require_function,
     source_of_cells,
-    submitted_text,
 )
 from labkit.grading.turns import use
 from labkit.process.tree import worked_s
@@ -49,6 +47,7 @@ __all__ = [
 _GRACE_S = 120.0
 
 
+_LINK = "it is a link to another file: hand in the file itself"
 #: a student's file, or what is wrong with what the student has handed in
 Found = Path | DataError
 
@@ -82,9 +81,15 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
         if path.name.startswith((".", "_")):
             continue
         student = clean_name(path.name if path.is_dir() else path.stem)
+        if path.is_symlink():  # to whose work?
+            broken[student] = DataError(_LINK)
+            continue
         try:
             own = sorted(path.iterdir()) if path.is_dir() else [path]
             own = [file for file in own if _is_submission(file)]
+            if any(file.is_symlink() for file in own):
+                broken[student] = DataError(_LINK)
+                continue
         except OSError as error:
             broken[student] = DataError(f"the folder cannot be read: {error.strerror}")
             continue
@@ -206,7 +211,7 @@ def grade_folder(
         done[student] = grade
         path = submissions[student]
         if kept is not None and is_new and grade.status == "graded" and isinstance(path, Path):
-            _keep(kept, grade, path, assignment, secret)
+            keep(kept, grade, path, assignment, secret)
         if progress is not None:
             progress(grade, len(done), len(submissions))
 
@@ -215,7 +220,7 @@ def grade_folder(
         if not isinstance(path, Path):
             finish(student, _ungraded(student, assignment, str(path)), is_new=False)
             continue
-        earlier = None if kept is None else kept_grade(kept, student, _source(path), assignment, secret)
+        earlier = None if kept is None else kept_grade(kept, student, source_of(path), assignment, secret)
         if earlier is not None:
             finish(student, earlier, is_new=False)
         else:
@@ -313,51 +318,6 @@ def _collect(worker: _Worker, assignment: Assignment) -> Grade:
 
 def _ungraded(student: str, assignment: Assignment, message: str) -> Grade:
     return Grade(student, assignment.name, status="ungraded", message=message)
-
-
-# --- what is kept -------------------------------------------------------------------------------------------
-
-
-def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
-    checks = [(c.name, c.points) for c in assignment.checks]
-    secret_known = hashlib.sha256(secret.encode()).hexdigest()
-    known = f"{assignment.name}{assignment.digest}{checks}{secret_known}{__version__}"
-    return hashlib.sha256(f"{known}\0{source}".encode(errors="replace")).hexdigest()
-
-
-def _keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:
-    source = _source(path)
-    if source is None:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    data = {"fingerprint": _fingerprint(source, assignment, secret), "grade": grade.to_dict()}
-    stem = file_stem(grade.student)
-    partial = folder / f".{stem}.part"
-    partial.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    partial.rename(folder / f"{stem}.json")
-
-
-def _source(path: Path) -> str | None:
-    try:
-        return submitted_text(path)
-    except DataError:
-        return None
-
-
-def kept_grade(
-    folder: Path, student: str, source: str | None, assignment: Assignment, secret: str = ""
-) -> Grade | None:
-    """Return the grade that was kept for just this source, None if there is none.
-
-    The source is what was handed in, as `labkit.grading.submission.submitted_text` gives it.
-    """
-    try:
-        data = json.loads((folder / f"{file_stem(student)}.json").read_text(encoding="utf-8"))
-        if source is None or data["fingerprint"] != _fingerprint(source, assignment, secret):
-            return None
-        return Grade.from_dict(data["grade"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def write_csv(grades: Sequence[Grade], path: str | os.PathLike[str]) -> None:

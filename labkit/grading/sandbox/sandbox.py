@@ -44,6 +44,7 @@ class Sandbox:
         Run submissions also where the machine offers no containment; otherwise they are refused there.
     without : collection of str
         Walls to leave out, as on a machine that has none: "seccomp", "landlock", "namespaces", "clock".
+        With "preload" what ranks need is not loaded, for who only wants to know the walls.
 
     Attributes
     ----------
@@ -140,6 +141,18 @@ class Sandbox:
         self._process.end()
         said = telling_words(self._words)
         return f": {said}" if said else ""
+
+    @classmethod
+    def look(cls) -> Containment:
+        """Return the walls of this machine: tried, without what a run needs besides.
+
+        Raises
+        ------
+        MachineError
+            A sandbox does not start.
+        """
+        with cls(accepts_weak=True, without=("preload",)) as tried:
+            return tried.containment
 
     # --- one run ----------------------------------------------------------------------------------
 

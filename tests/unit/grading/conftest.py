@@ -20,3 +20,9 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         pytest.skip(f"this machine cannot contain submissions: {error}")
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep grades and their key out of the home of who tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
