@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -75,14 +76,16 @@ def test_output_and_json(labkit, on):
 def test_failures(labkit, on, word, code, words):
     if (on, word) == ("mpi", "wait"):
         code = 5  # real MPI knows no deadlock, only a limit
-    done = labkit("--on", on, "--timeout", "5", behind=[word])
+    calls = (["--on", on, "--timeout", "5"], ["--json", "--on", on, "--timeout", "5"])
+    with ThreadPoolExecutor() as pool:  # they mostly wait
+        done, as_json = pool.map(lambda call: labkit(*call, behind=[word]), calls)
     assert done.returncode == code, done.stderr
     assert words in done.stderr or "within 5 s" in done.stderr
     assert "labkit/" not in done.stderr
     # A real rank may be ended before it has printed; a simulated one that never lets go keeps others from it.
     assert set(done.stdout.splitlines()) <= set(printed(word).splitlines())
     assert f"rank 1 of 3 ['{word}']\n" in done.stdout or word == "loop"
-    record = json.loads(labkit("--json", "--on", on, "--timeout", "5", behind=[word]).stdout)
+    record = json.loads(as_json.stdout)
     assert record["exit"] == code
     assert record["error"]["message"]
 
