@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import os
 import signal
@@ -166,7 +167,7 @@ def test_program_that_cannot_travel_names_the_variable():
 
 def test_standard_input_is_closed():
     def program(comm):
-        return input()
+        return builtins.input()  # plainly written it is refused before
 
     with pytest.raises(RankError, match="EOFError"):
         lk.run(program, 2, "mpi", timeout_s=30)
