@@ -21,6 +21,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.plain import json_of
+from labkit.study.unpacking import check_archive, check_table, require_file
 
 __all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
 
@@ -136,8 +137,10 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
         When the file is damaged, not a study, or of a newer version.
     """
     name = str(path)
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
+            check_archive(archive, name)
             files = {one: archive.read(one) for one in ("study.json", "data.csv")}
     except KeyError:
         raise DataError(f"{name!r} is a zip file, but not a saved study (no study.json in it)") from None
@@ -148,6 +151,8 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
 
 def study_of(files: Mapping[str, bytes], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read a study from its `study_files`; `name` is for messages; raises as `read_study`."""
+    check_table(files["data.csv"], name)
+    check_table(files["study.json"], name)  # its lists have commas, too
     try:
         manifest, table = json_of(files["study.json"]), files["data.csv"].decode("utf-8")
     except (ValueError, RecursionError) as error:

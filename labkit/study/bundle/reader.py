@@ -20,6 +20,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
+from labkit.study.unpacking import check_table, require_file
 
 __all__ = ["Opened", "open_bundle"]
 
@@ -62,6 +63,7 @@ def open_bundle(path: str | os.PathLike[str]) -> Opened:
         raise DataError(f"there is no file {name!r}")
     if os.path.isdir(path):
         raise DataError(f"{name!r} is a folder; give the zip that study.bundle wrote")
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
             entries = _checked_entries(archive, name)
@@ -165,6 +167,7 @@ def _names(names: list[str]) -> str:
 
 
 def _json(content: bytes, what: str) -> Any:
+    check_table(content, what)
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -20,6 +20,7 @@ from labkit.study.formats.experiment import DOCUMENT, read_experiment
 from labkit.study.formats.writer import REMARK, ROOT, columns_of
 from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
 from labkit.study.store import read_study
+from labkit.study.unpacking import check_archive, require_file
 
 __all__ = ["read_data"]
 
@@ -56,6 +57,7 @@ def read_data(
         raise DataError(f"{name!r} is a folder; give the file with the measurements")
     if not os.path.exists(path):
         raise DataError(f"there is no file {name!r}")
+    require_file(path)
     if zipfile.is_zipfile(path):
         return _read_zip(path, name)
     text = text_of(Path(path))
@@ -84,6 +86,7 @@ def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, di
     """Read a study; of an experiment of Extra-P the study in it, or what Extra-P itself has written."""
     try:
         with zipfile.ZipFile(path) as archive:
+            check_archive(archive, name)
             inside = set(archive.namelist())
             if DOCUMENT in inside and "study.json" not in inside:
                 return _tidied(_experiment(archive, name), name)
