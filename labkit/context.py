@@ -48,9 +48,6 @@ class MachineContext(Protocol):
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank (a real machine does nothing)."""
 
-    def count(self, name: str, amount: float) -> None:
-        """Count something for the running rank."""
-
     def wtime(self) -> float:
         """The machine's clock, in seconds."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from labkit.scaling import Verdict
 
-__all__ = ["EXIT_CODES", "configure", "execute"]
+__all__ = ["EXIT_CODES", "configure", "execute", "refuse_with"]
 
 #: 0 exact, approximate or bound, 1 none, 2 undecided, 3 bad input
 EXIT_CODES = {"exact": 0, "approximate": 0, "bound": 0, "none": 1, "undecided": 2}
@@ -36,7 +36,7 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit judge``."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    _refuse_with(parser, BAD_INPUT)
+    refuse_with(parser, BAD_INPUT)
     add = parser.add_argument
     add("data", help="the file with the measurements")
     add("--expect", required=True, metavar="E", help='the expectation: "p log p", "n/p * log2(n/p)", ...')
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
-def _refuse_with(parser: argparse.ArgumentParser, code: int) -> None:
+def refuse_with(parser: argparse.ArgumentParser, code: int) -> None:
     """Let wrong usage end with `code`: argparse's own 2 already means undecided."""
 
     def error(message: str) -> NoReturn:

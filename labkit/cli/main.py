@@ -31,6 +31,7 @@ COMMANDS = {
     "judge": "fit measurements and judge them against an expectation",
     "guidelines": "check that no collective takes longer than what it could be replaced by",
     "lint": "check measurements against the twelve rules for reporting performance",
+    "study": "run what is missing of a declared study, judge and report it",
     "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real machine's messages and write them as a platform",
     "grade": "grade a folder of submissions, each in a sandbox",

@@ -214,9 +214,9 @@ class Harvest:
                 raise one
             self.rows += [(point.number, row) for row in one]
         self.machines.setdefault(found.on, found.machine)
-        for one in rows[:1]:
-            if (said := how_counted(one, is_real(point.on))) is not None:
-                self.counts.setdefault(found.on, said)
+        first = next((one for one in rows if not isinstance(one, Exception)), [])
+        if (said := how_counted(first, is_real(point.on))) is not None:
+            self.counts.setdefault(found.on, said)
         notes = found.notes
         if found.conduct is not None:
             own = Conduct(**found.conduct).notes()

@@ -29,7 +29,7 @@ from labkit.tolerance import check_tolerance
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["sweep"]
+__all__ = ["Planned", "plan_sweep", "sweep"]
 
 #: repetitions of a simulated point, where seeds change something
 _SIMULATED = 5
@@ -129,6 +129,70 @@ def sweep(
     LabkitError
         When every point failed: the first point's error.
     """
+    planned = plan_sweep(
+        program, ranks, on, repeats=repeats, warmup=warmup, args=args, model=model, seed=seed,
+        timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, measure=measure, coll=coll,
+        options=options, runner=runner, jobs=jobs, **parameters,
+    )  # fmt: skip
+    planned.carry_out(progress)
+    study = planned.harvest.study()
+    study.recipe = recipe_of(planned.job, planned.plan, (number for number, _ in planned.harvest.rows))
+    return study
+
+
+@dataclasses.dataclass
+class Planned:
+    """A sweep before it runs.
+
+    Attributes
+    ----------
+    job : Job
+        What all points have in common.
+    plan : list of Point
+        In the order in which they run.
+    workers : int or view of a cluster
+        1: this process.
+    harvest : Harvest
+        Takes in what is found.
+    """
+
+    job: Job
+    plan: list[Point]
+    workers: Any
+    harvest: Harvest
+
+    def carry_out(self, progress: bool | None) -> None:
+        """Run the points."""
+        job, plan, harvest = self.job, self.plan, self.harvest
+        with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar:
+            if self.workers == 1:
+                one_by_one(ready, plan, harvest, bar)
+            else:
+                pool = pool_of(self.workers, job, len(plan))
+                spread(job, plan, harvest, bar, pool, second_look(self.workers, job))
+
+
+def plan_sweep(
+    program: Callable[..., Any],
+    ranks: Any,
+    on: Any = "star",
+    *,
+    repeats: int | Repeats | None = None,
+    warmup: int = 1,
+    args: Sequence[Any] = (),
+    model: Any = None,
+    seed: int = 0,
+    timeout_s: float | None = 60.0,
+    tolerance: float = 0.0,
+    calibration: Any = None,
+    measure: Callable[[Run], Mapping[str, float]] | None = None,
+    coll: Any = None,
+    options: Mapping[str, Any] | None = None,
+    runner: Callable[..., Run] | None = None,
+    jobs: Any = None,
+    **parameters: Any,
+) -> Planned:
+    """Return what `sweep` would run; it raises as that does."""
     plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))
     how = {
         **(options or {}),
@@ -147,14 +211,7 @@ def sweep(
         "order": "shuffled" if is_shuffled else "planned", "labkit": __version__,
         "python": platform.python_version(), "numpy": np.__version__,
     }  # fmt: skip
-    with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar:
-        if workers == 1:
-            one_by_one(ready, plan, harvest, bar)
-        else:
-            spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)), second_look(workers, job))
-    study = harvest.study()
-    study.recipe = recipe_of(job, plan, (number for number, _ in harvest.rows))
-    return study
+    return Planned(job, plan, workers, harvest)
 
 
 @contextlib.contextmanager

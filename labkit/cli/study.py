@@ -1,0 +1,170 @@
+"""``labkit study study.toml``: a declared sweep, checked, run, stored, judged, reported."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.cli.judge import EXIT_CODES, refuse_with
+
+if TYPE_CHECKING:
+    from labkit.study.declared import Judged, Work
+
+__all__ = ["configure", "execute"]
+
+BAD_INPUT = 3
+
+_DESCRIPTION = """\
+Run a study that a file declares: every combination of its parameters, on simulated machines and on real MPI.
+The file is checked as a whole before anything runs. Only points that are missing are run, and each is on disk
+before the next one begins: after a kill the same command goes on. Every value is kept with its environment.
+
+In the folder of results (NAME.results beside NAME.toml): points.jsonl (every value), data.study (for
+labkit.load and labkit judge), report.html, table.txt, table.csv and table.tex.
+"""
+_EPILOG = """\
+A study:
+
+  title = "Allreduce on two machines"
+  program = "sums.py:program"             # a function in a file beside this one; module:function; a script
+
+  [parameters]                            # a list is varied
+  ranks = [4, 8, 16, 32, 64]
+  on = ["star", "torus:4x4x4"]            # machines
+  coll = { allreduce = ["ring", "recursive_doubling"] }
+  n = [1000, 100000]                      # the program's own
+
+  [run]                                   # repeats, warmup, seed, timeout_s, tolerance, calibration, jobs,
+  repeats = 5                             # mapping, noise, compute: as for labkit.sweep and labkit.run
+
+  [[expect]]                              # every curve that is left is judged by itself
+  growth = "log p"
+  metric = "rounds"                       # default: makespan_s, of a phase phase_s
+  where = { coll = "allreduce=recursive_doubling" }
+  # phase, parameter, given, deviation: as for labkit judge
+
+exit code: 0 every expectation is met, exactly, approximately or as a bound; 1 an alarm: faster growth than
+expected, or no single law; 2 undecided, or points are missing because they failed; 3 bad input; 130
+interrupted
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit study``."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    refuse_with(parser, BAD_INPUT)
+    add = parser.add_argument
+    add("study", help="the file that declares it (TOML)")
+    add("--dry-run", action="store_true", help="check everything and say what would be run; run nothing")
+    add("--jobs", type=int, metavar="N", help="simulate on N processes of this host")
+    add("--results", metavar="FOLDER", help="the folder of results (default: NAME.results)")
+    add("--table", action="append", default=[], metavar="FILE",
+        help="also write the table here, as .txt, .csv or .tex; may be repeated")  # fmt: skip
+    add("--export", action="append", default=[], metavar="FILE",
+        help="also write the values for others: .txt, .json, .jsonl, .extra-p (Extra-P), .csv")  # fmt: skip
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do what the command line says, and return the exit code.
+
+    Raises
+    ------
+    LabkitError
+        For what cannot be run or written: exit code 3.
+    """
+    from labkit.study.declared import Results, Work, judge_all, read_declaration, write_table
+
+    declaration = read_declaration(arguments.study)
+    place = Path(arguments.study)
+    folder = Path(arguments.results) if arguments.results else place.with_name(f"{place.stem}.results")
+    work = Work(declaration, Results(folder), arguments.jobs)
+    for warning in declaration.warnings:
+        print(f"labkit study: {warning}", file=sys.stderr)
+    if arguments.dry_run:
+        return _plan(work, arguments)
+    if not arguments.json:
+        print(_to_do(work), file=sys.stderr)
+    work.run(False if arguments.json else None)
+    study = work.study()
+    judged = judge_all(study, declaration.expected, declaration.metrics, work.machines)
+    code = _exit_code(work, judged)
+    from labkit.cli.study_report import write_report
+
+    work.save(study)
+    tables = [folder / name for name in ("table.txt", "table.csv", "table.tex")]
+    for path in (*tables, *arguments.table):
+        write_table(judged, path)
+    report = write_report(work, study, judged, folder / "report.html")
+    for path in arguments.export:
+        study.export(path)
+    if arguments.json:
+        print(json.dumps(_record(work, judged, code), ensure_ascii=False))
+        return code
+    print(tables[0].read_text(encoding="utf-8"), end="")
+    for failure in work.failures:
+        print(f"! failed at {failure['point']}: {failure['error']}")
+    print(f"labkit study: {report}, {tables[2]}, {folder / 'data.study'}", file=sys.stderr)
+    return 130 if work.remarks else code
+
+
+def _to_do(work: Work) -> str:
+    total, missing = len(work.planned.plan), len(work.missing)
+    stale = f"; {work.stale} of another program or of other values are kept aside" if work.stale else ""
+    if not missing:
+        return f"labkit study: all {total} points are there{stale}"
+    return f"labkit study: {missing} of {total} points to run{stale}"
+
+
+def _plan(work: Work, arguments: argparse.Namespace) -> int:
+    """Say what would be run."""
+    missing = {point.number for point in work.missing}
+    points = sorted(work.planned.plan, key=lambda point: point.number)
+    if arguments.json:
+        rows = [
+            {
+                "ranks": p.ranks,
+                "on": str(p.on),
+                "model": p.model,
+                **p.cells,
+                "is_there": p.number not in missing,
+            }
+            for p in points
+        ]
+        print(json.dumps({"points": rows, "missing": len(missing), "exit": 0}, default=str))
+        return 0
+    print(_to_do(work))
+    for point in points:
+        done = " " if point.number in missing else "✓"
+        print(f"  {done} {point.text}, on={point.on}{f', model={point.model}' if point.model else ''}")
+    for number, one in enumerate(work.declaration.expected, 1):
+        about = one.phase or one.metric or "makespan_s"
+        print(
+            f"  expectation {number}: {about} in O({one.growth}){f', where {one.where}' if one.where else ''}"
+        )
+    return 0
+
+
+def _exit_code(work: Work, judged: list[Judged]) -> int:
+    codes = {EXIT_CODES[one.match] for one in judged if one.match}
+    if 1 in codes:
+        return 1
+    return 2 if 2 in codes or work.failures else 0
+
+
+def _record(work: Work, judged: list[Judged], code: int) -> dict[str, Any]:
+    from labkit.scaling import Verdict
+    from labkit.study.declared import paper_table
+
+    rows = []
+    for one, row in zip(judged, paper_table(judged), strict=True):
+        verdict = one.verdict
+        more = verdict.to_dict() if isinstance(verdict, Verdict) else {}
+        rows.append({"where": one.where, **row, "error": one.error, "verdict": more})
+    return {
+        "title": work.declaration.title, "points": len(work.planned.plan), "missing": len(work.missing),
+        "failures": work.failures, "judged": rows, "results": str(work.results.folder), "exit": code,
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+"""The work on a declared study: which points are missing, running them, and the study of all."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.errors import DataError
+from labkit.study.declared.declaration import Declaration
+from labkit.study.declared.results import Results, key_of
+from labkit.study.measure import Found, Harvest
+from labkit.study.points import Point
+from labkit.study.study import Study
+from labkit.timing import Repeats
+
+__all__ = ["Work"]
+
+
+class _Writer(Harvest):
+    """Writes every point down before the next one is taken."""
+
+    def __init__(self, seed: int, results: Results, keys: dict[int, str]) -> None:
+        super().__init__(seed)
+        self._results, self._keys = results, keys
+
+    def keep(self, point: Point, found: Found) -> None:
+        """Keep a point's rows, on disk as well."""
+        before, began = len(self.rows), time.time()
+        super().keep(point, found)
+        rows = [row for _, row in self.rows[before:]]
+        if rows:
+            entry = {
+                "point": point.text, "unix_time_s": began, "rows": rows, "on": found.on,
+                "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
+                "is_deterministic": self.is_deterministic,
+            }  # fmt: skip
+            self._results.add(self._keys[point.number], entry)
+
+
+class Work:
+    """A declared study and what has been measured of it.
+
+    Parameters
+    ----------
+    declaration : Declaration
+    results : Results
+    jobs : int, optional
+        Processes; default: what the declaration says.
+
+    Attributes
+    ----------
+    planned : Planned
+        All points.
+    failures : list of dict
+        Points that failed this time.
+    """
+
+    def __init__(self, declaration: Declaration, results: Results, jobs: int | None = None) -> None:
+        self.declaration, self.results = declaration, results
+        self.planned = declaration.planned(jobs)
+        settings = {
+            name: dataclasses.asdict(value) if isinstance(value, Repeats) else value
+            for name, value in {**declaration.run, "args": declaration.args}.items()
+            if name not in ("jobs", "timeout_s")
+        }
+        digest = declaration.program_sha256
+        self.keys = {point.number: key_of(point, digest, settings) for point in self.planned.plan}
+        self.failures: list[dict[str, Any]] = []
+        self.remarks: list[str] = []
+
+    @property
+    def missing(self) -> list[Point]:
+        """The points that nobody has measured yet, in the order in which they will run."""
+        return [point for point in self.planned.plan if self.keys[point.number] not in self.results.points]
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """How the rows call the machines, by what the declaration calls them."""
+        points = ((point, self.results.points.get(self.keys[point.number])) for point in self.planned.plan)
+        return {point.on: entry["on"] for point, entry in points if entry and isinstance(point.on, str)}
+
+    @property
+    def stale(self) -> int:
+        """How many points were measured that are none of this study: of another program, or other values."""
+        return len(set(self.results.points) - set(self.keys.values()))
+
+    def run(self, progress: bool | None = None) -> None:
+        """Run what is missing; points that fail are noted, and tried again next time.
+
+        Raises
+        ------
+        DataError
+            Another process works on this study, or there is no room for the results.
+        KeyboardInterrupt
+            Before the first point was done.
+        """
+        with self.results.writing():
+            missing = self.missing
+            if not missing:
+                return
+            known = [self.results.points[key] for key in self.keys.values() if key in self.results.points]
+            harvest = _Writer(self.planned.harvest.seed, self.results, self.keys)
+            harvest.about = self.planned.harvest.about
+            said = [
+                entry.get("is_deterministic") for entry in known if entry.get("is_deterministic") is not None
+            ]
+            harvest.is_deterministic = said[-1] if said else None
+            dataclasses.replace(self.planned, plan=missing, harvest=harvest).carry_out(progress)
+            self.failures = harvest.failures
+            self.remarks = [one for one in harvest.remarks if one.startswith("interrupted")]
+
+    def study(self) -> Study:
+        """Return all that has been measured of this study.
+
+        Raises
+        ------
+        DataError
+            That is nothing.
+        """
+        entries = [
+            self.results.points[self.keys[point.number]]
+            for point in sorted(self.planned.plan, key=lambda one: one.number)
+            if self.keys[point.number] in self.results.points
+        ]
+        if not entries:
+            first = f": {self.failures[0]['point']}: {self.failures[0]['error']}" if self.failures else ""
+            raise DataError(f"{self.declaration.path}: no point has been measured{first}")
+        rows = [row for entry in entries for row in entry["rows"]]
+        by = list(dict.fromkeys(entry["by"] for entry in entries))
+        notes = {
+            "title": self.declaration.title,
+            "failures": self.failures,
+            "remarks": [*self.remarks, *_each(note for entry in entries for note in entry["notes"])],
+            "machines": {entry["on"]: entry["machine"] for entry in entries},
+            "seed": self.planned.harvest.seed,
+            "counts": {entry["on"]: entry["counts"] for entry in entries if entry["counts"]},
+            "environments": {one: self.results.environments.get(one, {}) for one in by},
+            "program_sha256": self.declaration.program_sha256,
+        }
+        return Study(pd.DataFrame(rows), notes)
+
+    def save(self, study: Study) -> Path:
+        """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""
+        return study.save(self.results.folder / "data.study")
+
+
+def _each(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
