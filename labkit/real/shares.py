@@ -113,8 +113,8 @@ def gather_runs(
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
         counts = None
         if trace is not None and all("tally" in one for one in times):
-            own = [row for one in times for row in one["tally"]]
-            counts = tally_frame(joined(counted(trace, phases), own))
+            tallied = [row for one in times for row in one["tally"]]
+            counts = tally_frame(joined(counted(trace, phases), tallied))
             if not times[0]["keeps_trace"]:
                 trace, said = None, []
         notes = [*facts["notes"], *(f"trace: {one}" for one in said)]

@@ -51,11 +51,11 @@ def counted(trace: Trace, phases: pd.DataFrame) -> list[dict[str, Any]]:
         values = lines.at(rank, float("inf"))
         rows.append({"rank": rank, "phase": "", **dict(zip(names, values, strict=False))})
     entries: dict[tuple[int, str], Values] = {}
-    for row in phases.itertuples():
-        before, after = lines.at(row.rank, row.begin_s), lines.at(row.rank, row.end_s)
+    for rank, phase, begin_s, end_s in _spans(phases):
+        before, after = lines.at(rank, begin_s), lines.at(rank, end_s)
         gained = [b - a for a, b in zip(before, after, strict=True)]
-        known = entries.get((int(row.rank), str(row.phase)), (0,) * len(gained))
-        entries[int(row.rank), str(row.phase)] = tuple(a + b for a, b in zip(known, gained, strict=True))
+        known = entries.get((rank, phase), (0,) * len(gained))
+        entries[rank, phase] = tuple(a + b for a, b in zip(known, gained, strict=True))
     rows += [
         {"rank": rank, "phase": phase, **dict(zip(names, values, strict=False))}
         for (rank, phase), values in entries.items()
@@ -110,14 +110,20 @@ def _events(trace: Trace) -> list[tuple[float, int, int, int, int, bool]]:
     return sorted(events)
 
 
+def _spans(phases: pd.DataFrame) -> list[tuple[int, str, float, float]]:
+    columns = (phases[name].tolist() for name in ("rank", "phase", "begin_s", "end_s"))
+    return list(zip(*columns, strict=True))
+
+
 def _add_collectives(rows: list[dict[str, Any]], calls: pd.DataFrame, phases: pd.DataFrame) -> None:
     """Add each rank's calls of collectives, and what it gave to them."""
     found: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    spans = [(int(r.rank), str(r.phase), r.begin_s, r.end_s) for r in phases.itertuples()]
-    for call in calls.itertuples():
-        own = (span for span in spans if span[0] == call.rank)
-        for phase in ("", *{name for _, name, begin, end in own if begin <= call.begin_s <= end}):
-            found[int(call.rank), phase][0] += 1
-            found[int(call.rank), phase][1] += int(call.bytes)
+    spans = _spans(phases)
+    columns = (calls[name].tolist() for name in ("rank", "bytes", "begin_s"))
+    for rank, size, begin_s in zip(*columns, strict=True):
+        own = (span for span in spans if span[0] == rank)
+        for phase in ("", *{name for _, name, begin, end in own if begin <= begin_s <= end}):
+            found[rank, phase][0] += 1
+            found[rank, phase][1] += int(size)
     for row in rows:
         row["collectives"], row["collective_bytes"] = found[row["rank"], row["phase"]]

@@ -74,7 +74,8 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
     names = [c for c in (*FIXED, *columns) if c not in parameters and data[c].nunique(dropna=False) > 1]
     groups = []
     for key, rows in data.groupby([*names, "phase", "metric"], sort=False, dropna=False):
-        *values, phase, metric = key
+        cells: Any = key  # of the columns, in their order
+        *values, phase, metric = cells
         parts = [f"{n}={v}" for n, v in zip(names, values, strict=True) if not pd.isna(v) and v != ""]
         path = "->".join([*parts, *([str(phase)] if phase else [])]) or ROOT
         points: dict[tuple[float, ...], list[float]] = {}
