@@ -26,10 +26,6 @@ def check_tolerance(tolerance: Any, machine: str | None = None) -> float:
     machine : str, optional
         What the machine is called when it is a real one.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     MachineError

@@ -94,10 +94,6 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
     tolerance : float
         Relative deviation that is not worth a break.
 
-    Returns
-    -------
-    Fit
-
     Raises
     ------
     DataError

@@ -65,10 +65,6 @@ def judge_quality(
         Load average of the host before; None on a simulated machine, which nothing disturbs.
     is_valid : bool
         Whether the run counts as one rank per core.
-
-    Returns
-    -------
-    Quality
     """
     trips = data[data["experiment"] == "pingpong"]
     middle = trips.groupby("bytes")["sender_s"].transform("median")

@@ -126,10 +126,6 @@ def fit_pieces(
     scale : array_like, shape (n,), optional
         What relative errors are relative to; default: y.
 
-    Returns
-    -------
-    Piecewise
-
     Raises
     ------
     DataError

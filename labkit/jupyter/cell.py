@@ -65,10 +65,6 @@ def read_cell(head: str, body: str, name: str, scope: dict[str, Any], flags: int
     flags : int
         Of the compiler: what the notebook's cells have imported from ``__future__``.
 
-    Returns
-    -------
-    Cell
-
     Raises
     ------
     ProgramError

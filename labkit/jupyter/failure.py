@@ -47,19 +47,16 @@ def has_colors(shell: Any) -> bool:
     return str(getattr(shell, "colors", "")).lower() != "nocolor"
 
 
-def raised_lines(error: LabkitError, shell: Any = None) -> list[str]:
+def raised_lines(error: LabkitError) -> list[str]:
     """Write an error that a cell has raised: one sentence, what the ranks report, and the cell's line.
 
     Parameters
     ----------
     error : LabkitError
-    shell : InteractiveShell, optional
-        Default: the running one.
     """
-    if shell is None:
-        from IPython import get_ipython
+    from IPython import get_ipython
 
-        shell = get_ipython()
+    shell = get_ipython()
 
     def readable(file: str) -> str:
         return cell_name(shell, file)

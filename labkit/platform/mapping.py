@@ -173,10 +173,6 @@ def mapping_of(
     number_of : callable, optional
         Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
 
-    Returns
-    -------
-    RankMapping
-
     Raises
     ------
     PlatformError

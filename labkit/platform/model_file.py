@@ -77,10 +77,6 @@ def read_model(
     bases, find
         The names that `base` may have, and what gives the model of such a name.
 
-    Returns
-    -------
-    NetworkModel
-
     Raises
     ------
     PlatformError

@@ -75,10 +75,6 @@ def rounds(schedule: Schedule) -> Rounds:
     schedule : Schedule
         For few ranks: every operation of all of them is looked at once a round.
 
-    Returns
-    -------
-    Rounds
-
     Raises
     ------
     ScheduleError

@@ -21,6 +21,8 @@ __all__ = [
     "trimmed_traceback",
 ]
 
+#: groups of ranks that a report shows; the rest is counted
+SHOWN_GROUPS = 40
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FRAMEWORK = (
     *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "real", "process")),
@@ -104,14 +106,12 @@ def innermost_frame(error: BaseException) -> FrameType | None:
     return trace.tb_frame if trace is not None else None
 
 
-def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
+def lines_of(places: Iterable[tuple[int, str]]) -> list[str]:
     """Group ranks that say the same: ``ranks 1-3, 5: text``.
 
     Parameters
     ----------
     places : iterable of (rank, text)
-    most : int
-        Groups shown; the rest is counted.
     """
     groups: dict[str, list[int]] = {}
     for rank, text in places:
@@ -120,9 +120,9 @@ def lines_of(places: Iterable[tuple[int, str]], most: int = 40) -> list[str]:
             groups[text] = [rank]
         else:
             found.append(rank)
-    lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in islice(groups.items(), most)]
-    if len(groups) > most:
-        hidden = sum(len(ranks) for ranks in islice(groups.values(), most, None))
+    lines = [f"  {ranks_text(ranks)}: {text}" for text, ranks in islice(groups.items(), SHOWN_GROUPS)]
+    if len(groups) > SHOWN_GROUPS:
+        hidden = sum(len(ranks) for ranks in islice(groups.values(), SHOWN_GROUPS, None))
         lines.append(f"  ... and {hidden} more ranks")
     return lines
 

@@ -85,10 +85,6 @@ def activity(trace: Trace) -> Activity:
     Parameters
     ----------
     trace : Trace
-
-    Returns
-    -------
-    Activity
     """
     waits, work = waits_of(trace), trace.computations
     cut = np.clip(waits.start_s, waits.begin_s, waits.end_s)

@@ -87,10 +87,6 @@ def find_bottlenecks(
         Fewer are used on machines with very many links.
     work : int
         Limit of the solver's work, in flows filled; 0: none.
-
-    Returns
-    -------
-    Bottlenecks
     """
     rows = trace.messages
     links = int(built.link_count)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 
+#: parts of a run in its `Bottlenecks.utilisation`
+BINS = 200
+
 COMPUTATION, OVERHEAD, PROBE, TRANSFER, COLLECTIVE, START = (
     state_of_step(kind).reading
     for kind in ("computation", "overhead", "probe", "transfer", "collective", "start")
@@ -163,19 +166,13 @@ class Explanation:
         return card(f"Why {self.program} took {quantity(self.makespan_s, 's')}", "".join(parts))
 
 
-def explain_run(run: Run, bins: int = 200) -> Explanation:
+def explain_run(run: Run) -> Explanation:
     """Explain a recorded run.
 
     Parameters
     ----------
     run : Run
         Recorded with ``trace=True``.
-    bins : int
-        Parts of the run in `Bottlenecks.utilisation`.
-
-    Returns
-    -------
-    Explanation
 
     Raises
     ------
@@ -199,7 +196,7 @@ def explain_run(run: Run, bins: int = 200) -> Explanation:
             "run with a model such as lab"
         )
     built = disturbed(machine.build(run.ranks), run.machine.get("noise"))
-    found = find_bottlenecks(trace, built, network.build(), run.makespan_s, bins)
+    found = find_bottlenecks(trace, built, network.build(), run.makespan_s, BINS)
     return Explanation(
         run.program, run.on, run.makespan_s, _reasons(steps, clock, found, built, run.makespan_s),
         _path(steps, clock), _links(built, found, run.makespan_s), found, trace,

@@ -36,10 +36,6 @@ def run_demo(extent: Literal["quick", "full", "large"] = "full", say: Say = prin
         Fewer ranks and columns; up to 256 ranks fitted; or up to 1024, which takes minutes.
     say : callable
         Gets each line as soon as there is something to say.
-
-    Returns
-    -------
-    Demo
     """
     begin = time.monotonic()
     plan = {"quick": QUICK, "full": FULL, "large": LARGE}[extent]

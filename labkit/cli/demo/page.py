@@ -80,10 +80,6 @@ def write_page(demo: Demo, path: Path) -> Path:
     demo : Demo
     path : Path
         The HTML file; it needs no network.
-
-    Returns
-    -------
-    Path
     """
     first = demo.simulated[0].machine
     items: list[Any] = [INTRODUCTION, REAL]

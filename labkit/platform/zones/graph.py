@@ -48,10 +48,6 @@ def graph_zone(
     name : str
         Of the zone.
 
-    Returns
-    -------
-    Zone
-
     Raises
     ------
     PlatformError

@@ -73,10 +73,6 @@ def batch_script(
         The folder in which the ranks run, where the compute nodes have it.
     command : str
         The module that the script becomes, and its arguments.
-
-    Returns
-    -------
-    str
     """
     asked = _asked(options, folder, name, ranks, seconds)
     lines = [f"#SBATCH {line}" for line in asked]
