@@ -272,6 +272,12 @@ def _put(owner: type, name: str, value: Any) -> None:
 
 
 @cache
+def _stand_ins() -> tuple[tuple[type, str, Any], ...]:
+    """Return what stands in for which methods; the same objects for all runs."""
+    return tuple((*what[:2], _noted(*what)) for what in _plan())
+
+
+@cache
 def _plan() -> tuple[tuple[type, str, Method | None], ...]:
     """Return what is replaced: each class's own methods, with their rows of the table."""
     rows: dict[str, Method | None] = {row.name: row for row in METHODS} | dict.fromkeys((*MAKERS, *_ENDS))
@@ -293,7 +299,7 @@ def noting() -> Iterator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            for owner, name, stand_in in [(*what[:2], _noted(*what)) for what in _plan()]:
+            for owner, name, stand_in in _stand_ins():
                 _put(owner, name, stand_in)
             _put(Pickle, "dumps", _dumps(Pickle.dumps))
     try:
