@@ -50,6 +50,9 @@ class LabkitError(Exception):
 
 #: an unbroken or quoted part of a message that is longer than this is cut in its middle
 _MOST_ECHOED = 200
+_LONG_LINE = re.compile(
+    r"[^\n]{1001,}"
+)  # no sentence of ours is so long: bytes of somebody else's, as escapes
 _ECHO = re.compile(rf"(?<!\w)'[^'\n]{{{_MOST_ECHOED - 1},}}'(?!\w)|\S{{{_MOST_ECHOED + 1},}}")
 
 
@@ -58,12 +61,16 @@ def _cut(found: re.Match[str]) -> str:
     return f"{text[:120]}...({len(text)} characters)...{text[-40:]}"
 
 
+def _cut_line(found: re.Match[str]) -> str:
+    return f"{found[0][:600]}...{found[0][-200:]}"
+
+
 class _InputError(LabkitError):
     """An error about what has arrived, however long: its message echoes at most 200 characters of it."""
 
     def __init__(self, *args: object) -> None:
         if args and isinstance(args[0], str):
-            args = (_ECHO.sub(_cut, args[0]), *args[1:])
+            args = (_LONG_LINE.sub(_cut_line, _ECHO.sub(_cut, args[0])), *args[1:])
         super().__init__(*args)
 
 

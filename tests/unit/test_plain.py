@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ def test_a_file_of_any_content_is_one_short_sentence(tmp_path: Path, at: int) ->
     assert len(str(caught.value).replace(str(path), "")) < 700
 
 
+def test_an_archive_of_a_later_format_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "a.study"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a", "b")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\1\2") + 6] = 99  # the version that is needed to unpack it
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot be unpacked|cannot be read"):
+        read_data(path)
+
+
 def test_what_arrived_is_cut_in_its_middle_and_words_of_ours_are_not() -> None:
     long = DataError(f"a.csv, row 1: '{'x y ' * 100}' is not a number; {'z' * 300}!")
     assert "(402 characters)" in str(long)
@@ -98,6 +110,7 @@ def test_what_arrived_is_cut_in_its_middle_and_words_of_ours_are_not() -> None:
     assert len(str(long)) < 450
     prose = "the rank's file isn't there. " * 20
     assert str(PlatformError(prose)) == prose
+    assert len(str(DataError(f"damaged: {bytes(range(256)) * 20!r}"))) < 1000
     assert str(DataError(f"{'a' * 200} '{'b' * 198}'")) == f"{'a' * 200} '{'b' * 198}'"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import struct
 import time
@@ -39,6 +40,7 @@ MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16
 _KINDS = "biufc"
+_DTYPE = re.compile(rf"[<>|=]?[{_KINDS}]\d{{1,2}}")
 _LOOK_S = 1.0
 
 
@@ -294,7 +296,7 @@ class _Decoder:
         return self.parts[index]
 
     def _array(self, name: str, shape: list[int], index: int, is_number: bool) -> Any:
-        if not isinstance(name, str) or len(name) > 4 or name[1:2] not in tuple(_KINDS):
+        if not isinstance(name, str) or not _DTYPE.fullmatch(name):  # NumPy reads more: it even parses ",b"
             raise WireError("a dtype that is not allowed")
         dtype = np.dtype(name)
         if dtype.kind not in _KINDS or dtype.hasobject or not dtype.isnative:

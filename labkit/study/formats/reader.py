@@ -90,7 +90,7 @@ def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, di
             inside = set(archive.namelist())
             if DOCUMENT in inside and "study.json" not in inside:
                 return _tidied(_experiment(archive, name), name)
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, zipfile.BadZipFile, RuntimeError, ValueError, EOFError) as error:
         raise DataError(f"{name!r} cannot be unpacked: {error}") from error
     return read_study(path)
 

@@ -17,7 +17,7 @@ from labkit.grading.folder import _Worker
 from labkit.grading.sandbox import Limits, Sandbox, budget
 from labkit.grading.sandbox.imports import imported_by
 from labkit.grading.sandbox.outcome import Outcome
-from labkit.grading.sandbox.wire import Idle, read_frame
+from labkit.grading.sandbox.wire import Idle, WireError, decode, read_frame
 
 LIMITS = Limits(cpu_s=1, wall_s=60)
 
@@ -153,6 +153,12 @@ def test_time_in_the_queue_for_a_processor_does_not_count(monkeypatch: pytest.Mo
     assert run.is_over()
     now[0], queued[0] = 100 + 20 * 10, 1e9
     assert run.is_over(), "not for ever"
+
+
+@pytest.mark.parametrize("name", [",b", "b,b", "(3b", "O8", "U4", "i4,i4", "f2, ", "2i4", "", "i"])
+def test_a_dtype_that_is_no_plain_number_is_refused(name: str) -> None:
+    with pytest.raises(WireError):
+        decode({"a": [name, [1], 0, False]}, [bytes(8)])
 
 
 def test_bytes_that_trickle_in_are_no_work() -> None:

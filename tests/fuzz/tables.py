@@ -1,0 +1,66 @@
+"""Fuzzing target: TOML, JSON, CSV and Extra-P's files, and orders of growth: a value, or a short sentence."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import labkit as lk
+from labkit.errors import LabkitError
+from labkit.local.costs import KernelCosts
+from labkit.plain import text_of
+from labkit.scaling.parser import parse
+from labkit.selector import Rules
+from labkit.study.formats.reader import read_data
+
+__all__ = ["SEEDS", "check"]
+
+_COSTS = Path(__file__).parents[2] / "datasets" / "calibrations"
+_MACHINES = Path(__file__).parents[2] / "datasets" / "machines"
+_ROWS = "".join(f"{p},{p * 0.5},{p}\n" for p in (2, 4, 8, 16, 32))
+_DATA = "".join(f"DATA {p} {p}.5\n" for p in (2, 4, 8))
+#: by the first byte: the file's ending, and what reads it
+_READERS: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
+    b"c": ("toml", lambda path: KernelCosts.read(text_of(path), "a")),
+    b"p": ("toml", lk.platform),
+    b"r": ("toml", Rules.read),
+    b"j": ("json", Rules.read),
+    b"d": ("dat", read_data),
+}
+SEEDS = [
+    b"c" + sorted(_COSTS.glob("*.toml"))[0].read_bytes(),
+    b"p" + b"name = 'a'\nspec = 'fattree:4x4:1x2:1x2,bw=1GBps,lat=2us,speed=1Gf'\nsource = 'b'\n",
+    b"pspec = 'torus:4x4x4,model=raw'\n",
+    b"r[[rules]]\noperation = 'allreduce'\nuse = 'ring'\nfrom_bytes = 1024\nranks = [2, 8]\n",
+    b'j{"rules": [{"operation": "bcast", "use": "binomial", "to_bytes": 10}]}',
+    b"dp,value,other\n" + _ROWS.encode(),
+    b"dp;metric;phase;value;unit;repetition;is_valid\n2;m;a;1.5;s;0;True\n4;m;a;2.5;s;1;False\n",
+    b"dPARAMETER p\nPOINTS ( 2 ) ( 4 ) ( 8 )\nREGION r\nMETRIC m\n" + _DATA.encode(),
+    b'd{"params": {"p": 2}, "value": [1, 2], "metric": "m"}\n{"params": {"p": 4}, "value": 3}\n',
+    b'd{"parameters": ["p"], "measurements": {"r": {"m": [{"point": [2], "values": [1, 2]}]}}}',
+    b'd{"parameters": [{"id": 1, "name": "p"}], "callpaths": [{"id": 1, "name": "r"}], "metrics": [{"id": 1, '
+    b'"name": "m"}], "coordinates": [{"id": 1, "parameter_value_pairs": [{"parameter_id": 1, '
+    b'"parameter_value": 2}]}], "measurements": [{"coordinate_id": 1, '
+    b'"callpath_id": 1, "metric_id": 1, "value": 3}]}',
+    b"ep^2 log p + n/p * log2(n/p) + 3 k^3 2^k",
+    b"esqrt(p)^(1/3) / log^2 p",
+]
+
+
+def check(data: bytes) -> None:
+    """Read the bytes by the reader that the first one names."""
+    kind, content = data[:1], data[1:]
+    try:
+        if kind == b"e":
+            parse(content.decode("utf-8", "surrogateescape"))
+        elif kind in _READERS:
+            ending, read = _READERS[kind]
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"a.{ending}"
+                path.write_bytes(content)
+                read(path)
+    except LabkitError as error:
+        if len(str(error)) > 2500:
+            raise AssertionError("an error of unbounded length") from error
