@@ -12,10 +12,9 @@ from labkit.platform.noise import noise_of
 from labkit.run import machine_of, run
 from labkit.study.guidelines.catalogue import catalogue
 from labkit.study.guidelines.evidence import LEVEL, MARGIN, Comparison, Sample, compare_all
-from labkit.study.guidelines.operations import Job, check_names, time_jobs, whole_numbers
+from labkit.study.guidelines.operations import Job, busy_host, check_names, time_jobs, whole_numbers
 from labkit.study.guidelines.report import GuidelineReport, Outcome, Place
 from labkit.study.guidelines.statement import Call, Statement
-from labkit.timing import Repeats
 
 __all__ = ["guidelines"]
 
@@ -28,7 +27,7 @@ def guidelines(
     sizes: int | Iterable[int] = (8, 1024, 65536),
     only: str | Statement | Iterable[str | Statement] | None = None,
     *,
-    repeats: Repeats | None = None,
+    repeats: int = 12,
     launches: int | None = None,
     margin: float = MARGIN,
     level: float = LEVEL,
@@ -52,9 +51,9 @@ def guidelines(
         Message sizes n in bytes: see `labkit.study.guidelines.catalogue`.
     only : str, Statement or list of them, optional
         Kinds (pattern, special, monotony, split), operations, or statements; default: all.
-    repeats : Repeats, optional
-        Of each side in each launch, on a real machine; default: `Repeats(least=10, most=30, most_s=2)`.
-        A simulated machine needs one, unless it has noise: then each launch is one repetition.
+    repeats : int
+        Of each side in each launch, on a real machine, in three rounds of random order. A simulated machine
+        needs one, unless it has noise: then each launch is one repetition.
     launches : int, optional
         Runs of MPI, each in another order: what differs between launches does not within one. Default: 3;
         in simulation 1, with noise 20.
@@ -90,10 +89,11 @@ def guidelines(
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise DataError(f"launches is a whole number of at least 1, got {launches!r}")
     plan = _Plan(statements, counts, lengths)
-    asked = repeats or Repeats(least=10, most=30, most_s=2.0)
+    (asked,) = whole_numbers(repeats, "repeats", 1)
     how = {**options, "timeout_s": timeout_s}
     samples: dict[tuple[int, Job], list[list[float]]] = {}
-    notes: list[str] = []
+    busy = busy_host() if is_real else ""
+    notes = [busy] if busy else []
     algorithms: dict[tuple[int, str, float], str] = {}
     invalid: set[int] = set()
     for count, jobs in plan.jobs.items():
@@ -101,7 +101,10 @@ def guidelines(
             done = run(time_jobs, count, on, args=(jobs, seed + launch, asked), seed=seed + launch, **how)
             invalid |= set() if done.is_valid else {count}
             notes += [note for note in done.notes if note not in notes]
+            mine: dict[int, list[float]] = {}
             for index, times in done.results[0]:
+                mine.setdefault(index, []).extend(times)
+            for index, times in mine.items():
                 samples.setdefault((count, jobs[index]), []).append(times)
             for at, algorithm in done.collectives.items():
                 algorithms.setdefault((count, at.operation, at.n_bytes), algorithm)

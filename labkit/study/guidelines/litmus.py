@@ -22,11 +22,12 @@ import pandas as pd
 from labkit import context
 from labkit import html as markup
 from labkit.html import quantity
+from labkit.platform.noise import noise_of
 from labkit.run import machine_of, run
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.study.guidelines.operations import bench_call, buffer, whole_numbers
-from labkit.timing import Repeats
+from labkit.study.guidelines.evidence import Comparison, Sample, compare_all
+from labkit.study.guidelines.operations import bench_call, buffer, busy_host, rounds, whole_numbers
 from labkit.timing.window import wait_until
 from labkit.units import format_bytes
 
@@ -38,6 +39,8 @@ LIMIT = 3.0
 _SLOW_PAIR = 4.0
 _TAG = 79
 _SLOT_S = 1.0
+#: along each edge, in each launch on a real machine
+_PING_PONGS = 20
 
 _CONCLUSIONS = {
     "fine": "both broadcasts scale as promised, and neither machine nor library is to blame",
@@ -138,7 +141,7 @@ def litmus(
     ranks: Iterable[int] = (2, 4, 8, 16, 32, 64),
     n_bytes: int = 8,
     *,
-    repeats: Repeats | None = None,
+    repeats: int = 12,
     launches: int | None = None,
     limit: float = LIMIT,
     timeout_s: float | None = 600.0,
@@ -180,34 +183,49 @@ def litmus(
     (n,) = whole_numbers(n_bytes, "n_bytes", 1)
     is_real = machine_of(on).is_real
     number = launches or (3 if is_real else 1)
-    asked = repeats or Repeats(least=10, most=30, most_s=2.0)
-    rows: list[dict[str, Any]] = []
+    (asked,) = whole_numbers(repeats, "repeats", 1)
+    found: dict[str, dict[int, list[list[float]]]] = {"own": {}, "library": {}, "message": {}}
     pairs: dict[tuple[int, int], list[float]] = {}
-    is_valid, about = True, str(on)
+    is_valid, about, busy = True, str(on), busy_host() if is_real else ""
     for p in counts:
         for launch in range(number):
-            args = n, asked, p == counts[-1]
+            args = n, asked, p == counts[-1], bool(launch % 2)
             done = run(_program, p, on, args=args, seed=seed + launch, timeout_s=timeout_s, **options)
             is_valid, about = is_valid and done.is_valid, done.on
-            own, library, _ = done.results[0]
-            rows += [{"ranks": p, "own": a, "library": b} for a, b in zip(own, library, strict=False)]
+            for side, times in zip(found, done.results[0], strict=False):
+                found[side].setdefault(p, []).append(times)
             for result in done.results:
-                for pair, seconds in result[2]:
-                    pairs.setdefault(pair, []).append(seconds)
-    return _read(pd.DataFrame(rows), pairs, n, limit, is_valid, about)
+                for pair, times in result[3]:
+                    pairs.setdefault(pair, []).extend(times)
+    is_exact = not is_real and not noise_of(options.get("noise")).jitter_s
+    sides = {
+        side: {p: Sample(tuple(map(np.array, one)), is_exact) for p, one in by_ranks.items()}
+        for side, by_ranks in found.items()
+    }
+    return _read(sides, pairs, n, limit, is_valid, about, busy)
 
 
-def _program(comm: Any, n: int, repeats: Repeats, with_pairs: bool) -> Any:
+def _program(comm: Any, n: int, repeats: int, with_pairs: bool, library_first: bool) -> Any:
     """Time both broadcasts, and the messages along the tree's edges."""
     data = buffer(math.ceil(n / 8))
-    own = bench_call(comm, lambda: own_broadcast(comm, data), repeats)
-    library = bench_call(comm, lambda: comm.Bcast(data, root=0), repeats)
-    return own, library, _pairs(comm, data) if with_pairs else []
+
+    def message() -> None:
+        if comm.Get_rank() < 2:
+            (comm.Recv if comm.Get_rank() else comm.Send)(data, 1 - comm.Get_rank(), _TAG)
+
+    calls = [lambda: own_broadcast(comm, data), lambda: comm.Bcast(data, root=0), message]
+    order = (2, 1, 0) if library_first else (0, 1, 2)
+    times: dict[int, list[float]] = {k: [] for k in order}
+    for count in rounds(repeats):
+        for k in order:
+            times[k] += bench_call(comm, calls[k], count)
+    return times[0], times[1], times[2], _pairs(comm, data) if with_pairs else []
 
 
-def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], float]]:
-    """Return, of each edge of the tree at its parent, how long a message takes: half a ping-pong."""
-    rank, found, machine = comm.Get_rank(), [], context.simulated()
+def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], list[float]]]:
+    """Return, of each edge of the tree at its parent, how long messages take: half a ping-pong each."""
+    rank, machine = comm.Get_rank(), context.simulated()
+    found: list[tuple[tuple[int, int], list[float]]] = []
     clock = machine.wtime if machine is not None else _wall
     begin = comm.allreduce(clock(), op=_most()) + _SLOT_S
     for child in range(1, comm.Get_size()):
@@ -218,8 +236,8 @@ def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], float]]:
             continue
         if machine is not None:  # each edge has a second of its own, so that none disturbs another
             wait_until(begin + child * _SLOT_S, clock)
-        best = math.inf
-        for _ in range(1 if machine is not None else 5):
+        times = []
+        for _ in range(1 if machine is not None else _PING_PONGS):
             start = clock()
             if rank == parent:
                 comm.Send(data, dest=child, tag=_TAG)
@@ -227,9 +245,9 @@ def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], float]]:
             else:
                 comm.Recv(data, source=parent, tag=_TAG)
                 comm.Send(data, dest=parent, tag=_TAG)
-            best = min(best, clock() - start)
+            times.append((clock() - start) / 2)
         if rank == parent:
-            found.append(((parent, child), best / 2))
+            found.append(((parent, child), times))
     return found
 
 
@@ -246,69 +264,103 @@ def _most() -> Any:
 
 
 def _read(
-    data: pd.DataFrame,
+    sides: dict[str, dict[int, Sample]],
     pairs: dict[tuple[int, int], list[float]],
     n: int,
     limit: float,
     is_valid: bool,
     on: str,
+    busy: str,
 ) -> Litmus:
-    table = data.groupby("ranks")[["own", "library"]].median()
-    single = float(np.median([min(times) for times in pairs.values()]))
-    ideal = np.array([math.ceil(math.log2(p)) * single for p in table.index])
+    counts = list(sides["own"])
+    single = {pair: float(np.median(times)) for pair, times in pairs.items()}
+    middle = float(np.median(list(single.values())))
+    is_exact = next(iter(sides["own"].values())).is_exact
+    pool = np.array([middle] if is_exact else [v for times in pairs.values() for v in times])
+    own, library, message = sides["own"], sides["library"], sides["message"]
+    # what a start in a window adds to one message, beside a ping-pong along the same edge
+    added = {p: max(0.0, float(np.median(message[p].values)) - single[0, 1]) for p in counts}
+    alone = {
+        p: Sample.of(math.ceil(math.log2(p)) * pool + (0.0 if is_exact else added[p]), is_exact)
+        for p in counts
+    }
+    asked = [(own[p], alone[p]) for p in counts] + [(library[p], own[p]) for p in counts]
+    found = compare_all([*asked, *((own[p], library[p]) for p in counts)], margin=limit - 1)
+    k = len(counts)
+    slow_own, slow_library, quick_library = found[:k], found[k : 2 * k], found[2 * k :]
     frame = pd.DataFrame(
         {
-            "ranks": table.index, "own_s": table["own"].to_numpy(), "library_s": table["library"].to_numpy(),
-            "ideal_s": ideal, "own_factor": table["own"].to_numpy() / ideal,
-            "library_factor": table["library"].to_numpy() / table["own"].to_numpy(),
+            "ranks": counts, "own_s": [one.left_s for one in slow_own],
+            "library_s": [one.left_s for one in slow_library], "ideal_s": [one.right_s for one in slow_own],
+            "own_factor": [one.factor for one in slow_own],
+            "library_factor": [one.factor for one in slow_library],
         }
     )  # fmt: skip
-    verdicts = [
-        judge(data["ranks"], data[side], "log p", is_valid=is_valid, metric="time", unit="s")
-        for side in ("own", "library")
-    ]
-    slow = sorted(((min(t) / single, pair) for pair, t in pairs.items()), reverse=True)
+    growth_own, growth_library = (_growth_of(side, is_valid) for side in (own, library))
+    verdicts = [growth_own, growth_library]
+    slow = sorted(((one / middle, pair) for pair, one in single.items()), reverse=True)
     named = [(*pair, factor) for factor, pair in slow if factor >= _SLOW_PAIR]
-    word, reasons = _concluded(frame, verdicts, limit, is_valid)
+    word, reasons = _concluded(counts, slow_own, slow_library, verdicts, limit, is_valid)
+    if word == "machine" and any(one.word == "violated" for one in quick_library):
+        word = "uneven"
     if named:
         a, b, factor = named[0]
         more = f", and {len(named) - 1} more pairs of ranks are slow" if len(named) > 1 else ""
         reasons.append(f"a message from rank {a} to rank {b} takes {factor:.3g} times the median{more}")
-    return Litmus(word, verdicts[0], verdicts[1], frame, named, n, reasons, on)
+    return Litmus(
+        word, growth_own, growth_library, frame, named, n, [*reasons, *([busy] if busy else [])], on
+    )
+
+
+def _growth_of(samples: dict[int, Sample], is_valid: bool) -> Verdict:
+    x = np.concatenate([np.full(one.values.size, p) for p, one in samples.items()])
+    y = np.concatenate([one.values for one in samples.values()])
+    return judge(x, y, "log p", is_valid=is_valid, metric="time", unit="s")
 
 
 def _concluded(
-    frame: pd.DataFrame, verdicts: list[Verdict], limit: float, is_valid: bool
+    counts: list[int],
+    own: list[Comparison],
+    library: list[Comparison],
+    verdicts: list[Verdict],
+    limit: float,
+    is_valid: bool,
 ) -> tuple[str, list[str]]:
     """Return the word, and what says so."""
-    reasons, bad, is_open = [], [], []
+    reasons, bad, slow, unclear = [], [], [], []
     sides = (
-        ("the own broadcast", "own_factor", "the messages that it consists of", verdicts[0]),
-        ("the library's broadcast", "library_factor", "the own one", verdicts[1]),
+        ("the own broadcast", own, "the messages that it consists of", verdicts[0]),
+        ("the library's broadcast", library, "the own one", verdicts[1]),
     )
-    for name, column, other, verdict in sides:
-        factors = frame[column].to_numpy(float)
-        worst, at = float(factors.max()), int(frame["ranks"].to_numpy()[factors.argmax()])
-        is_slow = worst > limit
+    for name, compared, other, verdict in sides:
+        longer = [(one.factor, p) for p, one in zip(counts, compared, strict=True) if one.word == "violated"]
+        if longer:
+            factor, at = max(longer)
+            reasons.append(f"{name} takes {factor:.3g} times as long as {other} at {at} ranks")
         grows = verdict.match == "none"
-        if is_slow:
-            reasons.append(f"{name} takes {worst:.3g} times as long as {other} at {at} ranks")
         if grows:
             reasons.append(f"{name} grows faster than log p: {_growth(verdict)}")
-        bad.append(is_slow or grows)
-        is_open.append(verdict.match == "undecided" and len(frame) >= LEAST_VALUES)
+        open_ = [p for p, one in zip(counts, compared, strict=True) if one.word == "undecided"]
+        if open_:
+            unclear.append(
+                f"whether {name} takes more than {limit:g} times as long as {other} is undecided at "
+                f"{open_[0]} ranks"
+            )
+        if verdict.match == "undecided" and len(counts) >= LEAST_VALUES:
+            unclear.append(f"the growth of {name} is undecided")
+        bad.append(bool(longer) or grows)
+        slow.append(bool(longer))
     if not is_valid:
         return "undecided", ["the ranks shared cores: these times allow no word", *reasons]
-    if bad[0] and not bad[1]:
-        # the own one is slow; if the library's is not faster it suffers alike
-        return ("uneven" if frame["library_factor"].min() < 1 / limit else "machine"), reasons
-    if bad[0] and bad[1]:
-        return ("both" if frame["library_factor"].max() > limit else "machine"), reasons
+    if bad[0]:
+        return ("both" if slow[1] else "machine"), reasons
     if bad[1]:
-        return "library", reasons
-    if any(is_open):
-        what = " and ".join(name for (name, *_), one in zip(sides, is_open, strict=True) if one)
-        return "undecided", [f"the growth of {what} is undecided, and no time is far off"]
+        return ("undecided" if any("own broadcast" in one for one in unclear) else "library"), [
+            *reasons,
+            *unclear,
+        ]
+    if unclear:
+        return "undecided", unclear
     return "fine", [f"neither takes more than {limit:g} times what it may"]
 
 

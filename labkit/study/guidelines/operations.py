@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,17 +12,21 @@ import numpy as np
 from labkit import context
 from labkit.errors import DataError
 from labkit.phantom import sized
-from labkit.timing import Repeats, measure
+from labkit.real.cores import available_cores
+from labkit.timing import measure
 from labkit.timing.window import wait_until
 
 __all__ = [
-    "OPERATIONS", "Job", "bench_call", "buffer", "check_names", "prepare", "time_jobs", "whole_numbers",
+    "OPERATIONS", "Job", "bench_call", "buffer", "busy_host", "check_names", "prepare", "rounds",
+    "time_jobs", "whole_numbers",
 ]  # fmt: skip
 
 #: a side of a guideline with its sizes: (operation, bytes, times) one after the other
 Job = tuple[tuple[str, float, float], ...]
 
 _WORD = 8
+#: of the repetitions of a launch on a real machine
+_ROUNDS = 3
 #: simulated ranks wait for a moment so far ahead: simulated time costs nothing
 _AHEAD_S = 1.0
 
@@ -117,13 +122,34 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def time_jobs(comm: Any, jobs: Sequence[Job], seed: int, repeats: Repeats) -> list[tuple[int, list[float]]]:
-    """Time jobs in an order that the seed shuffles, and return each one's number and times in seconds."""
-    order = np.random.default_rng(seed).permutation(len(jobs))
-    return [(int(k), bench_call(comm, prepare(comm, jobs[k]), repeats)) for k in order]
+def time_jobs(comm: Any, jobs: Sequence[Job], seed: int, repeats: int) -> list[tuple[int, list[float]]]:
+    """Time jobs: once on a simulated machine, repeatedly on a real one.
+
+    There it goes in rounds, each in another order, so that what disturbs the host for a while disturbs more
+    than one side of a guideline.
+
+    Returns
+    -------
+    list of (int, list of float)
+        In the order of timing the job's number and times in seconds.
+    """
+    rng = np.random.default_rng(seed)
+    calls = [prepare(comm, job) for job in jobs]
+    found = []
+    for count in rounds(repeats):
+        found += [(int(k), bench_call(comm, calls[k], count)) for k in rng.permutation(len(jobs))]
+    return found
 
 
-def bench_call(comm: Any, call: Callable[[], Any], repeats: Repeats) -> list[float]:
+def rounds(repeats: int) -> list[int]:
+    """Return how many repetitions each round has; one is enough on a simulated machine."""
+    if context.simulated() is not None:
+        return [1]
+    whole, rest = divmod(repeats, _ROUNDS)
+    return [count for k in range(_ROUNDS) if (count := whole + (k < rest))]
+
+
+def bench_call(comm: Any, call: Callable[[], Any], repeats: int) -> list[float]:
     """Time a call: repeatedly on a real machine, once on a simulated one, where all ranks begin together."""
     from labkit import MPI
 
@@ -135,6 +161,20 @@ def bench_call(comm: Any, call: Callable[[], Any], repeats: Repeats) -> list[flo
     begin = machine.wtime()
     call()
     return [float(comm.allreduce(machine.wtime() - begin, op=MPI.MAX))]
+
+
+def busy_host() -> str:
+    """Say that others use this host's cores already; empty where they do not, or it is not known."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return ""
+    cores = available_cores()
+    return (
+        f"this host is busy: a load of {load:.1f} on {cores} cores before the first run"
+        if load > cores
+        else ""
+    )
 
 
 def whole_numbers(values: Any, name: str, least: int) -> list[int]:
