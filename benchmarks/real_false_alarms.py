@@ -94,9 +94,7 @@ def main() -> int:
             families += 1
             launches = []
     spent = time.monotonic() - begin
-    print(
-        f"{done} runs of {options.ranks} ranks, {len(SIZES)} sizes, {options.repeats} times: {spent:.0f} s"
-    )
+    print(f"{done} runs of {options.ranks} ranks, {len(SIZES)} sizes, {options.repeats} times: {spent:.0f} s")
     print(
         f"load average {before:.1f} before, {load():.1f} after, on {os.cpu_count()} cores; {lost} runs lost"
     )
