@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Harvest", "Job"]
 
 
+#: options of the simulated points, which real ones beside them do not have
+_SIMULATED = ("tolerance", "calibration", "compute")
+
+
 @dataclass
 class Found:
     """What came of one point.
@@ -119,7 +123,7 @@ class Job:
             how["count"] = True
         if not is_real(point.on):
             return how
-        how = {name: value for name, value in how.items() if name not in ("tolerance", "calibration")}
+        how = {name: value for name, value in how.items() if name not in _SIMULATED}
         if not self._is_measured(point):
             return how | {"repeats": self.repeats + self.warmup}
         asked = repeats_of(self.asked or self.repeats, self.timeout_s)

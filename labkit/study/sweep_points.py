@@ -17,6 +17,7 @@ from labkit import __version__
 from labkit.errors import DataError, MachineError
 from labkit.local.costs import find_calibration
 from labkit.run import machine_of, together
+from labkit.sim.measured import measured_of
 from labkit.study.measure import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import progress_bar
@@ -49,6 +50,7 @@ def sweep(
     progress: bool | None = None,
     tolerance: float = 0.0,
     calibration: Any = None,
+    compute: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     coll: Any = None,
     options: Mapping[str, Any] | None = None,
@@ -91,6 +93,8 @@ def sweep(
         Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
     calibration : str, path or KernelCosts, optional
         What node-local work costs in the simulated runs, see `labkit.run`.
+    compute : str or Measured, optional
+        ``"measured"`` charges simulated ranks what their code takes of this host's CPU, see `labkit.run`.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
         Messages, bytes, rounds, comparisons and memory are counted without it, see `labkit.Run.counts`.
@@ -124,8 +128,8 @@ def sweep(
     DataError
         When there is nothing to run or a parameter has the name of a column.
     MachineError
-        When the tolerance is none, or it or a calibration is given and no machine is simulated; when jobs
-        make no sense, or the workers cannot work.
+        When the tolerance is none; when an option of simulated runs is given and no machine is simulated; when
+        jobs make no sense, or the workers cannot work.
     LabkitError
         When every point failed: the first point's error.
     """
@@ -197,7 +201,8 @@ def plan_sweep(
     how = {
         **(options or {}),
         **_tolerance(tolerance, program, plan),
-        **_calibration(calibration, program, plan),
+        **_simulated("calibration", calibration, find_calibration, program, plan),
+        **_simulated("compute", compute, measured_of, program, plan),
     }
     asked, most = _repeats(repeats, any(is_real(point.on) for point in plan))
     job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked)
@@ -250,14 +255,16 @@ def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, flo
     return {"tolerance": check_tolerance(tolerance, "real machines" if is_real_only else None)}
 
 
-def _calibration(calibration: Any, program: Any, plan: list[Point]) -> dict[str, Any]:
-    """Return the option of the simulated runs, unless none was chosen."""
-    if calibration is None:
+def _simulated(
+    option: str, value: Any, read: Callable[[Any], Any], program: Any, plan: list[Point]
+) -> dict[str, Any]:
+    """Return an option of the simulated runs, unless none was chosen."""
+    if value is None:
         return {}
-    _require_own("calibration", program)
+    _require_own(option, program)
     if all(is_real(point.on) for point in plan):
-        raise MachineError("calibration belongs to simulated runs, not to real machines; leave it out")
-    return {"calibration": find_calibration(calibration)}
+        raise MachineError(f"{option} belongs to simulated runs, not to real machines; leave it out")
+    return {option: read(value)}
 
 
 def _collectives(coll: Any, options: Mapping[str, Any] | None, program: Any) -> Any:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import labkit as lk
-from labkit.errors import DataError, ExpectationError, RankError
+from labkit.errors import DataError, ExpectationError, MachineError, RankError
 from labkit.study import Study, parameter_columns, sweep
 
 RANKS = [4, 8, 16, 32, 64]
@@ -308,3 +308,20 @@ def test_a_point_of_zero_seconds_is_left_out_with_a_reason():
     nothing = lk.sweep(lambda comm: None, ranks=[1, 2, 4], progress=False)
     with pytest.raises(DataError, match="must be a positive finite number"):
         nothing.expect("1")
+
+
+def computing(comm, n=40):
+    for _ in range(n // comm.size):
+        np.sort(np.random.default_rng(comm.rank).random(100_000))
+    comm.Barrier()
+
+
+def test_measured_computation_of_a_sweep_grows_with_the_work():
+    study = lk.sweep(computing, ranks=[1, 4], compute="measured", repeats=1, progress=False)
+    one, four = study.data.query("metric == 'makespan_s'").groupby("ranks")["value"].min()
+    assert one > 2 * four
+    assert not any("computation was free" in remark for remark in study.notes["remarks"])
+    with pytest.raises(MachineError, match="compute belongs to simulated runs"):
+        lk.sweep(computing, ranks=[1], on="mpi", compute="measured")
+    with pytest.raises(MachineError, match="compute='mesured' is not known"):
+        lk.sweep(computing, ranks=[1], compute="mesured")
