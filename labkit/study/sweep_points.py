@@ -128,7 +128,7 @@ def sweep(
     DataError
         When there is nothing to run or a parameter has the name of a column.
     MachineError
-        When the tolerance is none; when an option of simulated runs is given and no machine is simulated; when
+        When the tolerance is none; when an option of simulated runs is given and none is simulated; when
         jobs make no sense, or the workers cannot work.
     LabkitError
         When every point failed: the first point's error.
