@@ -135,7 +135,7 @@ def sweep(
     """
     planned = plan_sweep(
         program, ranks, on, repeats=repeats, warmup=warmup, args=args, model=model, seed=seed,
-        timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, measure=measure, coll=coll,
+        timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, compute=compute, measure=measure, coll=coll,
         options=options, runner=runner, jobs=jobs, **parameters,
     )  # fmt: skip
     planned.carry_out(progress)
@@ -189,6 +189,7 @@ def plan_sweep(
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
     calibration: Any = None,
+    compute: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     coll: Any = None,
     options: Mapping[str, Any] | None = None,
