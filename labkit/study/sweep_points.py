@@ -135,8 +135,8 @@ def sweep(
     """
     planned = plan_sweep(
         program, ranks, on, repeats=repeats, warmup=warmup, args=args, model=model, seed=seed,
-        timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, compute=compute, measure=measure, coll=coll,
-        options=options, runner=runner, jobs=jobs, **parameters,
+        timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, compute=compute, measure=measure,
+        coll=coll, options=options, runner=runner, jobs=jobs, **parameters,
     )  # fmt: skip
     planned.carry_out(progress)
     study = planned.harvest.study()
