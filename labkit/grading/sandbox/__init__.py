@@ -10,18 +10,20 @@ unopened. So a submission can patch NumPy, labkit or the interpreter: it changes
 are judged by what they do. Ranks share no memory, and the kernel keeps them from making a channel of their
 own (below), so a result that needs another rank's data needs messages, and messages are counted.
 
-**What contains a rank** (Linux, without privileges): a list of allowed system calls (seccomp) without
-sockets, processes, threads, signals, shared memory, file locks, or files opened for writing; Landlock, which
-leaves only Python's and installed packages' files readable, without labkit's algorithms; limits on CPU time,
-memory, file sizes and open files; its own network and IPC namespace, and a user without powers, where the
-machine permits; a clean environment; and an end with the grader, whichever way that ends.
-`Containment` says which of these are in force, and so does every report.
+**What contains a rank** (Linux, without privileges): a list of allowed system calls and arguments (seccomp)
+without sockets, processes, threads, signals, shared mappings and futexes, file locks, or files opened for
+writing; Landlock, which leaves only Python's and installed packages' files readable, without labkit's
+algorithms; a read-only view of files without `/proc`; no clock of the machine, and one core for all ranks;
+limits on CPU time, memory, file sizes and open files; its own network and IPC namespace, and a user without
+powers, where the machine permits; a clean environment; and an end with the grader, whichever way that ends.
+`Containment` says which of these are in force and what is lost without the others, and so does every report.
 
-**What is not contained.** Bugs of the kernel. Timing: ranks of one submission could signal to each other by
-how busy they keep the machine's caches and cores. The names and sizes of files can be seen (not their
-content). Node-local work costs what a submission charges (`labkit.local` does so by itself): simulated times
-are honest about communication, not about work that was not charged. Without seccomp (macOS, Windows) nothing
-but limits is left, and submissions are refused unless the teacher insists.
+**What is not contained.** Bugs of the kernel. The names and sizes of files can be seen (not their content).
+Node-local work costs what a submission charges (`labkit.local` does so by itself): simulated times are honest
+about communication, not about work that was not charged. Without seccomp (macOS, Windows) nothing but limits
+is left, and submissions are refused unless the teacher insists. A channel that nobody has thought of earns
+nothing where a case says what its ranks need (`labkit.grading.trial.Case`): that much must have come in
+messages. Channels that remain are measured by ``benchmarks/channels.py``.
 """
 
 from labkit.grading.sandbox.outcome import Limits, Outcome

@@ -1,0 +1,40 @@
+"""A corpus of submissions that cheat: not one passes the check that it is after."""
+
+from __future__ import annotations
+
+import pytest
+
+from labkit.grading import find_assignment
+from labkit.grading.bench import SandboxBench
+from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.seeds import Seed
+from labkit.grading.trial import Trial
+from tests.support.submissions_cheating import CHEATING, Cheating
+
+LIMITS = Limits(cpu_s=2, idle_s=2)
+
+
+def _points(sandbox: Sandbox, cheating: Cheating) -> tuple[float, str]:
+    assignment = find_assignment(cheating.assignment)
+    bench = SandboxBench(sandbox, cheating.source, assignment.function)
+    trial = Trial(bench, Seed(7, None), assignment.only_messages)
+    verdict = assignment.check_named(cheating.check).judge(trial)
+    return verdict.score, verdict.feedback
+
+
+def test_there_are_enough_and_no_two_are_the_same() -> None:
+    assert len(CHEATING) >= 150
+    assert len({cheating.source for cheating in CHEATING}) == len({c.name for c in CHEATING}) == len(CHEATING)
+
+
+@pytest.mark.parametrize("cheating", CHEATING[::24], ids=lambda cheating: cheating.name)
+def test_a_few_of_them_pass_nothing(sandbox: Sandbox, cheating: Cheating) -> None:
+    assert _points(sandbox, cheating)[0] == 0
+
+
+@pytest.mark.slow
+def test_not_one_of_them_passes(sandbox: Sandbox) -> None:
+    found = {cheating.name: _points(sandbox, cheating) for cheating in CHEATING}
+    assert {name: feedback for name, (score, feedback) in found.items() if score} == {}
+    broken = [name for name, (_, feedback) in found.items() if "SyntaxError" in feedback]
+    assert broken == [], "a submission that cannot run tries nothing"
