@@ -126,8 +126,11 @@ def guidelines(
             outcome.algorithms[place] = taken
     for statement, why in plan.skipped:
         by_statement[statement].missing.append(why)
+    outcomes = [one for one in by_statement.values() if one.places] or list(by_statement.values())
+    if left_out := len(by_statement) - len(outcomes):
+        notes.append(f"left out, as p and 2 p are not both among the ranks: {left_out} on monotony in the ranks")
     about = _about(on, is_real, is_exact, number, margin, level)
-    return GuidelineReport(list(by_statement.values()), about, notes)
+    return GuidelineReport(outcomes, about, notes)
 
 
 def _about(on: Any, is_real: bool, is_exact: bool, launches: int, margin: float, level: float) -> str:

@@ -21,6 +21,7 @@ import pandas as pd
 
 from labkit import context
 from labkit import html as markup
+from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.platform.noise import noise_of
 from labkit.run import machine_of, run
@@ -180,6 +181,8 @@ def litmus(
     'library'
     """
     counts = [p for p in whole_numbers(ranks, "ranks", 1) if p > 1]
+    if not counts:
+        raise DataError(f"the litmus test takes numbers of ranks from 2 on; got {ranks!r}")
     (n,) = whole_numbers(n_bytes, "n_bytes", 1)
     is_real = machine_of(on).is_real
     number = launches or (3 if is_real else 1)

@@ -193,7 +193,8 @@ class GuidelineReport:
     def headline(self) -> str:
         """Count them in a line."""
         held, violated, undecided = (len(self.of(word)) for word in _MARKS)
-        text = f"{len(self)} guidelines: {held} held, {violated} violated, {undecided} undecided"
+        some = f"{len(self)} guideline{'s' if len(self) != 1 else ''}"
+        text = f"{some}: {held} held, {violated} violated, {undecided} undecided"
         predicted = sum(one.is_predicted_violated for one in self.outcomes)
         text += f"; {predicted} predicted to be violated" if predicted else ""
         return f"{text}{f' ({self.about})' if self.about else ''}."

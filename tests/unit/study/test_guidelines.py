@@ -274,6 +274,10 @@ def test_own_statements_run_and_unknown_operations_are_named() -> None:
         lk.guidelines("star", 8, 64, "sort <= bcast")
     with pytest.raises(DataError, match="ranks are whole numbers of at least 1"):
         lk.guidelines("star", [0], 64)
+    with pytest.raises(DataError, match="the litmus test takes numbers of ranks from 2 on"):
+        lk.litmus("star", [1])
+    (note,) = lk.guidelines("star", 8, 8, "bcast").notes
+    assert note == "left out, as p and 2 p are not both among the ranks: 1 on monotony in the ranks"
 
 
 # -- the litmus test --------------------------------------------------------------------------------------
