@@ -128,7 +128,8 @@ def guidelines(
         by_statement[statement].missing.append(why)
     outcomes = [one for one in by_statement.values() if one.places] or list(by_statement.values())
     if left_out := len(by_statement) - len(outcomes):
-        notes.append(f"left out, as p and 2 p are not both among the ranks: {left_out} on monotony in the ranks")
+        why = "left out, as p and 2 p are not both among the ranks"
+        notes.append(f"{why}: {left_out} on monotony in the ranks")
     about = _about(on, is_real, is_exact, number, margin, level)
     return GuidelineReport(outcomes, about, notes)
 
