@@ -11,6 +11,7 @@ from labkit.errors import unknown_name
 if TYPE_CHECKING:
     from labkit.plot.calibration_figure import calibration as calibration
     from labkit.plot.compare_figure import compare as compare
+    from labkit.plot.compare_figure import lines as lines
     from labkit.plot.efficiency_figure import efficiency as efficiency
     from labkit.plot.efficiency_figure import efficiency as speedup
     from labkit.plot.explanation_figure import critical_path as critical_path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 #: modules whose figures bear other names; of all others `NAME_figure` has the figure NAME
 _NAMED = {
+    "compare_figure": ("compare", "lines"),
     "efficiency_figure": ("efficiency", "speedup"),
     "explanation_figure": ("critical_path", "heat", "utilisation"),
     "phase_figure": ("phases", "shares"),
@@ -49,6 +51,7 @@ __all__ = [
     "efficiency",
     "gantt",
     "heat",
+    "lines",
     "page",
     "phases",
     "predictions",

@@ -24,7 +24,7 @@ from labkit.plot.tools import TOOLS, grid_of
 if TYPE_CHECKING:
     from labkit.study import Curve, Study
 
-__all__ = ["compare"]
+__all__ = ["compare", "lines"]
 
 
 def compare(
@@ -78,6 +78,40 @@ def compare(
         panels.append(panel)
     grid = grid_of(panels)
     return Figure(grid, _reading(curves), _alt(curves))
+
+
+def lines(curves: Mapping[str, Curve], *, title: str = "", width: int = 520, height: int = 360) -> Figure:
+    """Draw several curves of a study, a line each: machines, algorithms, values of a parameter.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        `Study.curves`.
+    title : str
+        Instead of the name of what was measured.
+    width, height : int
+        Pixels of the frame.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    DataError
+        There is no curve.
+    """
+    if not curves:
+        raise DataError("there is nothing to draw: pass the curves of a study, study.curves()")
+    every = np.concatenate([_points(curve) for curve in curves.values()])
+    low, high = float(every.min()), float(every.max())
+    room = max((high / low) ** 0.06, 1.1)
+    first = next(iter(curves.values()))
+    name = title or _label(first)
+    panel = _panel(name, curves, list(curves), (low / room, high * room), (width, height), True)
+    panel.yaxis.axis_label = _label(first)
+    largest = max(float(curve.samples.x[-1]) for curve in curves.values())
+    return Figure(panel, f"Least at {largest:g}: {_fastest(curves)}.", _alt({name: curves}))
 
 
 def _panel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit.errors import DataError
-from labkit.scaling import Samples, read_samples
+from labkit.errors import DataError, ExpectationError
+from labkit.scaling import Expectation, Samples, read_expectation, read_samples
+from labkit.scaling.parser import parse
 from labkit.study.rows import FIXED, parameter_columns
 
-__all__ = ["Curve", "metric_of", "pick", "pick_two", "rows_where"]
+__all__ = ["Curve", "bind", "curves_in", "metric_of", "pick", "pick_all", "pick_two", "rows_where"]
 
 
 FloatArray = npt.NDArray[np.float64]
@@ -92,6 +93,52 @@ def pick(
     return Curve(samples, column, symbol, given, metric, phase, unit, is_valid, left_out)
 
 
+def pick_all(
+    data: pd.DataFrame,
+    metric: str | None = None,
+    phase: str | None = None,
+    parameter: str | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> dict[str, Curve]:
+    """Pick every curve that `pick` would have to choose from, by what tells it from the others.
+
+    Raises
+    ------
+    DataError
+        When there is none, or it is not clear along which parameter they go.
+    """
+    rows = rows_where(data, where or {})
+    metric = metric_of(rows, metric, phase)
+    rows, _ = _phase(rows[rows["metric"] == metric], metric, phase)
+    column = _parameter(rows, parameter)
+    own = [*FIXED, *(c for c in parameter_columns(rows) if c != column)]
+    if _follows(rows, column, own):
+        return {metric: pick(data, metric, phase, column, where)}  # weak scaling: n follows p
+    return {
+        ", ".join(f"{key}={value}" for key, value in curve.items()) or metric: pick(
+            data, metric, phase, column, {**(where or {}), **curve}
+        )
+        for curve in curves_in(rows, [column])
+    }
+
+
+def _follows(rows: pd.DataFrame, column: str, others: Sequence[str]) -> bool:
+    """Whether each value of a column comes with one value of every other one: then they are one curve."""
+    if any(rows[c].nunique(dropna=False) > 1 for c in FIXED):
+        return False
+    return bool((rows.groupby(column)[list(others)].nunique(dropna=False) <= 1).all(axis=None))
+
+
+def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what tells the curves along some columns apart; one without a name where there is but one."""
+    columns = [*FIXED, *parameter_columns(rows)]
+    names = [c for c in columns if c not in along and c in rows and rows[c].nunique(dropna=False) > 1]
+    if not names:
+        return [{}]
+    each = rows[names].drop_duplicates().to_dict("records")
+    return [{str(k): v.item() if hasattr(v, "item") else v for k, v in one.items()} for one in each]
+
+
 def pick_two(
     data: pd.DataFrame,
     parameters: tuple[str, str],
@@ -153,11 +200,18 @@ def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) ->
 
 
 def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows that have these values."""
+    """Return the rows whose columns have these values, or one of a list of them.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or no such row.
+    """
     for column, value in where.items():
         if column not in data.columns:
             raise DataError(f"there is no column {column!r}; there are: {', '.join(map(str, data.columns))}")
-        chosen = data[data[column] == value]
+        is_several = isinstance(value, list | tuple | set | range)
+        chosen = data[data[column].isin(list(value)) if is_several else data[column] == value]
         if not len(chosen):
             raise DataError(f"no row has {column} = {value!r}; there are: {_list(data[column].unique())}")
         data = chosen
@@ -247,3 +301,24 @@ def _power_law(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], symbol: str) ->
 def _list(values: Any) -> str:
     shown = [repr(v.item() if hasattr(v, "item") else v) for v in list(values)[:12]]
     return ", ".join(shown) + (", ..." if len(values) > 12 else "")
+
+
+def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]) -> Expectation:
+    """Bind an expectation's symbols to the curve's parameter and to what the other columns were."""
+    if isinstance(expectation, Expectation):
+        return expectation
+    symbols = frozenset().union(*(p.symbols for p in parse(expectation)))
+    symbol = curve.symbol
+    if curve.column in symbols:
+        symbol = curve.column
+    free = symbols - set(given) - {symbol}
+    if free == {"p"}:  # what everybody calls the parameter, whatever its column is called
+        symbol = "p"
+    elif free:
+        known = ", ".join(dict.fromkeys([symbol, curve.column, *map(str, given)]))
+        word = min(free)
+        raise ExpectationError(
+            f"expectation {expectation!r}: {word!r} is not a parameter of this study; known: {known}. "
+            'What does not grow at all is "1".'
+        )
+    return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})

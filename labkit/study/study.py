@@ -13,16 +13,15 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.errors import ExpectationError
-from labkit.scaling import Expectation, Model, Term, Verdict, read_expectation
+from labkit.scaling import Expectation, Model, Term, Verdict
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
-from labkit.scaling.parser import parse
 from labkit.study.doubts import doubted
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import parameter_columns, tidy
-from labkit.study.selection import Curve, pick
+from labkit.study.selection import Curve, bind, pick, pick_all, rows_where
 from labkit.study.store import write_study
 from labkit.study.table import Table
 
@@ -109,6 +108,43 @@ class Study(Predictions, Interchange, Reports):
         """
         return pick(self.data, metric, phase, parameter, where)
 
+    def curves(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> dict[str, Curve]:
+        """Return every curve of a metric, by what tells it from the others: machine, algorithm, parameters.
+
+        Parameters
+        ----------
+        metric, phase, parameter, where
+            As in `curve`; what they leave open gives one curve each.
+        """
+        return pick_all(self.data, metric, phase, parameter, where)
+
+    def filter(self, **columns: Any) -> Study:
+        """Return the rows whose columns have these values, or one of a list: ``filter(on="star", n=[1, 2])``.
+
+        Raises
+        ------
+        DataError
+            There is no such column, or no such row.
+        """
+        return Study(rows_where(self.data, columns), self.notes)
+
+    def group(self, column: str) -> dict[Any, Study]:
+        """Return a study for each value of a column, such as each machine: ``study.group("on")``.
+
+        Raises
+        ------
+        DataError
+            There is no such column.
+        """
+        values = self.data[column].drop_duplicates().tolist() if column in self.data else [None]
+        return {value: self.filter(**{column: value}) for value in values}
+
     def fit(
         self,
         metric: str | None = None,
@@ -161,7 +197,7 @@ class Study(Predictions, Interchange, Reports):
         curve = self.curve(metric, phase, parameter, where)
         verdict = judge_samples(
             curve.samples,
-            _bind(expectation, curve, {**curve.given, **(given or {})}),
+            bind(expectation, curve, {**curve.given, **(given or {})}),
             deviation=deviation,
             space=space,
             aggregate=aggregate,
@@ -227,7 +263,7 @@ class Study(Predictions, Interchange, Reports):
         phase: str | None = None,
         **choice: Any,
     ) -> Any:
-        """Draw one curve with its model and, if given, its expectation and verdict.
+        """Draw one curve with its model and, if given, its expectation and verdict; of several a line each.
 
         Returns
         -------
@@ -238,7 +274,10 @@ class Study(Predictions, Interchange, Reports):
 
         if expectation is not None:
             return labkit.plot.scaling(self.expect(expectation, metric, phase, **choice))
-        curve = self.curve(metric, phase, **choice)
+        curves = self.curves(metric, phase, **choice)
+        if len(curves) > 1:
+            return labkit.plot.lines(curves)
+        (curve,) = curves.values()
         model = fit_samples(curve.samples, symbol=curve.symbol)
         return labkit.plot.scaling(
             model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
@@ -333,27 +372,6 @@ class Study(Predictions, Interchange, Reports):
         ]
         heads = [*parameters, *(str(c).removesuffix("_s") for c in wide.columns)]
         return markup.table([escape(h) for h in heads], body)
-
-
-def _bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]) -> Expectation:
-    """Bind an expectation's symbols to the curve's parameter and to what the other columns were."""
-    if isinstance(expectation, Expectation):
-        return expectation
-    symbols = frozenset().union(*(p.symbols for p in parse(expectation)))
-    symbol = curve.symbol
-    if curve.column in symbols:
-        symbol = curve.column
-    free = symbols - set(given) - {symbol}
-    if free == {"p"}:  # what everybody calls the parameter, whatever its column is called
-        symbol = "p"
-    elif free:
-        known = ", ".join(dict.fromkeys([symbol, curve.column, *map(str, given)]))
-        word = min(free)
-        raise ExpectationError(
-            f"expectation {expectation!r}: {word!r} is not a parameter of this study; known: {known}. "
-            'What does not grow at all is "1".'
-        )
-    return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})
 
 
 def load(path: str | os.PathLike[str]) -> Study:

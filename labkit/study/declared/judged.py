@@ -13,6 +13,7 @@ from labkit.scaling import Model, SurfaceVerdict, Verdict
 from labkit.scaling.parser import parse
 from labkit.study.declared.declaration import Expected
 from labkit.study.rows import parameter_columns
+from labkit.study.selection import curves_in
 from labkit.study.study import Study
 
 __all__ = ["Judged", "judge_all"]
@@ -98,7 +99,7 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
     where = {k: machines.get(v, v) if k == "on" else v for k, v in expected.where.items()}
     rows = _rows(study.data, metric, phase, where)
     parameters = _parameters(rows, expected)
-    for curve in _curves(rows, parameters):
+    for curve in curves_in(rows, parameters):
         chosen: dict[str, Any] = {"metric": metric, "phase": phase or None, "where": where | curve}
         every = where | curve
         shown = {k: every[k] for k in study.data.columns if k in every and study.data[k].nunique() > 1}
@@ -121,7 +122,7 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
 def _fit(study: Study, metric: str) -> Iterator[Judged]:
     rows = _rows(study.data, metric, "", {})
     parameters = _parameters(rows, None)
-    for curve in _curves(rows, parameters):
+    for curve in curves_in(rows, parameters):
         along = parameters[0] if parameters else None
         chosen: dict[str, Any] = {"metric": metric, "phase": None, "where": curve, "parameter": along}
         try:
@@ -151,13 +152,3 @@ def _parameters(rows: pd.DataFrame, expected: Expected | None) -> list[str]:
     if named:
         return sorted(named[:2], key=lambda c: c == "ranks")
     return ["ranks"] if "ranks" in varying else varying[:1]
-
-
-def _curves(rows: pd.DataFrame, parameters: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what tells the curves apart; one without a name where there is but one (or none at all)."""
-    columns = ["program", "on", "model", *parameter_columns(rows)]
-    names = [c for c in columns if c not in parameters and rows[c].nunique(dropna=False) > 1]
-    if not names:
-        return [{}]
-    each = rows[names].drop_duplicates().to_dict("records")
-    return [{str(k): v.item() if hasattr(v, "item") else v for k, v in one.items()} for one in each]
