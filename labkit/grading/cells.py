@@ -60,6 +60,10 @@ def python_of(cell: str, name: str = "the cell") -> str:
     MachineError
         It needs IPython, which is not installed.
     """
+    try:
+        cell.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{name}: not Python: half a character") from error
     return _python_of("\n".join(cell.replace("\r\n", "\n").split("\r")), name, 0)
 
 

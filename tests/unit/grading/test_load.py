@@ -34,7 +34,7 @@ def test_only_modules_that_do_nothing_by_themselves_are_loaded() -> None:
         "import antigravity, this, submission, os.path, no_such\nfrom scipy import stats\nfrom . import x\n"
     )
     assert imported_by(source + "def f():\n    import heapq as h\n") == [
-        "os.path", "scipy", "scipy.stats", "heapq",
+        "scipy.linalg", "os.path", "scipy", "scipy.stats", "heapq",
     ]  # fmt: skip
     assert imported_by("def f(:") == []
 

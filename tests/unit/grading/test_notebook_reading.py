@@ -155,7 +155,7 @@ def test_trials_do_not_run(trial: str) -> None:
 
 
 def test_what_ipython_reads_wrongly_on_purpose_is_no_python() -> None:
-    for cell in ("%" * 100_000, "x = (" * 300, "\0", "\ud800 = 1", "%%time\n" * 30 + "x = ("):
+    for cell in ("%" * 100_000, "x = (" * 300, "\0", "\ud800 = 1", "%time \ud800", "%%time\n" * 30 + "x = ("):
         with pytest.raises(DataError, match="not Python"):
             python_of(cell)
 
