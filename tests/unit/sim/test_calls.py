@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,21 +115,13 @@ def test_collectives_are_joined_by_communicator_and_order() -> None:
     assert calls[calls["call"] == "barrier"]["joint"].nunique() == 4
 
 
-def test_runs_in_threads_note_their_own() -> None:
-    found: dict[int, Any] = {}
+def test_methods_are_put_back_when_the_last_run_is_over() -> None:
+    from labkit.sim.calls import noting
 
-    def program(comm: Any, rounds: int) -> None:
-        for _ in range(rounds):
-            comm.barrier()
-
-    def one(number: int) -> None:
-        for _ in range(5):
-            found[number] = lk.run(program, ranks=2, on="star", args=(number,), trace=number % 2 == 0)
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[number].trace for number in (1, 3)] == [None, None]
-    assert [len(found[number].trace.calls) for number in (0, 2)] == [0, 4]
+    plain, first, second = methods(), noting(), noting()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert methods() != plain
+    second.__exit__(None, None, None)
+    assert methods() == plain
