@@ -24,8 +24,8 @@ The file is a saved study, an Extra-P file (text, JSON or JSON lines) or a CSV f
 its content. A CSV file has a header; its first column is the parameter unless --param names others.
 """
 _EPILOG = """\
-exit code: 0 exact or approximate match, or a bound that holds and is not tight; 1 no match: faster growth, or
-no single law; 2 undecided; 3 bad input
+exit code: 0 exact or approximate match, or a bound that holds; 1 no match: faster growth than allowed;
+2 undecided; 3 bad input
 
 examples:
   labkit judge sort.study --expect "p log p" --phase exchange

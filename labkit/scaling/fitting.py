@@ -95,7 +95,7 @@ class Fitting:
         s, noisy, summary = self.search, self.weights is not None, self.summary
         count = float(summary.counts.sum()) if noisy else float(self.x.size)
         return next(
-            Model.from_fits(
+            Model.each_of(
                 self.fits, [k], s.constant, s.bases, s.log_scales, self.x, [summary.points], count,
                 [self.belief if noisy else None], [None if noisy else self.rivals], self.unit,
             )
@@ -345,7 +345,7 @@ def _fit_rows(
                 beliefs[i] = Belief(bases, scales, data, fits, search.prior, i)
             else:
                 rivals[i] = Rivals(bases, search.values, scales, search.constant, y, fits, i)
-        found = Model.from_fits(
+        found = Model.each_of(
             fits, winners.tolist(), search.constant, bases, scales, x, ys, count, beliefs, rivals
         )
         models.update(zip(rows.tolist(), found, strict=True))

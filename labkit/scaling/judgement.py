@@ -55,13 +55,14 @@ def judge(
     """Judge measurements against an expectation in big-O notation.
 
     The best model G of the space is compared with the expectation E by exact exponents, never at a
-    finite x: exact when they are equal, approximate when E/D <= G <= E*D, none otherwise.  The
-    verdict is undecided when
+    finite x: exact when they are equal, approximate when E/D <= G <= E*D, bound when it is slower, none when
+    it is faster.  Where no law, or several sums that differ in the end, describe the data, the drift of y/E
+    over the range decides: whether it keeps to D or leaves it.  The verdict is undecided when
 
     * the data are marked as not valid for a verdict (times of an oversubscribed machine);
     * fewer than five values of the parameter were measured;
-    * G lies beyond the limits but the data do not reject E itself;
-    * even G misses a point by half of its value: no single term describes the data.
+    * the models that the data do not reject disagree about the alarm, and the range does not tell;
+    * every law that describes the data leaves the limit, but only beyond the measurements.
 
     Parameters
     ----------

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +11,10 @@ from scipy.special import stdtrit
 
 from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
+from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
 from labkit.scaling.rivals import Rivals
 from labkit.scaling.term import CONSTANT, Term
-
-if TYPE_CHECKING:
-    from labkit.scaling.leastsquares import Fits
 
 __all__ = ["Model", "Part", "Takeover"]
 
@@ -119,6 +116,16 @@ class Model:
 
     @classmethod
     def from_fits(
+        cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
+        count: float | None = None,
+    ) -> Model:  # fmt: skip
+        """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured."""
+        own = Fits(*(getattr(fits, f.name)[[row]] for f in fields(fits)))
+        bases, scales = [basis] * (k + 1), np.full(k + 1, log_scale)
+        return next(cls.each_of(own, [k], flat, bases, scales, x, [y], count or x.size, [None], [None]))
+
+    @classmethod
+    def each_of(
         cls, fits: Fits, chosen: Sequence[int], flat: int, bases: Sequence[Basis], log_scales: Floats,
         x: Floats, points: Sequence[Floats], count: float,
         beliefs: Sequence[Belief | None], rivals: Sequence[Rivals | None], unit: str = "",
