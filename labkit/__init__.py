@@ -7,12 +7,16 @@
     predict      a growth or numbers expected before a run, drawn beside what comes out
     phase        a named part of a program: with labkit.phase("merge"): ...
     compute      computation that a simulated rank is charged for
+    count        a number of the program's own, summed up in every sweep: swaps, probes
+    measure      one piece of a program, repeated until its interval is narrow
     platform     a simulated machine from its text: "torus:8x8x8", a file, a machine's name
     graph        a simulated machine from a graph of one's own
     cluster      MPI engines that stay up between runs
     slurm        options of batch jobs
     calibrate    a model of this machine's network from measurements
     contrast     a real run beside a simulated one, phase by phase
+    guidelines   collectives held against each other: allreduce <= reduce + bcast, ...
+    litmus       faults of the machine told from faults of its MPI library
     replay       a recorded trace on another machine
     verify       a bundle: whether its figures come from its source
 
@@ -68,7 +72,7 @@ if TYPE_CHECKING:
     from labkit.study import sweep as sweep
     from labkit.study.bundle import verify as verify
     from labkit.study.guidelines import guidelines as guidelines
-    from labkit.study.guidelines import litmus as litmus
+    from labkit.study.guidelines import litmus as litmus  # type: ignore[no-redef]
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure
     from labkit.trace import contrast as contrast  # type: ignore[no-redef]

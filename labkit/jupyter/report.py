@@ -142,7 +142,7 @@ def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str
         SHA-256 of the notebook, for the last line.
     """
     from nbconvert import HTMLExporter
-    from pygments.formatters import HtmlFormatter
+    from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 
     warnings = _warnings(book)
     for cell in book.cells:
@@ -150,7 +150,9 @@ def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str
             cell.source = with_mathml(cell.source)
         elif cell.cell_type == "code":
             cell.outputs = only_static(cell.outputs)
-    exporter = HTMLExporter(template_name="basic")
+    exporter: Any = HTMLExporter(  # type: ignore[no-untyped-call]
+        template_name="basic"
+    )
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = exporter.exclude_anchor_links = True
     body, _ = exporter.from_notebook_node(book)
     heads = (re.search(r"^# (.+)$", c.source, re.MULTILINE) for c in book.cells if c.cell_type == "markdown")

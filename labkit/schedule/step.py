@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import repeat
+from itertools import islice, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +99,10 @@ class Column:
     source: tuple[int, Ints, Ints, Ints, Ints]
     label: int = 0
     is_source_first: Ints = 0
+
+    def entry(self, i: int) -> Op:
+        """Return operation `i` as plain numbers."""
+        return next(islice(self.entries(), i, None))[1]
 
     def entries(self) -> Iterator[tuple[int, Op]]:
         """Yield (rank, operation) in array order, as plain numbers."""
