@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit._kernels import ArrayMemory
-
-if TYPE_CHECKING:  # a rank that only counts must not pay for importing pandas
+if TYPE_CHECKING:  # a rank that counts nothing must not pay for importing NumPy and pandas
     import pandas as pd
+
+    from labkit._kernels import ArrayMemory
 
 __all__ = ["TRAFFIC", "RealTally", "Tally", "joined", "metrics_of", "tally_frame"]
 
@@ -39,6 +39,8 @@ class Tally:
 
     def begin(self, rank: int) -> None:
         """A rank begins: the arrays that it makes from now on are its own."""
+        from labkit._kernels import ArrayMemory
+
         self._memory[rank] = memory = ArrayMemory()
         memory.install()
 
@@ -92,6 +94,8 @@ class RealTally(Tally):
 
     def end(self) -> list[Row]:
         """The program has ended; return the rows. On Linux with the growth of the process's memory."""
+        from labkit._kernels import ArrayMemory
+
         ArrayMemory.uninstall()
         rows = self.rows()
         if self._before is not None and (after := _resident_bytes()) is not None:
