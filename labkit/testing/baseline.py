@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ class Baseline:
     values : dict of str to float
         The aggregated measurements, by the parameter's values.
     made_with : dict
-        The versions and machines that a change of ours would show in: labkit, on, network model.
+        What a change of ours would show in: labkit's version, the machines, the network models, and what the
+        engine computes for a fixed program with each of them.
     """
 
     growth: str
@@ -59,10 +61,38 @@ def made_with(study: Study) -> dict[str, Any]:
     """Return the versions and machines of a study."""
     import labkit
 
-    def names(column: str) -> str:
-        return ", ".join(sorted({str(v) for v in study.data[column].dropna().unique() if v}))
+    def names(column: str) -> list[str]:
+        return sorted({str(v) for v in study.data[column].dropna().unique() if v})
 
-    return {"labkit": labkit.__version__, "on": names("on"), "network model": names("model")}
+    probes = {f"engine with model {name}": probe(name) for name in names("model")}
+    return {
+        "labkit": labkit.__version__, "on": ", ".join(names("on")),
+        "network model": ", ".join(names("model")), **probes,
+    }  # fmt: skip
+
+
+@cache
+def probe(model: str) -> str:
+    """Return what the engine computes for a fixed program: the same to the bit until the engine changes.
+
+    Neighbours exchange a message above and one below the eager limit, then all ranks reduce: start-ups,
+    shared links and the model's numbers are in it, collectives' algorithms too.
+    """
+    import labkit
+    from labkit.errors import LabkitError
+
+    def program(comm: Any) -> float:
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        for n_bytes in (100, 1_000_000):
+            comm.sendrecv(bytes(n_bytes), dest=right, source=left)
+        comm.allreduce(comm.rank)
+        return 0.0
+
+    try:
+        run = labkit.run(program, 7, "torus:3x3", model=model)
+    except LabkitError:  # a model of a file that is not here
+        return "unknown"
+    return f"7 ranks on torus:3x3 in {run.makespan_s!r} s"
 
 
 def read_baseline(path: Path) -> Baseline | None:
