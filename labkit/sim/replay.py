@@ -101,7 +101,7 @@ def replay(
     def still() -> None:
         if time.perf_counter() > limit:
             raise TimeLimitError(
-                f"reading the trace took more than its limit of {timeout_s:g} s of host time"
+                f"reading the trace took more than its time limit of {timeout_s:g} s of host time"
             )
 
     actions: Any = source
