@@ -35,7 +35,7 @@ course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): gra
 test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
 	$(MAKE) --no-print-directory -j2 lint types cpp-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "mpi and not slow"
 	$(MAKE) --no-print-directory notebooks
 
 test-all: test test-long        ## make test and make test-long
