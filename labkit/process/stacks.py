@@ -110,8 +110,9 @@ def own_folders() -> tuple[str, ...]:
     found = []
     for name in ("labkit.errors", "labkit.algorithms", "labkit.datasets"):
         spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin is not None:
-            found.append(str(Path(spec.origin).resolve().parent) + os.sep)
+        if spec is not None and spec.origin is not None:  # as frames name it, and where links lead
+            folders = Path(spec.origin).parent, Path(spec.origin).resolve().parent
+            found += [str(folder) + os.sep for folder in folders]
     return tuple(dict.fromkeys(found))
 
 
