@@ -9,12 +9,11 @@ the stack of a rank that may have used it up.
 from __future__ import annotations
 
 import sys
-import sysconfig
 import threading
 import time
 from types import FrameType, TracebackType
 
-from labkit.process.stacks import own_folders
+from labkit.sim.isolation.code import is_installed
 
 __all__ = ["REMARK", "OwnCode"]
 
@@ -25,8 +24,6 @@ REMARK = (
 _INTERVAL_S = 0.01
 #: what is notable: so many seconds, and such a share of the run's CPU time
 _LEAST_S, _LEAST_SHARE = 0.03, 0.2
-
-_LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 class OwnCode:
@@ -79,10 +76,10 @@ class OwnCode:
 def _is_own(frame: FrameType | None) -> bool:
     """Whether the innermost code that is neither a library's nor built in is the program's, not labkit's."""
     while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith(own_folders()):
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] == "labkit":
             return False
-        if not (file.startswith(_LIBRARIES) or file.startswith("<frozen")):
+        if not is_installed(module, frame.f_code.co_filename):
             return True
         frame = frame.f_back
     return False
