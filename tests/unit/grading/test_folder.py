@@ -12,24 +12,15 @@ from typing import Any
 import pytest
 
 from labkit.cli.main import main
-from labkit.errors import DataError, MachineError
+from labkit.errors import DataError
 from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.result import Verdict
-from labkit.grading.sandbox import Sandbox
 from tests.support.submissions import SUBMISSIONS
 
+pytestmark = pytest.mark.usefixtures("needs_a_sandbox")
 SOURCES = {s.name: s.source for s in SUBMISSIONS}
 QUICK = replace(PREFIX_SUM, checks=PREFIX_SUM.checks[:1])
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    try:
-        with Sandbox():
-            pass
-    except MachineError as error:
-        pytest.skip(f"this machine cannot contain submissions: {error}")
 
 
 @pytest.fixture

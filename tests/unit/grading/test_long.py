@@ -10,26 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from labkit.errors import MachineError
 from labkit.grading.assignments import ASSIGNMENTS, PREFIX_SUM
 from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
-from labkit.grading.sandbox import Sandbox
 from tests.support.submissions import SUBMISSIONS, write
 from tests.support.submissions_poisoned import write_poisoned
 from tests.support.submissions_right import RIGHT, write_right
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
 COURSE = Path(__file__).parents[3] / "course"
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    try:
-        with Sandbox():
-            pass
-    except MachineError as error:
-        pytest.skip(f"this machine cannot contain submissions: {error}")
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)

@@ -16,26 +16,16 @@ from typing import Any
 import pytest
 
 from labkit.cli.main import main
-from labkit.errors import MachineError
 from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
 from labkit.grading.result import CheckResult, Grade
-from labkit.grading.sandbox import Sandbox
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned
 
+pytestmark = pytest.mark.usefixtures("needs_a_sandbox")
 RIGHT = next(s.source for s in SUBMISSIONS if s.name == "hillis")
 QUICK = replace(PREFIX_SUM, checks=[replace(PREFIX_SUM.checks[0], ranks=(2,))])
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    try:
-        with Sandbox():
-            pass
-    except MachineError as error:
-        pytest.skip(f"this machine cannot contain submissions: {error}")
 
 
 def _kind(grade: Grade) -> str:
