@@ -9,7 +9,7 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab course-new course-release course-grade test test-all test-long bench fuzz sanitize lint types cpp-test wheel notebooks browser-test slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long bench fuzz sanitize levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -18,8 +18,11 @@ help:            ## this list
 demo: $(VENV)/.set-up-demo      ## sort real data on real MPI and on a simulated cluster, fit, judge, draw demo.html
 	$(BIN)/labkit demo
 
-lab: $(VENV)/.set-up-lab        ## JupyterLab with the course
-	$(BIN)/labkit lab
+lab: $(VENV)/.set-up-lab        ## JupyterLab with the course, in a working copy (work/); OPTIONS=--refresh: fresh again
+	$(BIN)/labkit lab $(OPTIONS)
+
+lab-teacher: $(VENV)/.set-up-course     ## JupyterLab with the course itself, the assignments' sources, and nbgrader's buttons
+	$(BIN)/labkit lab --teacher
 
 JOBS ?= 2
 COURSE ?= course
@@ -40,8 +43,8 @@ test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: sanitize             ## the long suites, the browser's too, and the C++ tests under the sanitizers
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not browser"
+test-long: sanitize levels      ## the long suites, the browser's too, and the C++ tests under the sanitizers
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not browser"
 	$(MAKE) --no-print-directory browser-test
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
@@ -57,6 +60,9 @@ reality-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## predictions besid
 build/mpich/bin/mpiexec: $(VENV)/.tools
 	$(PIP) install --no-deps --ignore-installed --prefix build/mpich "mpich>=4.2"
 
+conformance: $(VENV)/.set-up-dev    ## mpi4py's own test suite, simulated and on real MPI: the table docs/conformance.md (hours)
+	$(BIN)/python -m tests.conformance.run
+
 browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student sees it; screenshots in build/screenshots
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
@@ -65,7 +71,7 @@ notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	  -p tests.notebooks.patience --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
 	  -n 2 --dist loadfile notebooks
 
-site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, in build/site
+site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, and the reference manual, in build/site
 	$(BIN)/python docs/site/build.py
 
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
@@ -92,10 +98,15 @@ cpp-test: $(VENV)/.set-up-dev   ## the engine's own C++ tests
 	$(BIN)/ctest --test-dir build/cpp --output-on-failure
 
 sanitize: $(VENV)/.set-up-dev   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
+	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python kernels/tests/sanitized_python.py
+
+levels: $(VENV)/.set-up-dev     ## the engine computes the same bits at -O2 and at -O3
+	$(BIN)/cmake -S kernels -B build/levels -G Ninja -DCMAKE_BUILD_TYPE= -DLABKIT_LEVELS=ON >/dev/null
+	$(BIN)/cmake --build build/levels
+	$(BIN)/ctest --test-dir build/levels --output-on-failure
 
 # Images: docker/README.md. No target above needs them, nor does CI.
 image:           ## the Docker image, by Docker, by podman, or as root on Debian without either

@@ -16,11 +16,14 @@
     calibrate    a model of this machine's network from measurements
     contrast     a real run beside a simulated one, phase by phase
     guidelines   collectives held against each other: allreduce <= reduce + bcast, ...
-    litmus       faults of the machine told from faults of its MPI library
+    synthesize   a collective made for one machine, uneven or cut links included
+    card         what a collective costs: formula, LogGP, simulation, lower bound, measurements
+    tune         the fastest algorithm of a collective at each size, as a decision tree and rules
     replay       a recorded trace on another machine
     verify       a bundle: whether its figures come from its source
 
-    explore      explorers to play with: topology, collective, model, sorting
+    explore      explorers to play with: topology, collective, messages, model, sorting, vary,
+                 waits
     plot         figures: gantt, phases, scaling, efficiency, heat, ...
     algorithms   sorts and collectives, a file each
     datasets     inputs, flights, machines
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from labkit.context import count as count
     from labkit.context import phase as phase
     from labkit.jupyter.exercises import check as check
+    from labkit.jupyter.lecture import lecture as lecture
     from labkit.jupyter.prediction import predict as predict
     from labkit.jupyter.save_work import restore_work as restore_work
     from labkit.jupyter.save_work import save_button as save_button
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from labkit.real.slurm.jobs import slurm_jobs as slurm_jobs
     from labkit.real.slurm.options import slurm as slurm
     from labkit.result import Run as Run
+    from labkit.result.reading import read_trace as read_trace
     from labkit.run import run as run
     from labkit.sampling import sampled as sampled
     from labkit.scaling import Model as Model
@@ -73,9 +78,12 @@ if TYPE_CHECKING:
     from labkit.study.bundle import verify as verify
     from labkit.study.guidelines import guidelines as guidelines
     from labkit.study.guidelines import litmus as litmus  # type: ignore[no-redef]
+    from labkit.synthesis import synthesize as synthesize
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure
     from labkit.trace import contrast as contrast  # type: ignore[no-redef]
+    from labkit.tune import tune as tune
+    from labkit.tune.cards import card as card  # type: ignore[no-redef]
 
 if importlib.util.find_spec("labkit._kernels") is None:
     raise ImportError(
@@ -94,6 +102,7 @@ _PUBLIC = {
     "slurm": "labkit.real.slurm.options",
     "slurm_jobs": "labkit.real.slurm.jobs",
     "replay": "labkit.sim.replay",
+    "read_trace": "labkit.result.reading",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",
     "phase": "labkit.context",
@@ -108,6 +117,9 @@ _PUBLIC = {
     "Noise": "labkit.platform.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",
+    "tune": "labkit.tune",
+    "card": "labkit.tune.cards",
+    "synthesize": "labkit.synthesis",
     "sweep": "labkit.study",
     "load": "labkit.study",
     "verify": "labkit.study.bundle",
@@ -122,6 +134,7 @@ _PUBLIC = {
     "graph": "labkit.platform",
     "predict": "labkit.jupyter.prediction",
     "check": "labkit.jupyter.exercises",
+    "lecture": "labkit.jupyter.lecture",
     "save_work": "labkit.jupyter.save_work",
     "save_button": "labkit.jupyter.save_work",
     "restore_work": "labkit.jupyter.save_work",
@@ -142,7 +155,10 @@ _MODULES = {
 __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 #: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
-_ASIDE = {"check", "restore_work", "sampled", "save_button", "save_work", "sized", "slurm_jobs"}
+_ASIDE = {
+    "check", "lecture", "litmus", "read_trace", "restore_work", "sampled", "save_button", "save_work",
+    "sized", "slurm_jobs",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -183,10 +199,17 @@ def _show_errors_in_notebooks() -> None:
         lines: list[str] = importlib.import_module("labkit.jupyter.failure").raised_lines(error)
         return lines
 
-    importlib.import_module("labkit.errors").LabkitError._render_traceback_ = render
+    def render_interrupt(error: Any) -> list[str]:
+        return [f"KeyboardInterrupt: {error}", *getattr(error, "__notes__", ())]
+
+    errors = importlib.import_module("labkit.errors")
+    errors.LabkitError._render_traceback_ = render
+    errors.RunInterrupted._render_traceback_ = render_interrupt
 
 
 if "IPython" in sys.modules:
     _show_errors_in_notebooks()
+    importlib.import_module("labkit.jupyter.names").offer_names()
+    importlib.import_module("labkit.jupyter.names").load_when_called()
 sys.modules[__name__].__class__ = _Package
 importlib.import_module("labkit.moved").find_moved()

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import numpy
 from numpy.typing import NDArray
 
+Buffer: Any
+
 
 class Platform:
     """A machine for the engine, and the host of each rank."""
@@ -134,6 +136,11 @@ class Zones:
 def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
     """A cluster: what labkit.platform.spec.ClusterSpec.build gives, by name."""
 
+def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any]) -> dict[str, Any]:
+    """
+    Wait states, delay costs and the critical path; see labkit.trace.waiting.
+    """
+
 def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], way: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
     """
     What held each transfer, and the links' use; see labkit.trace.bottlenecks.
@@ -166,7 +173,7 @@ class Program:
     @property
     def size(self) -> int: ...
 
-def make_program(schedule: Any, name: str, layout: str, names: Sequence[str], likes: Sequence[int], are_temporary: Sequence[bool], block_counts: Sequence[Sequence[int]], max_kept_entries: int = 262144) -> Program: ...
+def make_program(schedule: Any, name: str, layout: str, names: Sequence[str], likes: Sequence[int], are_temporary: Sequence[bool], block_counts: Sequence[Sequence[int]], max_kept_entries: int = 262144, parts: int = 1) -> Program: ...
 
 def simulate_schedule(platform: Platform, model: Model, program: Program, buffers: tuple[Any, ...], start_s: Sequence[float], has_data: bool, reduction: Reduction | None, combine_s_per_byte: float, noise: Any | None = None) -> tuple[Any, ...]: ...
 
@@ -339,6 +346,9 @@ class RequestBase:
 
     def Free(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class Exporter:
+    """Base of classes with memory: what `_exported()` returns."""
+
 class QuickMethod:
     def __repr__(self) -> str:
         """Return repr(self)."""
@@ -379,7 +389,40 @@ def current_rank() -> int:
 class Hub:
     """One simulated run: ranks as greenlets over the engine."""
 
-    def __init__(self, platform: Platform, model: Model, trace: bool = False, tolerance: float = 0.0) -> None: ...
+    def __init__(self, platform: Platform, model: Model, trace: bool = False, tolerance: float = 0.0, spare_ranks: int = 0) -> None: ...
+
+    def begin_transfer(self, bytes: int, name: str) -> None:
+        """
+        The running rank pays for a one-sided transfer and goes on at its own time.
+        """
+
+    def transfer(self, source: int, dest: int, bytes: int, context: int, tag: int, on_end: Any | None) -> int:
+        """
+        Begin to move bytes from a rank to another now; on_end() is called when they have arrived. A handle.
+        """
+
+    def catch_up(self, name: str) -> None:
+        """Let everything happen that happens before the running rank's time."""
+
+    def gate(self) -> int:
+        """A handle that is over when open_gate is called."""
+
+    def open_gate(self, handle: int, at: float = 0.0) -> None:
+        """Let it be over: now, or at a later time."""
+
+    def wait_for(self, handles: Sequence[int], name: str) -> None:
+        """Block until all are over."""
+
+    def release_handles(self, handles: Sequence[int]) -> None:
+        """Give handles back."""
+
+    def is_handle_over(self, handle: int) -> bool: ...
+
+    def handle_request(self, comm: Any, handle: int, bytes: int = 0) -> RequestBase:
+        """The handle as a Request, which owns it."""
+
+    def finished_request(self, comm: Any) -> RequestBase:
+        """A Request that is over."""
 
     def run(self, main: Any) -> str:
         """Run main(rank) on every rank: finished, deadlock or stopped."""
@@ -389,6 +432,19 @@ class Hub:
 
     def stop(self) -> None:
         """Leave run() as soon as control is back at the hub."""
+
+    def refuse_calls(self, rank: int, why: str) -> None:
+        """Refuse a rank's calls; empty: no more."""
+
+    def stagger(self, seed: int, most_s: float, on_any: Any) -> None:
+        """
+        From now on ranks are late for their calls by chance; on_any(source, tag) hears what came from anybody.
+        """
+
+    def left_over(self) -> tuple[Any, ...]:
+        """
+        How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).
+        """
 
     def set_ending(self, make_error: Any) -> None:
         """From now on every call of a rank raises make_error()."""
@@ -408,7 +464,20 @@ class Hub:
     def rank(self) -> int: ...
 
     @property
-    def ranks(self) -> int: ...
+    def ranks(self) -> int:
+        """Ranks until now, spawned ones included."""
+
+    @property
+    def room(self) -> int:
+        """How many ranks can still be spawned."""
+
+    def spawn(self, hosts: Sequence[int]) -> int:
+        """
+        Begin ranks on these hosts, at the running rank's clock: a world of its own. The number of the first.
+        """
+
+    def world(self, rank: int) -> tuple[int, int]:
+        """The first rank and the size of the world that a rank is in."""
 
     @property
     def messages(self) -> int: ...
@@ -465,6 +534,30 @@ class Hub:
         From now on each second of this thread's CPU time in a rank's code counts for so many operations.
         """
 
+    def now_ahead(self) -> float:
+        """
+        The running rank's clock, just before a call that charges what was spent.
+        """
+
+    def now_after(self) -> float:
+        """
+        The running rank's clock, just after a call: what noting it took is nobody's.
+        """
+
+    def replay_host(self, ranks: Sequence[Any], flops_per_cpu_s: float) -> None:
+        """
+        Charge the ranks these nanoseconds, an int64 array a rank, instead of what their code takes.
+        """
+
+    def host_stretches(self) -> Sequence[Any]:
+        """What each rank has spent between its calls: nanoseconds, as int64."""
+
+    @property
+    def is_host_used_up(self) -> bool:
+        """
+        Whether the ranks have been charged all that was to be replayed, and no more.
+        """
+
     def catch_up_host(self) -> None:
         """Charge the running rank what it has spent since its last call."""
 
@@ -492,6 +585,9 @@ class Hub:
 
     def start_collective(self, comm: Any, call: SharedCall, buffers: tuple[Any, ...], reduction: Reduction | None, name: str, has_data: bool = True) -> RequestBase:
         """Begin the running rank's part of a collective call: a request."""
+
+    def start_general(self, name: str) -> Any:
+        """A request that the program completes itself."""
 
     def start_messages(self, comm: Any, name: str, receives: list[Any], sends: list[Any], sends_first: bool = False) -> RequestBase:
         """Begin several messages, (buffer, peer, tag) each, as one request."""
@@ -837,3 +933,25 @@ class GoalRun:
 
     @property
     def events(self) -> int: ...
+
+def code_of_thread(thread: int, most: int) -> list[Any]:
+    """
+    The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.
+    """
+
+class Layout:
+    """Where the bytes of a datatype's element lie."""
+
+    def __init__(self, offsets: Any, lengths: Any, extent: int) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of data in one element."""
+
+    def pack(self, address: int, count: int) -> builtins.bytes:
+        """The bytes of elements in memory, without gaps."""
+
+    def unpack(self, address: int, data: Any) -> None:
+        """
+        Put bytes without gaps where they belong, over as many elements as they fill.
+        """

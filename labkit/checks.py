@@ -19,6 +19,11 @@ __all__ = ["check_limit", "check_program", "check_ranks", "check_repeats", "chec
 
 def check_ranks(ranks: Any) -> None:
     """Refuse a number of ranks that is not a whole number of at least 1."""
+    if callable(ranks):
+        name = program_name(ranks)
+        raise MachineError(
+            f"ranks must be a whole number, got {name}: the program comes first, as in labkit.run({name}, 4)"
+        )
     if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
         raise MachineError(f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})")
     if ranks < 1:
@@ -51,8 +56,10 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     """
     if isinstance(program, str | os.PathLike):
         path = Path(program)
+        if path.is_dir() and (path / "__main__.py").is_file():  # what Python runs of a folder
+            path = path / "__main__.py"
         if not path.is_file():
-            what = "is a directory" if path.is_dir() else "does not exist"
+            what = "is a directory without __main__.py" if path.is_dir() else "does not exist"
             raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file")
         if not os.access(path, os.R_OK):
             raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
@@ -79,7 +86,8 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     except TypeError as error:
         name = getattr(program, "__name__", "program")
         call = f"{name}(comm, *args, **kwargs)"
-        raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}") from None
+        hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
+        raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}{hint}") from None
     return found
 
 

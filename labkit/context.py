@@ -8,17 +8,20 @@ simulator registers a function that knows which rank is running (`register_simul
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType, TracebackType
 from typing import Any, Protocol
 
 __all__ = [
+    "Decisions",
     "MachineContext",
     "compute",
     "count",
     "current",
+    "decided",
     "install",
     "installed_mpi",
     "phase",
@@ -26,6 +29,54 @@ __all__ = [
     "simulated",
     "watching",
 ]
+
+
+#: so many decisions are told one by one
+_MOST_TOLD = 8
+
+
+class Decisions:
+    """What requests of `labkit.tune` have decided in a run: of each kind of calls the latest."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[str, Any, str, str]] = {}
+
+    def add(self, subject: str, situation: Any, name: str, text: str) -> None:
+        """Note a decision.
+
+        Parameters
+        ----------
+        subject : str
+            What is tuned, as a sentence begins.
+        situation : labkit.selector.Situation or None
+            Of a collective's calls.
+        name, text : str
+            What was taken; since when and why.
+        """
+        self._made[subject] = (subject, situation, name, text)
+
+    def rows(self) -> list[tuple[str, Any, str, str]]:
+        """Return them as plain data, in the order of the first ones."""
+        return list(self._made.values())
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, Any, str, str]]) -> Decisions:
+        """Return those of a rank that has told its `rows`."""
+        found = cls()
+        for row in rows:
+            found.add(*row)
+        return found
+
+    def notes(self) -> list[str]:
+        """Say them, a note each; of very many only how many there are besides."""
+        rows = self.rows()
+        told = [f"tuned: {subject}: {name}, {text}" for subject, _, name, text in rows[:_MOST_TOLD]]
+        more = len(rows) - len(told)
+        return [*told, *([f"tuned: {more} more kinds of calls; Run.collectives has them"] if more else [])]
+
+    def collectives(self) -> dict[Any, str]:
+        """Return what collectives take: situation to algorithm's name."""
+        return {situation: name for _, situation, name, _ in self.rows() if situation is not None}
 
 
 class MachineContext(Protocol):
@@ -110,6 +161,14 @@ def current() -> MachineContext | None:
     return _simulator() or _installed
 
 
+def decided(subject: str, situation: Any, name: str, text: str) -> None:
+    """Let the run say what a request has decided (see `Decisions.add`); outside any run nobody is told."""
+    machine = current()
+    decisions = getattr(machine, "decisions", None)
+    if decisions is not None:
+        decisions.add(subject, situation, name, text)
+
+
 def installed_mpi() -> ModuleType | None:
     """The module behind `labkit.MPI` where one is installed; else it is the simulated one."""
     return _installed_mpi
@@ -168,7 +227,8 @@ def watching(watcher: Watcher) -> Iterator[None]:
 class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
     """Mark a step of the program, so that it gets its own times and its own model.
 
-    Phases may be nested and entered many times; every entry is one row of ``Run.phases``.
+    Phases may be nested and entered many times; every entry is one row of ``Run.phases``. In front of a
+    function, ``@lk.phase("local sort")``, each of its calls is one.
 
     Parameters
     ----------
@@ -189,6 +249,17 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
             raise ValueError(f"a phase needs a name that is a non-empty string, got {name!r}")
         self.name = name
         self._context: MachineContext | None = None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Let each call of a function be such a step."""
+        name = self.name
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with phase(name):
+                return function(*args, **kwargs)
+
+        return called
 
     def __enter__(self) -> phase:
         self._context = current()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from labkit.nearest import nearest
 
 __all__ = [
+    "MORE_TIME",
     "CheckError",
     "DataError",
     "DeadlockError",
@@ -16,7 +21,9 @@ __all__ = [
     "PlatformError",
     "ProgramError",
     "RankError",
+    "RunInterrupted",
     "ScheduleError",
+    "SuggestsNames",
     "TimeLimitError",
     "UnknownNameError",
     "UnsupportedError",
@@ -39,13 +46,42 @@ class LabkitError(Exception):
     output: Sequence[str] = ()
 
     def attach_output(self, output: Sequence[str]) -> None:
-        """Keep what the ranks had printed; the last lines of the first ranks also become notes."""
+        """Keep what the ranks had printed; the last lines of the first ranks also become notes.
+
+        Parameters
+        ----------
+        output : sequence of str
+            A text for each rank.
+        """
         self.output = list(output)
-        for rank, text in [(r, t) for r, t in enumerate(output) if t.strip()][:_NOTED_RANKS]:
-            lines = text.rstrip().splitlines()
-            cut = f" (the last {_NOTED_LINES} of {len(lines)} lines)" if len(lines) > _NOTED_LINES else ""
-            shown = "\n".join(f"  {line}" for line in lines[-_NOTED_LINES:])
-            self.add_note(f"rank {rank} had printed{cut}:\n{shown}")
+        _note_output(self, output)
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A run that the user has interrupted: its ranks were ended, and what they had printed is kept.
+
+    Attributes
+    ----------
+    output : list of str
+        In rank order.
+    """
+
+    def __init__(self, output: Sequence[str] = ()) -> None:
+        super().__init__("the run was interrupted, and its ranks were ended")
+        self.output = list(output)
+        _note_output(self, output)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the output."""
+        return type(self), (self.output,)
+
+
+def _note_output(error: BaseException, output: Sequence[str]) -> None:
+    for rank, text in [(r, t) for r, t in enumerate(output) if t.strip()][:_NOTED_RANKS]:
+        lines = text.rstrip().splitlines()
+        cut = f" (the last {_NOTED_LINES} of {len(lines)} lines)" if len(lines) > _NOTED_LINES else ""
+        shown = "\n".join(f"  {line}" for line in lines[-_NOTED_LINES:])
+        error.add_note(f"rank {rank} had printed{cut}:\n{shown}")
 
 
 #: an unbroken or quoted part of a message that is longer than this is cut in its middle
@@ -115,14 +151,63 @@ class UnsupportedError(LabkitError, NotImplementedError):
 
 
 class TimeLimitError(LabkitError):
-    """A run that did not end within its time limit; the message says where each rank was."""
+    """A run that did not end within its time limit; the message says how to raise it, and who was where."""
+
+
+#: the end of a sentence about a time limit
+MORE_TIME = "timeout_s= (--timeout in %%spmd and on the command line) gives it more, or None no limit"
 
 
 class DeadlockError(LabkitError):
     """Every rank that has not finished waits for something that can never happen.
 
     The message lists each blocked rank, its call, peer, tag and source line, and the cycle.
+
+    Attributes
+    ----------
+    waits : mapping of int to (str, tuple of int)
+        What a blocked rank waits for, in words, and the ranks that could end its wait (none: anybody); at
+        most 24 ranks, those of the cycle first. `labkit.plot.wait_for` draws it.
+    cycle : sequence of int
+        The ranks that wait for each other in a circle; empty where there is no circle.
+    ranks, blocked : int
+        All ranks, and those that wait.
     """
+
+    waits: Mapping[int, tuple[str, tuple[int, ...]]] = MappingProxyType({})
+    cycle: Sequence[int] = ()
+    ranks: int = 0
+    blocked: int = 0
+
+
+_LINKS = re.compile(r"\n(?:During handling of the above|The above) exception.*:\n\n(?=Traceback \(most)")
+_GROUPED = re.compile(r"^  \| (\w[\w.]*: .*)", re.MULTILINE)
+
+
+def headline(traceback: str) -> str:
+    """Return the first line of the exception that a traceback tells of.
+
+    A message may have more lines, and notes behind it; of a chain it is the exception raised last.
+
+    Parameters
+    ----------
+    traceback : str
+        As Python formats one, or what a launcher says: its last line.
+    """
+    last = _LINKS.split(traceback.strip())[-1]
+    if last.startswith("  + Exception Group") or last.startswith("+ Exception Group"):
+        found = _GROUPED.search(last)
+        if found is not None:
+            return found[1]
+    first, *lines = last.splitlines() or ["no traceback"]
+    if first.startswith("Traceback (most recent call last)"):
+        place = next((number for number, line in enumerate(lines) if line[:1].strip()), None)
+        if place is None:
+            return first
+        is_open = lines[place].rstrip().endswith(":")  # the message begins with an empty line
+        rest = [line.strip() for line in lines[place + 1 :] if line.strip()]
+        return f"{lines[place].rstrip()} {rest[0]}" if is_open and rest else lines[place]
+    return lines[-1] if lines else first
 
 
 class RankError(LabkitError):
@@ -139,19 +224,48 @@ class RankError(LabkitError):
     def __init__(self, rank: int, traceback: str, message: str | None = None) -> None:
         self.rank = rank
         self.traceback = traceback
-        last = traceback.strip().splitlines()[-1] if traceback.strip() else "no traceback"
-        super().__init__(message or f"rank {rank} failed: {last}\n{traceback}")
+        super().__init__(message or f"rank {rank} failed: {headline(traceback)}\n{traceback}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error crosses process borders whole."""
         return type(self), (self.rank, self.traceback, self.args[0]), self.__dict__
 
 
-def unknown_name(module: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Return the error of a name that a module does not have, with the nearest ones that it has."""
-    import difflib
+class SuggestsNames:
+    """Base of classes that answer a name they do not have with the one that was meant."""
 
-    lower = {one.lower(): one for one in known}
-    near = [lower[one] for one in difflib.get_close_matches(name.lower(), lower, 3, 0.6)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(lower.values()))}"
-    return UnknownNameError(f"{module} has no {name!r}; {hint}")
+    #: what people ask for under another name, and what to write
+    _INSTEAD: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # for whom every name would be there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or hasattr(type(self), name):  # Python's own, or a property that fails
+                return object.__getattribute__(self, name)
+            instead = self._instead_of(name)
+            if instead:
+                raise UnknownNameError(f"a {type(self).__name__} has no {name!r}; use {instead}")
+            raise unknown_name(f"a {type(self).__name__}", name, [one for one in dir(self) if one[0] != "_"])
+
+    def _instead_of(self, name: str) -> str:
+        return self._INSTEAD.get(name, "")
+
+
+def unknown_name(module: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error of a name that a module does not have, with the nearest ones that it has.
+
+    Parameters
+    ----------
+    module, name : str
+        Where it was looked for, and what.
+    known : iterable of str
+        What is there.
+
+    Returns
+    -------
+    UnknownNameError
+        To be raised.
+    """
+    known = sorted(known)
+    hint = nearest(name, known) or f"; it has {', '.join(known)}"
+    return UnknownNameError(f"{module} has no {name!r}{hint}")

@@ -15,6 +15,7 @@ __all__ = [
     "badge",
     "card",
     "escape",
+    "number",
     "properties",
     "quantity",
     "render",
@@ -50,12 +51,31 @@ _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-
 def quantity(value: float, unit: str = "", digits: int = 4) -> str:
     """Return a value with its unit and an SI prefix where the unit takes one: ``193.8 µs``."""
     if unit not in SI_UNITS or value == 0:
-        return f"{value:.{digits}g}{f' {unit}' if unit else ''}"
+        is_whole = float(value).is_integer() and abs(value) < 1e15
+        rounded = value if is_whole and abs(value) >= 1e4 else float(f"{value:.{digits}g}")
+        return f"{number(rounded, digits)}{f' {unit}' if unit else ''}"
     for scale, prefix in _PREFIXES:
         if abs(value) >= 0.99995 * scale:
             return f"{value / scale:.{digits}g} {prefix}{unit}"
     scale, prefix = (1e-12, "p") if unit == "s" else (1.0, "")
     return f"{value / scale:.{digits}g} {prefix}{unit}"
+
+
+def number(value: float, digits: int = 6) -> str:
+    """Return a number as text, large ones in full: ``0.25``, ``1024``, ``120,000``; never ``1.2e+05``.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        Of numbers below 10,000.
+
+    Examples
+    --------
+    >>> number(120000.0), number(1024), number(0.25), number(2.5e7)
+    ('120,000', '1024', '0.25', '25,000,000')
+    """
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
 def badge(match: str) -> str:
@@ -75,9 +95,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def properties(rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of names and values; the values are HTML already."""
+    head = f"{_CELL};font-weight:normal;opacity:.75;white-space:nowrap"
     body = "".join(
-        f'<tr><th scope="row" style="{_CELL};font-weight:normal;opacity:.75">{escape(name)}</th>'
-        f'<td style="{_CELL}">{value}</td></tr>'
+        f'<tr><th scope="row" style="{head}">{escape(name)}</th><td style="{_CELL}">{value}</td></tr>'
         for name, value in rows
     )
     return f"{_TABLE}<tbody>{body}</tbody></table>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit.errors import MachineError, ProgramError
+from labkit.errors import DataError, MachineError
 
 __all__ = [
     "add_run_options",
@@ -13,13 +13,14 @@ __all__ = [
     "collectives_of",
     "limit_of",
     "model_of",
+    "numbers_of",
     "run_keywords",
     "tolerance_of",
 ]
 
 #: the flags of each option, its default, and what argparse is told besides
 _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
-    (("-n", "--ranks"), None, {
+    (("-n", "-np", "--ranks"), None, {
         "type": int, "metavar": "RANKS",
         "help": "number of ranks (default: as many as a machine such as star:64 holds)"}),
     (("--on",), "star", {
@@ -32,8 +33,9 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--no-crosstraffic",), False, {"action": "store_true", "help": "acknowledgements load no link"}),
     (("--coll",), (), {
         "action": "append", "metavar": "PROBLEM=NAME",
-        "help": "algorithm of a collective, as in allreduce=ring, or a .toml or .json file of rules; may be "
-        "given again"}),
+        "help": "algorithm of a collective, as in allreduce=ring; a selector (ompi and mpich decide as these "
+        "libraries do, smpi as SimGrid's default, best simulates all and takes the fastest); or a .toml or "
+        ".json file of rules; several behind commas, or given again"}),
     (("--mapping",), None, {
         "metavar": "HOW",
         "help": "hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line"}),
@@ -55,11 +57,29 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--compute",), None, {
         "metavar": "HOW",
         "help": "charged (default of simulations): code takes the time it charges; measured or "
-        "measured:FACTOR: this host's CPU time (default of --on mpi --trace-ti, which also has none)"}),
+        "measured:FACTOR: this host's CPU time (default of --on mpi --trace-ti, which also has none); "
+        "recorded:FILE: as measured once and kept in FILE, the same to the bit each time"}),
+    (("--storage",), None, {
+        "metavar": "TEXT",
+        "help": "the file server of a simulated run, as in bw=2GBps,lat=500us (default: bw=1GBps,lat=1ms)"}),
+    (("--check",), False, {
+        "action": "store_true",
+        "help": "simulated: look at buffers in use, types of both ends, requests left alone; say the lines"}),
+    (("--explore",), 0, {
+        "type": int, "metavar": "TRIES",
+        "help": "simulated: run again in so many other legal orders of messages; say which results differ"}),
     (("--trace",), False, {"action": "store_true", "help": "record every message"}),
     (("--explain",), False, {
         "action": "store_true",
         "help": "say what the run's time went into: its critical path, and the links that held it"}),
+    (("--region",), (), {
+        "action": "append", "metavar": "FUNCTION",
+        "help": "make a phase of each call of a function, as in merge or solver.Grid.smooth (* stands for "
+        "anything); several behind commas, or given again"}),
+    (("--leave-out",), (), {
+        "action": "append", "metavar": "PHASE",
+        "help": "with --on mpi --trace: phases in which nothing is recorded (* stands for anything); several "
+        "behind commas, or given again"}),
     (("--trace-ti",), None, {
         "metavar": "FILE",
         "help": "record a time-independent trace for labkit replay: a file (.gz packs it), or a folder/ with "
@@ -117,26 +137,20 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         "trace_ti": arguments.trace_ti,
         "noise": arguments.noise,
         "compute": arguments.compute,
+        **({"regions": ",".join(arguments.region)} if arguments.region else {}),
+        **({"leave_out": ",".join(arguments.leave_out)} if arguments.leave_out else {}),
+        **({"storage": arguments.storage} if arguments.storage else {}),
+        **({"check": True} if arguments.check else {}),
+        **({"explore": arguments.explore} if arguments.explore else {}),
         **({"mpi": arguments.mpi} if arguments.mpi else {}),
     }
 
 
 def collectives_of(words: list[str]) -> Any:
-    """Read the values of ``--coll``: a mapping, or with files of rules a selector that asks them after it."""
-    from labkit.selector import First, Fixed, Rules
+    """Read the values of ``--coll``, each a word or several between commas."""
+    from labkit.selector import of_words
 
-    chosen, rules = {}, []
-    for word in words:
-        problem, sign, name = word.partition("=")
-        if problem and sign and name:
-            chosen[problem] = name
-        elif word.endswith((".json", ".toml")):
-            rules.append(Rules.read(word))
-        else:
-            raise ProgramError(
-                f"--coll takes PROBLEM=NAME, as in allreduce=ring, or a file of rules; got {word!r}"
-            )
-    return First(Fixed(chosen), *rules) if rules else chosen or None
+    return of_words([part for word in words for part in word.split(",")]) if words else None
 
 
 def limit_of(word: str) -> float | None:
@@ -167,3 +181,17 @@ def model_of(arguments: argparse.Namespace) -> Any:
 
     name = arguments.model or platform(arguments.on).description.model
     return models.get(name, cross_traffic=False)
+
+
+def numbers_of(text: str, option: str) -> list[int]:
+    """Read whole numbers with commas between them, with K, M or G behind them: ``8,1K,64K``."""
+    units = {"K": 1024, "M": 1024**2, "G": 1024**3}
+    found = []
+    for word in text.split(","):
+        digits = word.strip().upper().removesuffix("B")
+        unit = units.get(digits[-1:], 1)
+        digits = digits[:-1] if unit > 1 else digits
+        if not digits.isascii() or not digits.isdigit():
+            raise DataError(f"{option} takes whole numbers with commas between them, got {text!r}")
+        found.append(int(digits) * unit)
+    return found

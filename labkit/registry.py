@@ -16,6 +16,7 @@ from typing import Any
 
 from labkit.errors import ScheduleError
 from labkit.moved import moved_attribute
+from labkit.nearest import nearest
 from labkit.schedule.compiled import program_of
 from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
@@ -30,7 +31,13 @@ __all__ = [
     "problems",
     "program",
     "schedules",
+    "teaching_form",
+    "teaching_forms",
 ]
+
+
+#: the folder of forms to be read (`teaching_forms`), which nobody chooses
+_TEACHING = "teaching"
 
 
 @dataclass(frozen=True)
@@ -240,9 +247,10 @@ class Algorithm:
 
 @cache
 def problems() -> tuple[str, ...]:
-    """Return the names of all problems (the folders), sorted."""
+    """Return the names of all problems (the folders), sorted; the folder of readable forms is none."""
     package = importlib.import_module("labkit.algorithms")
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg))
+    found = (m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg)
+    return tuple(sorted(name for name in found if name != _TEACHING))
 
 
 @cache
@@ -259,6 +267,49 @@ def names(problem: str) -> tuple[str, ...]:
     package = importlib.import_module(f"labkit.algorithms.{problem}")
     found = (m.name for m in pkgutil.iter_modules(package.__path__) if not m.ispkg)
     return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+@cache
+def teaching_forms() -> tuple[tuple[str, str], ...]:
+    """Return (problem, name) of every algorithm that has a readable form, sorted.
+
+    A form is the file ``algorithms/teaching/<problem>/<name>.py`` beside ``algorithms/<problem>/<name>.py``.
+    It is for reading and racing only: nothing else in this registry lists it.
+
+    Examples
+    --------
+    >>> ("sorting", "sample_sort") in teaching_forms(), _TEACHING in problems()
+    (True, False)
+    """
+    package = importlib.import_module(f"labkit.algorithms.{_TEACHING}")
+    folders = [m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg]
+    every = (
+        (problem, m.name)
+        for problem in folders
+        for m in pkgutil.iter_modules(importlib.import_module(f"{package.__name__}.{problem}").__path__)
+    )
+    return tuple(sorted(every))
+
+
+def teaching_form(problem: str, name: str) -> Callable[..., Any]:
+    """Return the readable form of an algorithm: a function of the file's name.
+
+    Raises
+    ------
+    ScheduleError
+        If the algorithm has no readable form.
+
+    Examples
+    --------
+    >>> teaching_form("bcast", "binomial").__name__
+    'binomial'
+    """
+    if (problem, name) not in teaching_forms():
+        known = ", ".join("/".join(pair) for pair in teaching_forms())
+        raise ScheduleError(f"{problem}/{name} has no readable form; there are: {known}")
+    module = importlib.import_module(f"labkit.algorithms.{_TEACHING}.{problem}.{name}")
+    function: Callable[..., Any] = getattr(module, name)
+    return function
 
 
 @cache
@@ -279,7 +330,9 @@ def get(problem: str, name: str) -> Algorithm:
     if settings:
         return get(problem, name).tuned(**dict(_setting(problem, name, one) for one in settings))
     if name not in names(problem):
-        raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(names(problem))}")
+        known = names(problem)
+        hint = nearest(name, known, 1)
+        raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(known)}{hint}")
     module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
     algorithm = getattr(module, "ALGORITHM", None)
     if not isinstance(algorithm, Algorithm):

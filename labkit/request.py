@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,12 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from labkit.checks import check_limit, check_program, check_ranks, check_repeats, program_name
 from labkit.errors import MachineError, ProgramError
+from labkit.nearest import nearest
+from labkit.regions import regions_of
 from labkit.tolerance import check_tolerance
+from labkit.trial import Trial
 
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["Machine", "RunRequest", "own_parameters"]
+__all__ = ["Machine", "RunRequest", "own_parameters", "refuse_for_functions"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class RunRequest:
     ----------
     options : mapping
         Options that belong to one machine only.
+    trial : Trial or None
+        What `Run.what_if` changes besides; of simulated runs.
 
     Raises
     ------
@@ -56,7 +60,9 @@ class RunRequest:
     noise: Any = None
     compute: Any = None
     count: bool = False
+    regions: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    trial: Trial | None = None
 
     def __post_init__(self) -> None:
         check_ranks(self.ranks)
@@ -72,12 +78,14 @@ class RunRequest:
         self._set(
             program=program, ranks=int(self.ranks), args=args, kwargs=kwargs, seed=int(self.seed),
             repeats=int(self.repeats), tolerance=tolerance, coll=self.coll or None,
+            regions=regions_of(self.regions),
         )  # fmt: skip
 
     @property
     def name(self) -> str:
         """The program's name in runs and studies."""
-        return program_name(self.program)
+        module = (self.options.get("start") or {}).get("module")
+        return f"-m {module}" if module and module != "-c" else module or program_name(self.program)
 
     def changed(self, **fields: Any) -> Self:
         """Return the same with other values, which are not checked again."""
@@ -98,6 +106,14 @@ class RunRequest:
         from labkit.trace.formats.ti_writer import check_target
 
         check_target(self.trace_ti)
+
+
+#: words of other tools for parameters of `labkit.run`
+_MEANT = {
+    **dict.fromkeys(("machine", "platform", "topology", "network", "where"), "on"),
+    **dict.fromkeys(("np", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
+    **dict.fromkeys(("limit", "max_time", "walltime"), "timeout_s"),
+}
 
 
 class Machine:
@@ -143,10 +159,9 @@ class Machine:
         """Say that a name is neither an option nor a parameter of the program, and which name is near."""
         named = [*_parameters(program)][1:]
         known = [*inspect.signature(RunRequest).parameters, *self.options, *named]
-        known.remove("options")
-        close = difflib.get_close_matches(option, known, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        known = [name for name in known if name not in ("options", "trial")]
         own = f", and {program_name(program)} no such parameter" if callable(program) else ""
+        hint = f"; did you mean {_MEANT[option]!r}?" if option in _MEANT else nearest(option, known, 1)
         return f"{self.name} has no option {option!r}{own}{hint}"
 
     def run(self, request: RunRequest) -> Run:
@@ -174,6 +189,18 @@ class Machine:
                 f"{self.name}; leave them out"
             )
         check_tolerance(request.tolerance, self.name)
+
+
+def refuse_for_functions(request: RunRequest) -> None:
+    """Refuse the options of scripts for a function, which gets what it needs as arguments.
+
+    Raises
+    ------
+    ProgramError
+    """
+    given = [name for name in ("stdin", "start") if request.options.get(name) is not None]
+    if given and not isinstance(request.program, Path):
+        raise ProgramError(f"{given[0]} belongs to scripts; a function gets what it needs as arguments")
 
 
 def own_parameters(

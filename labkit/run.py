@@ -11,11 +11,13 @@ from labkit.errors import MachineError
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster
+from labkit.regions import unseen
 from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
 from labkit.sim.machine import Simulated
+from labkit.trial import Trial
 
-__all__ = ["MACHINES", "checked_request", "machine_of", "run", "together"]
+__all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "together"]
 
 #: a module of today behind names that this one once had as a package (`labkit.moved`)
 __path__: list[str] = []
@@ -86,6 +88,36 @@ def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Ca
         yield run_one
 
 
+class Again:
+    """Runs a request again, with changes.
+
+    Parameters
+    ----------
+    request : RunRequest
+        As it was checked.
+    """
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+
+    def __call__(self, trial: Trial | None = None, **changes: Any) -> Run:
+        """Run again on a simulated machine, recorded, with what was tried before and `trial` on top of it.
+
+        `changes` are arguments of `run`.
+        """
+        old = self.request
+        how = {
+            name: getattr(old, name)
+            for name in ("on", "args", "model", "timeout_s", "seed", "isolate", "coll", "tolerance",
+                         "calibration", "noise", "compute", "regions")
+        } | dict(old.options) | changes  # fmt: skip
+        request = checked_request(old.program, old.ranks, kwargs=old.kwargs, trace=True, **how)
+        request = request.changed(trial=old.trial if trial is None else trial.after(old.trial))
+        found = machine_of(request.on).run(request)
+        found.again = Again(request)
+        return found
+
+
 def run(
     program: Callable[..., Any] | str | os.PathLike[str],
     ranks: int | None = None,
@@ -107,6 +139,7 @@ def run(
     noise: Any = None,
     compute: Any = None,
     count: bool = False,
+    regions: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Run:
     """Run one SPMD program on a real or on a simulated machine.
@@ -135,9 +168,10 @@ def run(
         Seeds ``random`` and ``numpy.random`` of each rank, together with the rank.
     isolate : bool
         Simulated ranks get their own globals, closure and arguments, as processes do.
-    coll : mapping, path or Selector, optional
-        Algorithms of the collectives, for example ``{"allreduce": "ring"}``, a file of rules or a selector
-        (`labkit.selector`). What it leaves open is chosen as MPI libraries do; `Run.collectives` says how.
+    coll : mapping, str, path or Selector, optional
+        Algorithms of the collectives: ``{"allreduce": "ring"}`` or ``"allreduce=ring"``; a selector by name
+        (``"ompi"``, ``"mpich"``, ``"smpi"``, ``"best"``) or object (`labkit.selector`); a file of rules. What
+        it leaves open is chosen as MPI libraries do; `Run.collectives` says how.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks of a simulated run: ``block`` (the default), ``cyclic``, ``random``, ``random:7``,
         a host for each rank, or a file with a host on each line. With a mapping, ranks may share cores.
@@ -159,18 +193,26 @@ def run(
     noise : Noise or str, optional
         What disturbs a simulated machine, drawn from the seed: `labkit.Noise`, or its text,
         ``"jitter=50us,period=1ms,stragglers=1,slowdown=2"``.
-    compute : str or Measured, optional
+    compute : str, Run or Measured, optional
         ``"charged"`` (the default of simulations): ranks compute for as long as they say; ``"measured"`` (or
         ``"measured:0.5"``): for as long as their code takes this host's CPU (times a factor), which is
-        never quite the same twice. Of a recorded run of real MPI (`trace_ti`) it says what computation the
-        trace has: ``"measured"`` (the default), ``"charged"`` or ``"none"``.
+        never quite the same twice. An earlier measured run: as it was there, to the bit; ``"recorded:FILE"``:
+        as the file has it, where what is missing is measured and added. Of a recorded run of real MPI
+        (`trace_ti`) it says what computation the trace has: ``"measured"`` (the default), ``"charged"`` or
+        ``"none"``.
     count : bool
         Count messages, bytes, rounds, comparisons and memory of each rank: `Run.counts`. In simulation all
         of it, and no time changes; on real MPI what the first repetition, which is then recorded, shows.
+    regions : str or sequence of str, optional
+        Functions whose calls are phases, on any machine, by name: ``["merge", "solver.Grid.smooth"]``; ``*``
+        stands for anything, and ``"!tiny"`` leaves functions out (`labkit.regions.Regions`). Simulated time
+        does not change; real ranks are told of every Python function that begins and ends, which slows
+        programs down that call many.
     **options
         Parameters of the program by name, as in ``run(ring, 8, n=5000)``, and further options of the machine:
-        those of `labkit.real.mpi.machine.RealMpi`, of `labkit.real.engines.machine.Engines`, or of
-        `labkit.slurm`. A name that both have is the machine's, and goes to the program by `kwargs`.
+        of a simulated one ``storage="bw=2GBps,lat=500us"``, what files cost (`labkit.comm.files`); those of
+        `labkit.real.mpi.machine.RealMpi`, of `labkit.real.engines.machine.Engines`, or of `labkit.slurm`. A
+        name that both have is the machine's, and goes to the program by `kwargs`.
 
     Returns
     -------
@@ -194,5 +236,10 @@ def run(
         program, ranks, on, kwargs, options, args=args, model=model, trace=trace, timeout_s=timeout_s,
         seed=seed, isolate=isolate, coll=coll, mapping=mapping, repeats=repeats, tolerance=tolerance,
         calibration=calibration, trace_ti=trace_ti, noise=noise, compute=compute, count=count,
+        regions=regions,
     )  # fmt: skip
-    return machine_of(on).run(request)
+    found = machine_of(on).run(request)
+    if missed := unseen(request.regions, found.phases["phase"]):
+        found.notes.append(f"regions: no function called {', '.join(missed)} was seen")
+    found.again = Again(request)
+    return found

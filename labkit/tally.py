@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a rank that counts nothing must not pay for importing NumPy and pandas
@@ -88,8 +87,9 @@ class RealTally(Tally):
         """The program begins: what this process holds from now on is its own."""
         super().begin(rank)
         self._rank = rank
-        with contextlib.suppress(OSError):  # Linux: the high-water mark starts anew
-            Path("/proc/self/clear_refs").write_text("5")
+        # Linux: the high-water mark starts anew
+        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
         self._before = _resident_bytes()
 
     def end(self) -> list[Row]:
@@ -106,7 +106,8 @@ class RealTally(Tally):
 def _resident_bytes() -> tuple[int, int] | None:
     """Return what this process has in memory, now and at most; None where the system does not tell."""
     try:
-        words = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            words = dict(line.split(":", 1) for line in file.read().splitlines())
         now, most = (int(words[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
     except (OSError, KeyError, ValueError, IndexError):
         return None

@@ -77,9 +77,11 @@ def format_share(share: float) -> str:
 
     Examples
     --------
-    >>> format_share(0.583), format_share(0.0421), format_share(1.327)
-    ('58%', '4.2%', '133%')
+    >>> format_share(0.583), format_share(0.0421), format_share(1.327), format_share(7.1e-7)
+    ('58%', '4.2%', '133%', 'under 0.001%')
     """
+    if 0 < share < 1e-5:
+        return "under 0.001%"
     return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
 
 

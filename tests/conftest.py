@@ -1,11 +1,52 @@
-"""What all tests share: a garbage collector that leaves the collected tests alone."""
+"""What all tests share: files of other suites are not read, interrupts arrive, no garbage is looked for."""
 
 from __future__ import annotations
 
+import functools
 import gc
+import re
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("labkit", deadline=None)  # the time of a busy machine gates no test
+settings.load_profile("labkit")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: what ``-m`` is in the Makefile: marks that a test has, or has not
+_SUITE = re.compile(r"(not )?\w+( and (not )?\w+)*")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that say that none of their tests is of the suite: imports are most of a collection.
+
+    A file has tests with a mark only if the mark's name is in it, or in its folder's conftest.py; it has no
+    others if its ``pytestmark`` says so, or that conftest.
+    """
+    suite, here = config.getoption("markexpr", ""), config.invocation_params.dir
+    if not collection_path.name.startswith("test_") or not _SUITE.fullmatch(suite):
+        return None
+    if collection_path in [(here / word.partition("::")[0]).resolve() for word in config.args]:
+        return None  # asked for by name
+    own, shared = _text(collection_path), _text(collection_path.with_name("conftest.py"))
+    for word in suite.split(" and "):
+        mark = f"mark.{word.removeprefix('not ')}"
+        if not word.startswith("not "):
+            if mark not in own + shared:
+                return True
+        elif f"add_marker(pytest.{mark})" in shared or re.search(rf"(?m)^pytestmark = .*{mark}\b", own):
+            return True
+    return None
+
+
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ in which the last one would come a second time leaves it out.
 costs with less distance; blocks of a message lie apart.
 
 **Reference**: W. J. S. Loch, G. P. Koslovski: Sparbit: a new logarithmic-cost and data locality-aware MPI
-allgather algorithm. SBAC-PAD 2021. doi:10.1109/SBAC-PAD53543.2021.00029
+allgather algorithm. SBAC-PAD 2021. doi:10.48550/arXiv.2109.08751
 
 >>> cost(5, 100)
 Cost(rounds=3, volume_bytes=400, reduced_bytes=0.0)

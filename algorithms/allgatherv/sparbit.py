@@ -11,7 +11,7 @@ long as its largest message.
 **Properties**: no rank uses a size that MPI does not tell it: all know all counts.
 
 **Reference**: W. J. S. Loch, G. P. Koslovski: Sparbit: a new logarithmic-cost and data locality-aware MPI
-allgather algorithm. SBAC-PAD 2021. doi:10.1109/SBAC-PAD53543.2021.00029
+allgather algorithm. SBAC-PAD 2021. doi:10.48550/arXiv.2109.08751
 
 >>> ALGORITHM.cost(8, 100)
 Cost(rounds=3, volume_bytes=700, reduced_bytes=0.0)

@@ -1,8 +1,8 @@
-"""Renders the course as a static site (``make site``): ``python docs/site/build.py [FOLDER]``.
+"""Renders course and manual as a static site (``make site``): ``python docs/site/build.py [FOLDER]``.
 
 Every notebook is run here, so that the site shows what this version computes. Figures stay alive (hover,
 zoom, save), formulas are MathML, and BokehJS is copied beside the pages: the site fetches nothing from
-anywhere. A cell that fails ends the build.
+anywhere. A cell that fails ends the build, and so does a link that leads nowhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,17 @@ from pygments.formatters import HtmlFormatter
 from labkit.jupyter.report import only_static, with_mathml
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import manual  # noqa: E402 - it lies beside this file
+from links import broken_links  # noqa: E402
+
 ROOT = HERE.parents[1]
+
+
+_MANUAL = (
+    "<p>The <a href='manual/index.html'>reference manual</a>: three ideas, every public name, the words of "
+    "platforms, models, options and metrics, the formats of files; with a search.</p>"
+)
 
 
 @dataclass
@@ -42,6 +52,7 @@ class Page:
 def main(folder: Path) -> None:
     """Build the site into a folder, which is replaced."""
     os.environ["BOKEH_RESOURCES"] = "inline"
+    os.environ["LABKIT_PROGRESS"] = "off"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "static").mkdir(parents=True)
     pages = []
@@ -58,6 +69,10 @@ def main(folder: Path) -> None:
     shutil.copy(Path(bokehjs_path()) / "js" / "bokeh.min.js", folder / "static")
     shutil.copy(ROOT / "labkit" / "plot" / "js" / "export.js", folder / "static")
     shutil.copy(ROOT / "docs" / "phases.png", folder / "static")
+    print(manual.build(folder))
+    faults = broken_links(folder.resolve())
+    if faults:
+        sys.exit("\n".join(faults))
     print(folder / "index.html")
 
 
@@ -96,13 +111,14 @@ def index(pages: list[Page]) -> Page:
     rows = "".join(f'<li><a href="{page.name}.html">{escape(page.title)}</a></li>' for page in pages)
     text = re.sub(r'<a class="anchor-link"[^>]*>[^<]*</a>', "", markdown2html_mistune(intro))
     lead, mark, rest = text.partition("</p>")
-    body = f"<h1>labkit</h1>{lead}{mark}<h2>The course</h2><ul class='course'>{rows}</ul>{rest}"
+    body = f"<h1>labkit</h1>{lead}{mark}<h2>The course</h2><ul class='course'>{rows}</ul>{_MANUAL}{rest}"
     return Page("index", "labkit: engineering parallel algorithms", "", f"<div class='text'>{body}</div>")
 
 
 def whole(page: Page, pages: list[Page], around: list[Page | None]) -> str:
     """Return a page with its head, its navigation and its neighbours."""
     links = "".join(_link(one, page) for one in [Page("index", "labkit", "", ""), *pages])
+    links += '<a href="manual/index.html">Reference manual</a>'
     scripts = '<script src="static/bokeh.min.js"></script><script src="static/export.js"></script>'
     beside = "".join(_neighbours(around))
     return (

@@ -4,9 +4,7 @@
 def _labkit_site():
     from html import escape
 
-    import ipywidgets
     from bokeh.embed import components
-    from IPython.display import display
 
     from labkit.plot.figure import Figure
 
@@ -17,14 +15,7 @@ def _labkit_site():
         page = f"<figure>{picture}<figcaption>{reading}</figcaption></figure>{script}"
         return {"text/plain": repr(self), "text/html": page}
 
-    def interact(function, **controls):
-        first = {name: getattr(control, "value", control) for name, control in controls.items()}
-        display(function(**first))
-        words = ", ".join(f"{name} = {value}" for name, value in first.items())
-        display(ipywidgets.HTML(words))  # stands for the controls: replaced by a word on the page
-
     Figure._repr_mimebundle_ = show
-    ipywidgets.interact = interact
 
 
 _labkit_site()

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "mpi/mpi_buffer.hpp"
 #include "bound_platform.hpp"
 #include "hub/arrivals.hpp"
 #include "hub/frame_pool.hpp"
@@ -67,6 +68,27 @@ nb::list requests_of(Hub& hub, Rank actor) {
   return rows;
 }
 
+// Messages of the program that nobody has received, and receives that nothing has come to, when ranks have ended:
+// how many, and the first of them as (kind, rank, peer, tag, bytes, context).
+nb::tuple left_over(Hub& hub) {
+  constexpr std::size_t kShown = 32;
+  std::size_t count = 0;
+  nb::list rows;
+  for (const std::vector<RequestId>& open : hub.engine().requests_by_rank()) {
+    for (const RequestId id : open) {
+      const Request& request = hub.engine().request(id);
+      // all ranks had ended before the engine came to it
+      const bool is_late = request.state == RequestState::queued ||
+                           (request.is_detached && request.partner == kNone && !request.has_arrived && request.start_s <= 0.0);
+      if (!(request.is_unmatched || is_late) || (request.context & 1U) != 0) continue;
+      if (++count > kShown) continue;
+      rows.append(nb::make_tuple(request.kind == RequestKind::send ? "send" : "receive", request.owner, request.peer,
+                                 request.tag, request.bytes, request.context));
+    }
+  }
+  return nb::make_tuple(count, rows);
+}
+
 void set_phantom(const nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>& memory) {
   phantom_memory() = {static_cast<const char*>(memory.data()), memory.nbytes()};
 }
@@ -84,6 +106,7 @@ void register_python_side(nb::dict names) {
       {"message_type", &side.message_type}, {"make_error", &side.make_error},
       {"message_no_proc", &side.message_no_proc}, {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
       {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format}, {"in_place", &side.in_place},
+      {"foreign_memory", &side.foreign_memory},
       {"dumps", &side.dumps},               {"loads", &side.loads},
       {"protocol", &side.protocol}};
   for (const auto& [name, slot] : slots) {
@@ -112,6 +135,8 @@ void bind_types(nb::module_& module) {
   module.attr("CommBase") = nb::borrow(reinterpret_cast<PyObject*>(comm_type()));
   module.attr("StatusBase") = nb::borrow(reinterpret_cast<PyObject*>(status_type()));
   module.attr("RequestBase") = nb::borrow(reinterpret_cast<PyObject*>(request_type()));
+  module.attr("Buffer") = nb::borrow(reinterpret_cast<PyObject*>(buffer_type()));
+  module.attr("Exporter") = nb::borrow(reinterpret_cast<PyObject*>(exporter_type()));
   module.attr("QuickMethod") = nb::borrow(reinterpret_cast<PyObject*>(quick_method_type()));
   module.attr("MessageBase") = nb::borrow(reinterpret_cast<PyObject*>(message_type()));
   module.def("register_python_side", &register_python_side, nb::arg("names"),
@@ -128,16 +153,24 @@ void bind_types(nb::module_& module) {
 }
 
 void bind_hub_class(nb::module_& module) {
-  nb::class_<Hub>(module, "Hub", "One simulated run: ranks as greenlets over the engine.")
-      .def("__init__",
+  nb::class_<Hub> hub(module, "Hub", "One simulated run: ranks as greenlets over the engine.");
+  bind_one_sided(hub);
+  hub.def("__init__",
            [](Hub* self, const BoundPlatform& platform, const Model& model, bool trace,
-              double tolerance) {
-             new (self) Hub(platform.platform, model, platform.rank_hosts, trace, {tolerance});
+              double tolerance, std::size_t spare_ranks) {
+             new (self) Hub(platform.platform, model, platform.rank_hosts, trace, {tolerance}, spare_ranks);
            },
-           nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false, nb::arg("tolerance") = 0.0)
+           nb::arg("platform"), nb::arg("model"), nb::arg("trace") = false, nb::arg("tolerance") = 0.0,
+           nb::arg("spare_ranks") = 0)
       .def("run", &run_hub, nb::arg("main"), "Run main(rank) on every rank: finished, deadlock or stopped.")
       .def("close", &Hub::close, "Let go of the callables it was given.")
       .def("stop", &Hub::stop, "Leave run() as soon as control is back at the hub.")
+      .def("refuse_calls", &Hub::refuse_calls, nb::arg("rank"), nb::arg("why"), "Refuse a rank's calls; empty: no more.")
+      .def("stagger", [](Hub& hub, std::uint64_t seed, double most_s, nb::object on_any) {
+             hub.stagger(seed, most_s, on_any.ptr());
+           }, nb::arg("seed"), nb::arg("most_s"), nb::arg("on_any"),
+           "From now on ranks are late for their calls by chance; on_any(source, tag) hears what came from anybody.")
+      .def("left_over", &left_over, "How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).")
       .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
            "From now on every call of a rank raises make_error().")
       .def("unwind", [](Hub& hub) { require(hub.unwind()); },
@@ -148,7 +181,17 @@ void bind_hub_class(nb::module_& module) {
            nb::arg("seconds"), nb::arg("on_limit"))
       .def_prop_ro("is_ending", &Hub::is_ending)
       .def_prop_ro("rank", &Hub::current)
-      .def_prop_ro("ranks", [](Hub& hub) { return hub.engine().rank_count(); })
+      .def_prop_ro("ranks", &Hub::ranks, "Ranks until now, spawned ones included.")
+      .def_prop_ro("room", [](Hub& hub) { return hub.engine().rank_count() - hub.ranks(); },
+                   "How many ranks can still be spawned.")
+      .def("spawn", &Hub::spawn, nb::arg("hosts"),
+           "Begin ranks on these hosts, at the running rank's clock: a world of its own. The number of the first.")
+      .def("world", [](Hub& hub, Rank rank) {
+             if (rank < 0 || rank >= hub.ranks()) throw nb::index_error("no such rank");
+             if (rank < hub.first_world()) return nb::make_tuple(0, hub.first_world());
+             return nb::make_tuple(hub.job_of(rank).first, hub.job_of(rank).size());
+           }, nb::arg("rank"), nb::sig("def world(self, rank: int) -> tuple[int, int]"),
+           "The first rank and the size of the world that a rank is in.")
       .def_prop_ro("messages", [](Hub& hub) { return hub.engine().recorder().messages(); })
       .def_prop_ro("bytes", [](Hub& hub) { return hub.engine().recorder().bytes(); })
       .def("keep_counts", [](Hub& hub) { hub.engine().keep_counts(); },
@@ -193,12 +236,50 @@ void bind_hub_class(nb::module_& module) {
              catch_up(hub);
              hub.engine().sleep(hub.current(), seconds);
            }, "Let the running rank's clock go on; no core is needed.")
-      .def("measure_host", &Hub::measure_host, nb::arg("flops_per_cpu_s"),
+      .def("measure_host", [](Hub& hub, double flops_per_cpu_s) {
+             hub.host_clock().measure(static_cast<std::size_t>(hub.engine().rank_count()), flops_per_cpu_s);
+           }, nb::arg("flops_per_cpu_s"),
            "From now on each second of this thread's CPU time in a rank's code counts for so many operations.")
+      .def("now_ahead", [](Hub& hub) {
+             HostClock& clock = hub.host_clock();
+             const double flops = clock.is_on() ? clock.take_ahead(static_cast<std::size_t>(hub.current())) : 0.0;
+             require(!(flops > 0.0) || hub.compute_flops(flops));
+             return hub.engine().clock(hub.current());
+           }, "The running rank's clock, just before a call that charges what was spent.")
+      .def("now_after", [](Hub& hub) {
+             hub.skip_host();
+             return hub.engine().clock(hub.current());
+           }, "The running rank's clock, just after a call: what noting it took is nobody's.")
+      .def("replay_host", [](Hub& hub, const nb::list& ranks, double flops_per_cpu_s) {
+             HostClock::Stretches stretches;
+             for (const nb::handle rank : ranks) {
+               const auto own = nb::cast<nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu, nb::ro>>(rank);
+               stretches.emplace_back(own.data(), own.data() + own.shape(0));
+             }
+             if (stretches.size() != static_cast<std::size_t>(hub.ranks())) throw nb::value_error("one array a rank");
+             stretches.resize(static_cast<std::size_t>(hub.engine().rank_count()));
+             hub.host_clock().replay(std::move(stretches), flops_per_cpu_s);
+           }, nb::arg("ranks"), nb::arg("flops_per_cpu_s"),
+           nb::sig("def replay_host(self, ranks: Sequence[object], flops_per_cpu_s: float) -> None"),
+           "Charge the ranks these nanoseconds, an int64 array a rank, instead of what their code takes.")
+      .def("host_stretches", [](Hub& hub) {
+             nb::list ranks;
+             for (const auto& own : hub.host_clock().stretches()) {
+               if (nb::len(ranks) == static_cast<std::size_t>(hub.ranks())) break;  // the rest are spare
+               ranks.append(nb::bytes(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(std::int64_t)));
+             }
+             return ranks;
+           }, nb::sig("def host_stretches(self) -> Sequence[object]"),
+           "What each rank has spent between its calls: nanoseconds, as int64.")
+      .def_prop_ro("is_host_used_up", [](Hub& hub) { return hub.host_clock().is_used_up(); },
+           "Whether the ranks have been charged all that was to be replayed, and no more.")
       .def("catch_up_host", &catch_up, "Charge the running rank what it has spent since its last call.")
       .def("skip_host", &Hub::skip_host, "What has been spent until now is nobody's.")
       .def("set_noise", [](Hub& hub, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {
+             if (slowdown.size() == static_cast<std::size_t>(hub.ranks())) {
+               slowdown.resize(static_cast<std::size_t>(hub.engine().rank_count()), 1.0);
+             }
              hub.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
            }, nb::arg("seed"), nb::arg("period_s"), nb::arg("mean_s"), nb::arg("slowdown"),
            "Noise of the processors: detours, and a slowdown for every rank (or an empty list).")
@@ -215,6 +296,7 @@ void bind_hub_class(nb::module_& module) {
            nb::sig("def start_collective(self, comm: object, call: SharedCall, buffers: tuple, reduction: Reduction | None, "
                    "name: str, has_data: bool = True) -> RequestBase"),
            "Begin the running rank's part of a collective call: a request.")
+      .def("start_general", &start_general, nb::arg("name"), "A request that the program completes itself.")
       .def("start_messages", &start_messages, nb::arg("comm"), nb::arg("name"), nb::arg("receives"), nb::arg("sends"),
            nb::arg("sends_first") = false,
            nb::sig("def start_messages(self, comm: object, name: str, receives: list[object], sends: list[object], "

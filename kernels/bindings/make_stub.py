@@ -52,6 +52,7 @@ REWRITES = (
     (r"-> list:", "-> list[Any]:"),
     (r"Annotated\[NDArray, ", "Annotated[NDArray[Any], "),
     (r"^import types\n", ""),
+    (r"^from labkit\.MPI import buffer as Buffer\n", "Buffer: Any\n"),
     (r"^from collections.abc", "import builtins\nfrom collections.abc"),
     (r"^from typing import Annotated\n", "from typing import Annotated, Any\n"),
 )

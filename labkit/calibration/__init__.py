@@ -2,6 +2,7 @@
 
 from labkit.calibration.calibrate import calibrate, from_measurements, with_shares
 from labkit.calibration.fit import Fit, fit_network
+from labkit.calibration.loggp import fit_loggp, measure_round_trips, predicted_round_trips
 from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.protocol import Threshold
 from labkit.calibration.quality import Quality
@@ -20,9 +21,12 @@ __all__ = [
     "Shares",
     "Threshold",
     "calibrate",
+    "fit_loggp",
     "fit_network",
     "fit_pieces",
     "from_measurements",
     "make_plan",
+    "measure_round_trips",
+    "predicted_round_trips",
     "with_shares",
 ]

@@ -68,7 +68,18 @@ class Calibration:
         return [*self.quality.warnings, *self.fit.notes]
 
     def star(self, hosts: int) -> Platform:
-        """Return a star of so many hosts, each on the calibrated link."""
+        """Return a star of so many hosts, each on the calibrated link.
+
+        Parameters
+        ----------
+        hosts : int
+            At least 1.
+
+        Returns
+        -------
+        Platform
+            Without a name of its own.
+        """
         return platform(f"star:{hosts},{self.fit.spec}")
 
     def errors(self) -> pd.DataFrame:
@@ -82,7 +93,13 @@ class Calibration:
         return pd.DataFrame(self.error_rows(), columns=["experiment", "sizes", "median", "worst"])
 
     def error_rows(self) -> list[tuple[str, int, float, float]]:
-        """Return the rows of `errors`."""
+        """Return the rows of `errors`.
+
+        Returns
+        -------
+        list of (str, int, float, float)
+            Experiment, number of points, median and largest absolute relative error.
+        """
         rows = []
         for name in dict.fromkeys(self.residuals["experiment"]):
             chosen = self.residuals.loc[self.residuals["experiment"] == name, "error"]
@@ -92,6 +109,11 @@ class Calibration:
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the platform, the model, SimGrid's files, the measurements and the residuals.
+
+        Parameters
+        ----------
+        folder : path
+            Made where it is missing.
 
         Returns
         -------

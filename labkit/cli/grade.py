@@ -23,6 +23,7 @@ exit code: 0 all were graded, 1 some could not be graded (their status says why)
 
 examples:
   labkit grade submissions/ --assignment sort --jobs 2 --csv grades.csv --feedback feedback/
+  labkit grade submissions/ --assignment deadlock --jobs 2 --dashboard class.html
   labkit grade ada.py --assignment broadcast
   labkit grade submissions/ --assignment my_assignment.py --secret-file course.secret --json
 """
@@ -34,10 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("submissions", help="a folder of submissions, or one submission")
     add("--assignment", required=True, metavar="A",
-        help="broadcast, sort, prefix_sum, or a Python file with an ASSIGNMENT")  # fmt: skip
+        help="broadcast, sort, prefix_sum, deadlock, julia, torus_broadcast, scaling_bug, or a Python file "
+        "with an ASSIGNMENT")  # fmt: skip
     add("--jobs", type=int, default=1, metavar="N", help="submissions graded at a time (default 1)")
     add("--csv", metavar="FILE", help="write a line for each student")
     add("--feedback", metavar="FOLDER", help="write a page for each student")
+    add("--dashboard", metavar="FILE",
+        help="write a page about the class, for you: which checks fail most, who asked for the grader's "
+        "files, which submissions are alike")  # fmt: skip
     add("--secret-file", metavar="FILE", help="the course's secret: each student's own inputs follow from it")
     add(
         "--kept",
@@ -58,6 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
     LabkitError
         For input that cannot be used.
     """
+    from labkit.grading.classroom import write_dashboard
     from labkit.grading.find import find_assignment
     from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
     from labkit.grading.kept import kept_folder
@@ -82,6 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
             write_csv(grades, arguments.csv)
         if arguments.feedback:
             write_feedback(grades, arguments.feedback)
+        if arguments.dashboard:
+            write_dashboard(Path(arguments.dashboard), grades, assignment, submissions)
     except OSError as error:
         raise DataError(f"cannot write {error.filename}: {error.strerror}") from error
     code = int(any(grade.status != "graded" for grade in grades))
@@ -109,8 +117,11 @@ def _require_room(kept: Path | None, arguments: argparse.Namespace) -> None:
                 ) from error
             if not os.access(folder, os.W_OK):
                 raise DataError(f"cannot write in {str(folder)!r}; give {option}")
-    if arguments.csv and not Path(arguments.csv).resolve().parent.is_dir():
-        raise DataError(f"the folder of {arguments.csv!r} does not exist; give --csv FILE in one that does")
+    for file, option in ((arguments.csv, "--csv"), (arguments.dashboard, "--dashboard")):
+        if file and not Path(file).resolve().parent.is_dir():
+            raise DataError(f"the folder of {file!r} does not exist; give {option} FILE in one that does")
+        if file and Path(file).is_dir():
+            raise DataError(f"{file!r} is a folder; give {option} the name of a file")
 
 
 def _secret(path: str | None) -> str:

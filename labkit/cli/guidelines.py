@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from labkit.options import numbers_of
+
 __all__ = ["configure", "execute"]
 
 _DESCRIPTION = """\
@@ -125,8 +127,8 @@ def _run(arguments: argparse.Namespace) -> Any:
     is_mpi = arguments.on.strip().lower() == "mpi"
     return guidelines(
         arguments.on,
-        _numbers(arguments.ranks or ("2" if is_mpi else "4,8,16,32"), "--ranks"),
-        _numbers(arguments.sizes or "8,1K,64K", "--sizes"),
+        numbers_of(arguments.ranks or ("2" if is_mpi else "4,8,16,32"), "--ranks"),
+        numbers_of(arguments.sizes or "8,1K,64K", "--sizes"),
         arguments.only, margin=arguments.margin, **_options(arguments),
     )  # fmt: skip
 
@@ -135,11 +137,11 @@ def _litmus(arguments: argparse.Namespace) -> Any:
     from labkit.errors import DataError
     from labkit.study.guidelines import litmus
 
-    sizes = _numbers(arguments.sizes or "8", "--sizes")
+    sizes = numbers_of(arguments.sizes or "8", "--sizes")
     if len(sizes) != 1:
         raise DataError(f"the litmus test takes one size; got {arguments.sizes}")
     is_mpi = arguments.on.strip().lower() == "mpi"
-    ranks = _numbers(arguments.ranks or ("2" if is_mpi else "2,4,8,16,32,64"), "--ranks")
+    ranks = numbers_of(arguments.ranks or ("2" if is_mpi else "2,4,8,16,32,64"), "--ranks")
     return litmus(arguments.on, ranks, sizes[0], **_options(arguments))
 
 
@@ -155,18 +157,3 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     if pairs:
         options["coll"] = {name: value for name, _, value in pairs}
     return options | {name: v for name in ("model", "noise") if (v := getattr(arguments, name)) is not None}
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    from labkit.errors import DataError
-
-    units = {"K": 1024, "M": 1024**2, "G": 1024**3}
-    found = []
-    for word in text.split(","):
-        digits = word.strip().upper().removesuffix("B")
-        unit = units.get(digits[-1:], 1)
-        digits = digits[:-1] if unit > 1 else digits
-        if not digits.isascii() or not digits.isdigit():
-            raise DataError(f"{option} takes whole numbers with commas between them, got {text!r}")
-        found.append(int(digits) * unit)
-    return found

@@ -1,4 +1,4 @@
-"""``labkit lab``: JupyterLab on the start page of the course."""
+"""``labkit lab``: JupyterLab on the start page of the course, in a working copy of one's own."""
 
 from __future__ import annotations
 
@@ -8,42 +8,78 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
+from labkit.cli.working_copy import update
 from labkit.errors import LabkitError, MachineError
 
 __all__ = ["configure", "execute", "find_notebooks"]
 
-#: switches off what would ask for JupyterLab's news and updates over the network
+#: for everybody: no news and updates over the network, whole names of files, no breaks inside words
 _CONFIG = Path(__file__).with_name("jupyter_config")
+#: for everybody but teachers: no buttons of nbgrader
+_STUDENTS = Path(__file__).with_name("jupyter_config_students")
+#: a working copy's folder, beside the course's notebooks
+_WORK = "work"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit lab``."""
-    parser.usage = "labkit lab [--notebooks FOLDER] [--dry-run] [-- options of JupyterLab]"
-    parser.add_argument(
-        "--notebooks", metavar="FOLDER", help="folder of the notebooks (default: the checkout's)"
+    parser.usage = (
+        "labkit lab [--refresh] [--work FOLDER] [--teacher | --in-place] [--notebooks FOLDER] [--dry-run] "
+        "[-- options of JupyterLab]"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the command instead of running it")
-    parser.add_argument("options", nargs="*", help="passed on to JupyterLab, for example -- --no-browser")
+    add = parser.add_argument
+    add("--work", metavar="FOLDER", help="your working copy of the course (default: work, beside the course)")
+    add(
+        "--refresh", action="store_true",
+        help="make every file of the course fresh again; what you changed is kept in set-aside/",
+    )  # fmt: skip
+    add(
+        "--teacher",
+        action="store_true",
+        help="the course itself, with assignments and nbgrader's buttons",
+    )
+    add("--in-place", action="store_true", help="the course itself, for those who write it")
+    add("--notebooks", metavar="FOLDER", help="folder of the course's notebooks (default: the checkout's)")
+    add("--dry-run", action="store_true", help="print the command instead of running it")
+    add("options", nargs="*", help="passed on to JupyterLab, for example -- --no-browser")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Become JupyterLab."""
-    notebook = find_notebooks(arguments.notebooks)[0]
+    start = find_notebooks(arguments.notebooks)[0]
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabkitError("JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'")
-    root = notebook.parent.parent
-    command = [sys.executable, "-m", "jupyterlab", str(notebook.relative_to(root))]
+    is_own = not (arguments.teacher or arguments.in_place)
+    if is_own:
+        root, page = _work_folder(arguments.work, start.parent), start.name
+    elif arguments.work or arguments.refresh:
+        raise LabkitError(
+            "--work and --refresh are about a working copy; --teacher and --in-place open the course itself: "
+            "leave one of them out"
+        )
+    else:
+        root, page = start.parent.parent, f"{start.parent.name}/{start.name}"
+    # The address that is printed leads to the start page, too, not only the one that is opened.
+    command = [sys.executable, "-m", "labkit.cli.lab_server", f"--ServerApp.root_dir={root}",
+               f"--LabApp.default_url=/lab/tree/{quote(page)}", "--LabApp.custom_css=True",
+               f"--ServerApp.static_custom_path={_CONFIG / 'custom'}"]  # fmt: skip
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments.options:
         command.append("--allow-root")  # containers run as root; Jupyter would refuse to start
     command += arguments.options
     if arguments.dry_run:
         print(f"cd {shlex.quote(str(root))} && {shlex.join(command)}")
         return 0
+    if is_own:
+        sources = start.parent.parent / "course" / "source"
+        done = update(root, start.parent, sources if sources.is_dir() else None, arguments.refresh)
+        print("\n".join(f"labkit: {line}" for line in done.lines()))
     # Figures must not depend on a network: BokehJS comes from the package.
-    environment = {"BOKEH_RESOURCES": "inline", **os.environ}
-    more = [os.environ["JUPYTER_CONFIG_PATH"]] if os.environ.get("JUPYTER_CONFIG_PATH") else []
-    environment["JUPYTER_CONFIG_PATH"] = os.pathsep.join([*more, str(_CONFIG)])
+    environment = {"BOKEH_RESOURCES": "inline", **_own_matplotlib(), **os.environ}
+    given = os.environ.get("JUPYTER_CONFIG_PATH")
+    places = [*([given] if given else []), *([] if arguments.teacher else [str(_STUDENTS)]), str(_CONFIG)]
+    environment["JUPYTER_CONFIG_PATH"] = os.pathsep.join(places)
     try:
         os.chdir(root)
         sys.stdout.flush()
@@ -53,13 +89,35 @@ def execute(arguments: argparse.Namespace) -> int:
         raise MachineError(f"JupyterLab cannot be started: {error}") from error
 
 
+def _own_matplotlib() -> dict[str, str]:
+    """Return the setting that lets matplotlib's figures follow the theme; a user's own come first."""
+    home, given = Path.home(), os.environ.get
+    folders = given("MPLCONFIGDIR"), Path(given("XDG_CONFIG_HOME") or home / ".config", "matplotlib")
+    places = [Path(folder, "matplotlibrc") for folder in (*folders, home / ".matplotlib") if folder]
+    return {} if any(place.exists() for place in places) else {"MATPLOTLIBRC": str(_CONFIG / "matplotlibrc")}
+
+
+def _work_folder(given: str | None, notebooks: Path) -> Path:
+    """Return the folder of the working copy: the one asked for, or beside the course, or at home."""
+    if given is not None:
+        folder = Path(given).expanduser().resolve()
+        if folder == notebooks or (folder / "pyproject.toml").exists():
+            raise LabkitError(
+                f"--work {given} is the course itself; name a folder of your own, or use --in-place"
+            )
+        return folder
+    beside = notebooks.parent / _WORK
+    return beside if os.access(notebooks.parent, os.W_OK) else Path.home() / f"labkit-{_WORK}"
+
+
 def find_notebooks(folder: str | None = None) -> list[Path]:
     """Find the numbered notebooks of the course.
 
     Parameters
     ----------
     folder : str, optional
-        Where they are. Default: a folder ``notebooks`` here, in a folder above, or in labkit's own checkout.
+        Where they are. Default: a folder ``notebooks`` here, in a folder above, in labkit's own checkout, or
+        among what was installed.
 
     Returns
     -------
@@ -76,7 +134,8 @@ def find_notebooks(folder: str | None = None) -> list[Path]:
     else:
         here = Path.cwd()
         package = Path(__file__).resolve().parents[2]
-        places = [place / "notebooks" for place in (here, *here.parents, package)]
+        installed = Path(sys.prefix, "share", "labkit")
+        places = [place / "notebooks" for place in (here, *here.parents, package, installed)]
     for place in places:
         found = sorted(place.resolve().glob("[0-9][0-9]_*.ipynb"))
         if found:

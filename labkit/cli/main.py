@@ -30,6 +30,7 @@ COMMANDS = {
     "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
     "guidelines": "check that no collective takes longer than what it could be replaced by",
+    "tune": "which algorithm of a collective is the fastest where; a decision tree; rule files",
     "lint": "check measurements against the twelve rules for reporting performance",
     "study": "run what is missing of a declared study, judge and report it",
     "verify": "check a bundle's hashes, and run its simulated part again",

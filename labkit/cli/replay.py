@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from labkit.cli import run as run_command
+from labkit.cli.exporting import add_export, check_targets, write_exports
 from labkit.options import collectives_of, limit_of, model_of, tolerance_of
 
 __all__ = ["configure", "execute"]
@@ -35,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="draws the noise (default 0)")
     add("--explain", action="store_true",
         help="say what the time went into: the critical path, and the links that held it")  # fmt: skip
+    add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -42,6 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay; the result goes to stdout."""
     from labkit.sim.replay import replay
 
+    is_exported = check_targets(arguments)
     result = replay(
         arguments.trace,
         arguments.on,
@@ -50,18 +54,20 @@ def execute(arguments: argparse.Namespace) -> int:
         mapping=arguments.mapping,
         timeout_s=limit_of(arguments.timeout),
         tolerance=tolerance_of(arguments.tolerance),
-        trace=arguments.explain,
+        trace=arguments.explain or is_exported,
         noise=arguments.noise,
         seed=arguments.seed,
     )
+    exported = write_exports(arguments, result)
     explanation = result.explain() if arguments.explain else None
     if arguments.json:
         record = run_command.record(result)
         del record["output"]
-        explained = {"explanation": explanation.record()} if explanation else {}
+        explained: dict[str, Any] = {"exported": exported} if exported else {}
+        explained |= {"explanation": explanation.record()} if explanation else {}
         print(json.dumps(record | {"finish_s": result.machine["finish_s"]} | explained))
         return 0
-    print(f"labkit replay: {result!r}")
+    print(f"labkit replay: {result!r}{''.join(f'{chr(10)}  trace in {file}' for file in exported)}")
     if explanation:
         print(f"labkit replay: {explanation!r}")
     return 0

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError
+from labkit.cli.exporting import add_export, check_targets, write_exports
+from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.options import add_run_options, check_options, run_keywords
+from labkit.process.child import private_folder
+from labkit.process.python_line import COMMAND, PythonLine, module_file, python_line, without_runner
+from labkit.request import Machine
 from labkit.result import Run
 
 __all__ = ["configure", "execute", "record"]
 
-_USAGE = "labkit run [-n RANKS] [--on MACHINE] [options] program.py [arguments of the program]"
+_USAGE = "labkit run [-n RANKS] [--on MACHINE] [options] (program.py | -m MODULE | -c CODE) [arguments]"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit run``."""
     parser.usage = _USAGE
     add = parser.add_argument
-    add("program", help="the script")
+    add("program", nargs="?", help="the script, or a folder with a __main__.py")
     add("arguments", nargs=argparse.REMAINDER, help="its own arguments: everything behind the script")
+    rest = argparse.REMAINDER
+    add("-m", nargs=rest, dest="module", metavar="MODULE", help="run a module, as python -m does")
+    add("-c", nargs=rest, dest="command_text", metavar="CODE", help="run a text, as python -c does")
     add_run_options(parser, help={"--trace": "write every message to PROGRAM.trace.csv"})
+    add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -32,45 +42,85 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
     from labkit.run import machine_of, run
 
-    if arguments.ranks is None and machine_of(arguments.on).size(arguments.on) is None:
-        print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(arguments)}", file=sys.stderr)
+    machine = machine_of(arguments.on)
+    try:
+        line = _line(arguments)
+    except ProgramError as error:
+        print(f"usage: {_USAGE}\nlabkit run: error: {error}", file=sys.stderr)
+        return 2
+    if arguments.ranks is None and machine.size(arguments.on) is None:
+        print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(line)}", file=sys.stderr)
         return 2
     check_options(arguments)
+    is_exported = check_targets(arguments)
     try:
-        result = run(
-            arguments.program,
-            arguments.ranks,
-            arguments.on,
-            args=arguments.arguments,
-            **run_keywords(arguments),
-        )
-    except Exception as error:
+        with contextlib.ExitStack() as stack:
+            line = line if machine.is_real else without_runner(line)
+            program, options = _program(line, machine, stack)
+            options |= run_keywords(arguments)
+            options["trace"] = options["trace"] or is_exported
+            result = run(program, arguments.ranks, arguments.on, args=line.args, **options)
+    except (Exception, RunInterrupted) as error:
         if not arguments.json:  # what the ranks had printed belongs before the report
             print("".join(getattr(error, "output", ())), end="")
             sys.stdout.flush()
         raise
     path = _save_trace(result) if arguments.trace else None
+    exported = write_exports(arguments, result)
     explanation = result.explain() if arguments.explain else None
     if arguments.json:
+        extra = {"exported": exported} if exported else {}
         explained = {"explanation": explanation.record()} if explanation else {}
-        print(json.dumps(record(result) | {"trace": path} | explained))
+        print(json.dumps(record(result) | {"trace": path} | extra | explained))
         return 0
     print(result.printed(), end="")
     sys.stdout.flush()
-    print(f"labkit run: {result!r}" + (f"\n  trace in {path}" if path else ""), file=sys.stderr)
+    written = [f"\n  trace in {file}" for file in (*([path] if path else []), *exported)]
+    print(f"labkit run: {result!r}{''.join(written)}", file=sys.stderr)
     if explanation:
         print(f"labkit run: {explanation!r}", file=sys.stderr)
     return 0
 
 
-def _no_ranks(arguments: argparse.Namespace) -> str:
+def _line(arguments: argparse.Namespace) -> PythonLine:
+    """Read what is to be run: everything behind labkit's own options."""
+    if arguments.module is not None:
+        words = ["-m", *arguments.module]
+    elif arguments.command_text is not None:
+        words = ["-c", *arguments.command_text]
+    else:
+        words = [word for word in (arguments.program,) if word is not None] + arguments.arguments
+    return python_line(words)
+
+
+def _program(
+    line: PythonLine, machine: Machine, stack: contextlib.ExitStack
+) -> tuple[str | Path, dict[str, Any]]:
+    """Return the file to run, and the options of the machine that say how it starts and what it reads."""
+    start: dict[str, Any] = {"module": line.module} if line.module else {}
+    start |= ({"rc": dict(line.rc)} if line.rc else {}) | ({"pool": True} if line.is_pool else {})
+    options: dict[str, Any] = {"start": start} if start else {}
+    if "stdin" in machine.options and sys.stdin is not None:
+        with contextlib.suppress(OSError, ValueError):  # closed, or no file at all
+            options["stdin"] = sys.stdin.fileno()
+    if line.module == COMMAND:
+        folder = stack.enter_context(private_folder())
+        (folder / "command.py").write_text(line.program, encoding="utf-8")
+        return folder / "command.py", options
+    if line.module:
+        return module_file(line.module, [os.getcwd(), *sys.path[1:]]), options
+    return line.program, options
+
+
+def _no_ranks(line: PythonLine) -> str:
     """Say how to give the number of ranks; mpiexec, too, takes its options before the program."""
-    own = [word for word in arguments.arguments if word.startswith(("-n", "--ranks"))]
+    own = [word for word in line.args if word.startswith(("-n", "--ranks"))]
     if not own:
         return "how many ranks? write -n RANKS before the program, or a machine of a size, as in --on star:8"
+    name = f"-m {line.module}" if line.module and line.module != COMMAND else line.program
     return (
-        f"{own[0]} stands behind {arguments.program} and so belongs to it; labkit's options stand before the "
-        f"program: labkit run -n RANKS [--on MACHINE] {arguments.program}"
+        f"{own[0]} stands behind {name} and so belongs to it; labkit's options stand before the "
+        f"program: labkit run -n RANKS [--on MACHINE] {name}"
     )
 
 

@@ -3,13 +3,15 @@
 ============== ===============================================================================================
 simulated      of mpi4py
 ============== ===============================================================================================
-messages       blocking, nonblocking, persistent, buffers and objects, probes, Isendrecv
-collectives    blocking, nonblocking, persistent, of neighbours too; Alltoallw; objects: blocking only
-requests       Wait, Test and their kin over lists, Get_status, Cancel and Free of single messages
-communicators  Dup, Idup, Split, Split_type, Create, Create_group; grids, graphs, distributed graphs
-besides        groups, operators, predefined datatypes, hints, error handlers, predefined attributes
-refused        by name: derived datatypes, intercommunicators, spawning, windows, files, sessions,
-               partitioned messages, generalized requests, keyvals, handles as numbers
+messages       blocking, nonblocking, persistent, partitioned, buffers and objects, probes, Isendrecv
+datatypes      derived ones too, in every call; Pack and Unpack, external32; MPI.buffer, addresses
+collectives    blocking, nonblocking, persistent, of neighbours, between groups; objects: blocking
+requests       Wait, Test and their kin over lists, Get_status, Cancel, Free; generalised requests
+communicators  Dup, Idup, Split, Split_type, Create, Create_group; grids, graphs; intercommunicators
+besides        groups, operators, hints, error handlers, classes and codes, attributes, sessions
+windows        all flavors and epochs, accumulates, requests, attributes (`labkit.comm.rma`)
+files          all reads and writes, views, pointers, on this host's files (`labkit.comm.files`)
+refused        by name: spawning, ports, fault tolerance
 ============== ===============================================================================================
 
 How nonblocking collectives go on while their ranks compute: `labkit.comm.collective.collectives`.

@@ -7,20 +7,24 @@ from typing import Any
 
 from labkit import context
 from labkit.comm.handles.constants import UNDEFINED, attribute_values
+from labkit.comm.handles.errhandlers import Errhandler, ErrorHandling
+from labkit.comm.handles.errorcodes import codes_in_use
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
+from labkit.comm.handles.keyvals import Keyed
 from labkit.comm.known import constant_of
 
 __all__ = ["Attributes"]
 
-_ERR_KEYVAL = 36
+_ERR_COMM = 5
 _IDENT, _CONGRUENT, _SIMILAR, _UNEQUAL = 0, 1, 2, 3
 
 
-class Attributes:
+class Attributes(Keyed, ErrorHandling):
     """Group, name and attributes of a communicator, as each rank sees them."""
 
+    _attribute_kind = "Comm"
     _context: int
     _world_ranks: Callable[[], list[int]]
 
@@ -32,6 +36,21 @@ class Attributes:
         calls = running.calls
         own: dict[Any, Any] = calls.attributes.setdefault((self._context, calls.hub.rank), {})
         return own
+
+    def _check(self) -> None:
+        """Refuse a null handle."""
+        if not self:
+            raise MPIException(_ERR_COMM, "this is COMM_NULL, or a communicator that has been freed")
+
+    def Get_errhandler(self) -> Errhandler:
+        """Return the handler; at first ERRORS_RETURN, which mpi4py sets: errors are raised."""
+        self._check()
+        return super().Get_errhandler()
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set the handler. Errors are raised in any case."""
+        self._check()
+        super().Set_errhandler(errhandler)
 
     def Get_name(self) -> str:
         """Name of the communicator: MPI's own have one, others until given have an empty one."""
@@ -57,6 +76,7 @@ class Attributes:
 
     def Get_topology(self) -> int:
         """Kind of its topology: CART, GRAPH, DIST_GRAPH, or UNDEFINED for none."""
+        self._check()
         running = context.simulated()
         topology = None if running is None else running.calls.topologies.get(self._context)
         return UNDEFINED if topology is None else int(topology.kind)
@@ -65,18 +85,23 @@ class Attributes:
     is_topo = property(lambda self: self.Get_topology() != UNDEFINED, doc="Whether it has a topology.")
 
     def Get_attr(self, keyval: int) -> Any:
-        """Value of a predefined attribute: TAG_UB, IO, WTIME_IS_GLOBAL, UNIVERSE_SIZE, APPNUM, LASTUSEDCODE.
+        """Value under a key, a predefined one (TAG_UB, IO...) or of the program's own; None: there is none.
 
         Raises
         ------
         MPI.Exception
-            ERR_KEYVAL for any other key.
+            ERR_KEYVAL for a key that there is not.
         """
+        self._check()
         running = context.simulated()
-        values = attribute_values(1 if running is None else running.size)
-        if keyval not in values:
-            raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is not a predefined attribute's key")
-        return values[keyval]
+        values = attribute_values(1 if running is None else running.size, codes_in_use().last)
+        return values[keyval] if keyval in values else super().Get_attr(keyval)
+
+    def _kept(self) -> dict[int, Any]:
+        """Return the attributes that the program has set."""
+        self._check()
+        kept: dict[int, Any] = self._own().setdefault("attributes", {})
+        return kept
 
     def Get_group(self) -> Group:
         """Return the group of its ranks."""
@@ -86,6 +111,8 @@ class Attributes:
 
     def Compare(self, comm: Any) -> int:
         """Compare with another: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
+        self._check()
+        comm._check()
         if self == comm:
             return _IDENT
         first, second = self._world_ranks(), comm._world_ranks()

@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
+from labkit.comm.handles.foreign import foreign_array, is_foreign
+from labkit.comm.handles.packing import address_of, bytes_of, check_span, gathered
 from labkit.comm.handles.special import BOTTOM
+from labkit.comm.home import Home
 from labkit.phantom import Sized
 
 __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector", "parse_vector_w"]
@@ -34,11 +37,18 @@ class Simple:
     offset: int
     count: int
     datatype: Datatype
+    home: Home | None = None  #: where `memory` is not the program's, but what travels for it
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes from one element of `memory` to the next."""
+        body = self.datatype._body.map
+        return body.extent if self.home is None else body.size
 
     @property
     def bytes(self) -> int:
         """Length in bytes."""
-        return self.count * self.datatype.extent
+        return self.count * self.element_bytes
 
 
 @dataclass(slots=True)
@@ -49,13 +59,20 @@ class Vector:
     counts: NDArray[np.int64]
     displs: NDArray[np.int64]
     datatype: Datatype
+    home: Home | None = None  #: as of `Simple`
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes from one element of `memory` to the next."""
+        body = self.datatype._body.map
+        return body.extent if self.home is None else body.size
 
 
 def _is_buffer(message: Any) -> bool:
     try:
         memoryview(message).release()
     except TypeError:
-        return False
+        return is_foreign(message)
     except (BufferError, ValueError):  # not contiguous: said where it is used
         return True
     return True
@@ -63,26 +80,11 @@ def _is_buffer(message: Any) -> bool:
 
 def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | None]:
     """View a contiguous buffer (in C or Fortran order) as bytes; also its format."""
-    if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
-        buffer = buffer.T
     if isinstance(buffer, Sized):
         return buffer.reshape(-1).view(np.uint8, Sized), memoryview(np.empty(0, buffer.dtype).data).format
-    view = memoryview(buffer)
-    if not view.c_contiguous:
-        raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")
-    if is_writable and view.readonly:
-        raise BufferError("the buffer to receive into is read-only")
-    if view.nbytes == 0:
-        return _NOTHING, view.format
-    return np.frombuffer(
-        view if view.format == "B" and view.ndim == 1 else _cast(view, buffer), np.uint8
-    ), view.format
-
-
-def _cast(view: memoryview, buffer: Any) -> Any:
-    if isinstance(buffer, np.ndarray):  # memoryview cannot cast every format NumPy has
-        return buffer.reshape(-1).view(np.uint8)
-    return view.cast("B")
+    if is_foreign(buffer) and not isinstance(buffer, np.ndarray):
+        buffer = foreign_array(buffer)
+    return bytes_of(buffer, is_writable), memoryview(buffer).format
 
 
 def _is_datatype(value: Any) -> bool:
@@ -130,18 +132,21 @@ def _whole(length: int, datatype: Datatype) -> int:
     """Count the elements that a length in bytes holds."""
     if length == 0:
         return 0
-    extent = datatype.extent
+    if not datatype:
+        raise ValueError("message: cannot infer count, datatype is null")
+    extent = datatype.Get_extent()[1]
+    bounds = f"(lb:{datatype.lb}, ub:{datatype.ub})"
     if extent <= 0:
-        raise ValueError(f"message: cannot infer count, datatype extent {extent}")
+        raise ValueError(f"message: cannot infer count, datatype extent {extent} {bounds}")
     if length % extent:
         raise ValueError(
             f"message: cannot infer count, buffer length {length} is not a multiple of datatype extent "
-            f"{extent}"
+            f"{extent} {bounds}"
         )
     return length // extent
 
 
-def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
+def parse_simple(message: Any, is_writable: bool, blocks: int = 0, is_operand: bool = False) -> Simple:
     """Read a message of one block, or of `blocks` blocks of equal size.
 
     Parameters
@@ -151,6 +156,8 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
         Whether it is received into.
     blocks : int
         With 2 or more and no count given, the count is per block.
+    is_operand : bool
+        Whether it is to be combined: a value with its location then keeps the gap between them.
 
     Raises
     ------
@@ -162,36 +169,48 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0) -> Simple:
         is_plain = message.flags.carray if is_writable else message.flags.c_contiguous
         if known is not None and is_plain:  # what most calls pass, at a third of the general way's cost
             return Simple(message.reshape(-1).view(np.uint8), 0, message.size // (blocks or 1), known)
+    memory, offset, number, kind, is_bottom = _read_simple(message, is_writable, blocks)
+    body = kind._usable()
+    is_plain = body.map.is_dense or (is_operand and body.dtype.fields is not None)
+    if is_plain and not (is_bottom and number):
+        _check_room(memory, offset + number * max(blocks, 1) * kind.extent, number, kind)
+        return Simple(memory, offset, number, kind)
+    home = Home(memory, [(body, offset, number * max(blocks, 1))], is_bottom)
+    return Simple(home.copy, 0, number, kind, home)
+
+
+def _read_simple(
+    message: Any, is_writable: bool, blocks: int
+) -> tuple[NDArray[np.uint8], int, int, Datatype, bool]:
+    """Return memory, byte where the message begins, elements (of a block), type, whether it is BOTTOM."""
     buffer, count, displ, datatype = _unpack(message, (list, tuple))
     memory, kind = _basic(buffer, datatype, is_writable)
+    is_bottom = buffer is BOTTOM
     first = 0 if displ is None else operator.index(displ)
     if first < 0:
         raise ValueError(f"message: negative displacement {first}")
-    offset = first * kind.extent
-    if first and kind.extent == 0:
+    if first and not kind:
         raise ValueError("message: cannot handle displacement, datatype is null")
-    if offset > memory.nbytes:
-        raise ValueError(
-            f"message: displacement {first} out of bounds, number of datatype entries "
-            f"{memory.nbytes // kind.extent}"
-        )
-    if count is None:
-        number = _whole(memory.nbytes - offset, kind)
-        if blocks >= 2:
-            if number % blocks:
-                raise ValueError(
-                    f"message: cannot infer count, number of entries {number} is not a multiple of required "
-                    f"number of blocks {blocks}"
-                )
-            number //= blocks
-        return Simple(memory, offset, number, kind)
-    number = operator.index(count)
-    if number < 0:
-        raise ValueError(f"message: negative count {number}")
-    if number and (buffer is None or buffer is BOTTOM):
-        raise ValueError(f"message: buffer is None but count is {number}")
-    _check_room(memory, offset + number * max(blocks, 1) * kind.extent, number, kind)
-    return Simple(memory, offset, number, kind)
+    offset = first * kind.extent if first else 0
+    if first and (kind.extent <= 0 or (offset > memory.nbytes and not is_bottom)):
+        entries = memory.nbytes // kind.extent if kind.extent > 0 else 0
+        raise ValueError(f"message: displacement {first} out of bounds, number of datatype entries {entries}")
+    if count is not None:
+        number = operator.index(count)
+        if number < 0:
+            raise ValueError(f"message: negative count {number}")
+        if number and buffer is None:
+            raise ValueError(f"message: buffer is None but count is {number}")
+        return memory, offset, number, kind, is_bottom
+    number = _whole(memory.nbytes - offset, kind)
+    if blocks >= 2:
+        if number % blocks:
+            raise ValueError(
+                f"message: cannot infer count, number of entries {number} is not a multiple of required "
+                f"number of blocks {blocks}"
+            )
+        number //= blocks
+    return memory, offset, number, kind, is_bottom
 
 
 def _check_room(memory: NDArray[np.uint8], end: int, count: int, kind: Datatype) -> None:
@@ -245,8 +264,17 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
         places = np.fromiter((step * i for i in range(blocks)), np.int64)
     else:
         places = _numbers(displs, blocks, "displacements")
-    _check_blocks(memory, sizes, places, kind)
-    return Vector(memory, sizes, places, kind)
+    body, is_bottom = kind._usable(), buffer is BOTTOM
+    if body.map.is_dense and not is_bottom:
+        _check_blocks(memory, sizes, places, kind)
+        return Vector(memory, sizes, places, kind)
+    _check_counts(sizes)
+    pieces = [
+        (body, place * body.map.extent, count)
+        for place, count in zip(places.tolist(), sizes.tolist(), strict=True)
+    ]
+    home = Home(memory, pieces, is_bottom)
+    return Vector(home.copy, sizes, np.cumsum(sizes) - sizes, kind, home)
 
 
 def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
@@ -271,7 +299,8 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
         raise ValueError(f"message: expecting 2 to 4 items, got {len(message)}")
     places = message[1] if len(message) == 3 else message[1:3] if len(message) == 4 else (None, None)
     counts, displs = places
-    memory, _ = _basic(message[0], DATATYPES["BYTE"], is_writable)
+    byte = DATATYPES["BYTE"]
+    memory, _ = _basic(message[0], byte, is_writable)
     kinds = [lookup(kind) for kind in message[-1]]
     if len(kinds) < blocks:
         raise ValueError(f"message: expecting {blocks} datatypes, got {len(kinds)}")
@@ -282,9 +311,20 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
         raise ValueError("message: counts and displacements (in bytes) are needed")
     else:
         numbers, begins = _numbers(counts, blocks, "counts"), _numbers(displs, blocks, "displacements")
-    sizes = numbers * np.array([kind.extent for kind in kinds[:blocks]], np.int64)
-    _check_blocks(memory, sizes, begins, DATATYPES["BYTE"])
-    return Vector(memory, sizes, begins, DATATYPES["BYTE"])
+    bodies = [kind._usable() for kind in kinds[:blocks]]
+    sizes = numbers * np.array([body.map.size for body in bodies], np.int64)
+    if all(body.map.is_dense for body in bodies) and message[0] is not BOTTOM:
+        _check_blocks(memory, sizes, begins, byte)
+        return Vector(memory, sizes, begins, byte)
+    _check_counts(numbers)
+    pieces = list(zip(bodies, begins.tolist(), numbers.tolist(), strict=True))
+    home = Home(memory, pieces, message[0] is BOTTOM)
+    return Vector(home.copy, sizes, np.cumsum(sizes) - sizes, byte, home)
+
+
+def _check_counts(counts: NDArray[np.int64]) -> None:
+    if len(counts) and counts.min() < 0:
+        raise ValueError(f"message: negative count {counts.min()}")
 
 
 def _check_blocks(
@@ -304,10 +344,25 @@ def _check_blocks(
     _check_room(memory, (place + size) * kind.extent, size, kind)
 
 
-def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, int, int]:
-    """Read a list form for the compiled calls: memory (or None), offset and length in bytes."""
-    simple = parse_simple(message, is_writable)
-    return (simple.memory if simple.bytes else None), simple.offset, simple.bytes
+def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
+    """Read a list form for the compiled calls: memory (or None), offset and length in bytes.
+
+    Of a datatype with gaps: what is sent as bytes, and where it is received the layout and the address, too.
+    """
+    memory, offset, number, kind, is_bottom = _read_simple(message, is_writable, 0)
+    body = kind._usable()
+    length = number * body.map.size
+    if body.map.is_dense and not (is_bottom and number):
+        _check_room(memory, offset + length, number, kind)
+        return (memory if length else None), offset, length
+    if type(memory) is Sized:
+        return (memory[:length] if length else None), 0, length
+    if not is_bottom:
+        check_span(body, memory.nbytes, number, offset)
+    address = offset if is_bottom else address_of(memory) + offset
+    if not is_writable:
+        return gathered(body, address, number), 0, length
+    return (memory if length and not is_bottom else None), 0, length, body.map.layout, address
 
 
 def array_of(message: Simple, blocks: int = 1) -> NDArray[np.uint8]:

@@ -19,6 +19,7 @@ from labkit.comm.collective.native import (
 from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
+from labkit.comm.handles.keyvals import copied, deleted
 from labkit.comm.known import KNOWN, constant_of
 from labkit.comm.topology.graphs import (
     DistGraph,
@@ -73,7 +74,9 @@ class CommunicatorMaking:
 
     def _duplicate(self, name: str, waits: bool = True) -> Any:
         topology = shared_calls(name).topologies.get(self._context)
-        return self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
+        made = self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
+        copied(self, made)
+        return made
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """Return a communicator of the ranks with the same color, ordered by key, then by rank.
@@ -117,7 +120,7 @@ class CommunicatorMaking:
         is_member = self._world_ranks()[self.rank] in members
         return self._derive("Create", members if is_member else UNDEFINED, lambda: list(members))
 
-    def Create_group(self, group: Group, tag: int = 0) -> Any:
+    def Create_group(self, group: Group, tag: int | str = 0) -> Any:
         """Return a communicator of a group's ranks; only these call it."""
         members = self._members_of(group)
         calls = shared_calls("Create_group")
@@ -132,6 +135,29 @@ class CommunicatorMaking:
         made = KNOWN["Intracomm"](calls.private[key])
         made.Barrier()
         return made
+
+    @classmethod
+    def Create_from_group(
+        cls, group: Group, stringtag: str = "org.mpi4py", info: Any = None, errhandler: Any = None
+    ) -> Any:
+        """Return a communicator of a group's ranks, without one that has them all; only these call it."""
+        return KNOWN["COMM_WORLD"].Create_group(group, stringtag)
+
+    def Create_intercomm(self, local_leader: int, peer_comm: Any, remote_leader: int, tag: int = 0) -> Any:
+        """Return a communicator of this group and another one, whose ranks have none in common.
+
+        Parameters
+        ----------
+        local_leader : int
+            Of this communicator; it talks to the other leader.
+        peer_comm : Comm
+            Has both leaders; only these look at it.
+        remote_leader : int
+            Rank of the other leader in `peer_comm`.
+        tag : int
+            Tells apart calls that go on at the same time.
+        """
+        return KNOWN["Intercomm"]._between(self, int(local_leader), peer_comm, int(remote_leader), int(tag))
 
     def _members_of(self, group: Group) -> tuple[int, ...]:
         if not isinstance(group, Group):
@@ -288,14 +314,18 @@ class CommunicatorMaking:
         if name is not None:
             raise MPIException(_ERR_COMM, f"{name} cannot be freed")
         self.Barrier()
+        deleted(self)
         self._become("null", 0)
 
     Disconnect = Free
 
     def free(self) -> None:
-        """Give it back, unless it is one of MPI's own."""
-        if constant_of(self) is None:
+        """Give it back; a handle of one of MPI's own becomes null, the module's stay as they are."""
+        name = constant_of(self)
+        if name is None:
             self.Free()
+        elif self is not KNOWN[name]:
+            self._become("null", 0)
 
 
 def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from labkit import _kernels
-from labkit.comm.handles.constants import ERROR_TEXTS
-from labkit.comm.handles.exceptions import make_outside
+from labkit.comm.handles.exceptions import make_error, make_outside
+from labkit.comm.handles.info import Info
+from labkit.comm.pickling import pickle
+from labkit.comm.place import here
+from labkit.context import simulated
 
-__all__ = ["ENVIRONMENT", "AbortError", "abort"]
+__all__ = ["ENVIRONMENT", "SETTINGS", "AbortError", "abort", "note_import", "set_setting", "settings"]
 
 
 class AbortError(BaseException):
@@ -64,61 +70,197 @@ def Get_library_version() -> str:
     return f"labkit {__version__} (simulated)"
 
 
-def Get_error_class(errorcode: int) -> int:
-    """Error class of an error code."""
-    return errorcode if errorcode in ERROR_TEXTS else 14
-
-
-def Get_error_string(errorcode: int) -> str:
-    """MPI's words for an error code."""
-    return ERROR_TEXTS.get(errorcode, ERROR_TEXTS[14])
-
-
 def get_vendor() -> tuple[str, tuple[int, int, int]]:
     """Name and version of the implementation."""
     return "labkit", (0, 1, 0)
 
 
-def _always(value: Any, text: str) -> Any:
-    def call() -> Any:
-        return value
+#: what `mpi4py.rc` has, and what each setting may be (None: a whole number)
+SETTINGS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
+    "initialize": (True, (True, False)),
+    "threads": (True, (True, False)),
+    "thread_level": ("multiple", ("single", "funneled", "serialized", "multiple")),
+    "finalize": (None, (None, True, False)),
+    "fast_reduce": (True, (True, False)),
+    "recv_mprobe": (True, (True, False)),
+    "irecv_bufsz": (32768, None),
+    "errors": ("exception", ("default", "exception", "abort", "fatal")),
+}
 
-    call.__doc__ = text
-    return call
+#: the levels of thread support, by the names of `mpi4py.rc`
+_LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
+#: the highest level there is: a rank's calls come from its main thread
+_FUNNELED = 1
+
+
+def _own() -> dict[str, Any] | None:
+    """Return what the running rank has set and done by hand; None outside ranks."""
+    machine = simulated()
+    if machine is None:
+        return None
+    own: dict[int, dict[str, Any]] = machine.own_states
+    return own.setdefault(machine.rank, {})
+
+
+def settings() -> dict[str, Any]:
+    """What the running rank has set of `mpi4py.rc`."""
+    own = _own()
+    return {} if own is None else own.get("rc", {})
+
+
+def set_setting(name: str, value: Any) -> None:
+    """Set something of the running rank's `mpi4py.rc`."""
+    own = _own()
+    if own is not None:
+        own.setdefault("rc", {})[name] = value
+
+
+def set_settings(rc: Mapping[str, Any]) -> None:
+    """Set several."""
+    for name, value in rc.items():
+        set_setting(name, value)
+
+
+def note_import() -> None:
+    """Do what mpi4py.MPI does when a rank of a script first imports it: heed `mpi4py.rc` and MPI4PY_RC_*."""
+    machine = simulated()
+    given = {
+        name: os.environ[word] for name in SETTINGS if (word := f"MPI4PY_RC_{name.upper()}") in os.environ
+    }
+    if machine is None or machine.is_early or not (given or settings()):
+        return
+    own = _own()
+    assert own is not None
+    if own.get("imported"):
+        return
+    own["imported"] = True
+    for name, text in given.items():
+        set_setting(name, _read(name, text))
+    rc = settings()
+    for name, value in rc.items():
+        allowed = SETTINGS[name][1]
+        if not (value in allowed if allowed is not None else isinstance(value, int) and value >= 0):
+            warnings.warn(f"mpi4py.rc.{name}: unexpected value {value!r}", stacklevel=3)
+    own["is_late"] = rc.get("initialize", True) is False
+    if own["is_late"]:
+        _refuse_calls("MPI is not initialised yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
+    for name in ("PROTOCOL", "THRESHOLD"):
+        if (text := os.environ.get(f"MPI4PY_PICKLE_{name}", "")).isdigit():
+            setattr(pickle, name, int(text))
+
+
+def _read(name: str, text: str) -> Any:
+    """Read the value of a variable of the environment, as mpi4py does."""
+    words = {"false": False, "no": False, "off": False, "n": False, "0": False}
+    words |= {"true": True, "yes": True, "on": True, "y": True, "1": True}
+    if SETTINGS[name][1] is None:
+        return int(text) if text.isdigit() else text
+    return words.get(text.lower(), text.lower())
+
+
+def _state() -> str:
+    """Return ``before``, ``between`` or ``after``: where the running rank is of Init and Finalize."""
+    machine = simulated()
+    if machine is None or not machine.own_states:
+        return "between"
+    own = machine.own_states.get(machine.rank, {})
+    return str(own.get("state", "before" if own.get("is_late") else "between"))
 
 
 def Init() -> None:
-    """Nothing to do: the simulated MPI is always initialised."""
+    """Initialise MPI by hand, where ``mpi4py.rc.initialize = False``; refused where it is initialised."""
+    _initialize("Init", _LEVELS["single"])
 
 
 def Init_thread(required: int = 3) -> int:
-    """Nothing to do; the thread level provided is THREAD_FUNNELED."""
-    return min(required, 1)
+    """As `Init`; the thread level provided is at most THREAD_FUNNELED."""
+    if required not in _LEVELS.values():
+        raise make_error(13, f"Init_thread takes a thread level of MPI, got {required!r}")
+    return _initialize("Init_thread", required)
+
+
+def _initialize(name: str, required: int) -> int:
+    state = _state()
+    if state != "before":
+        happened = "is initialised already" if state == "between" else "has been finalised"
+        raise make_error(
+            16,
+            f"{name}: MPI {happened}; mpi4py initialises it on import, unless mpi4py.rc.initialize = False",
+        )
+    own = _own()
+    assert own is not None
+    own |= {"state": "between", "level": min(required, _FUNNELED)}
+    _refuse_calls("")
+    return int(own["level"])
 
 
 def Finalize() -> None:
-    """Nothing to do: the end of the program is the end of its communication."""
+    """End the rank's communication."""
+    if _state() == "after":
+        raise make_error(16, "Finalize: MPI has been finalised already")
+    own = _own()
+    if own is not None:
+        own["state"] = "after"
+        _refuse_calls(f"this rank has called MPI.Finalize() at {here()}, and nothing can be called after it")
 
 
-def Attach_buffer(buf: Any) -> None:
-    """Nothing to do: buffered sends are kept by the simulator."""
+def _refuse_calls(why: str) -> None:
+    """Refuse the running rank's calls of MPI from now on; an empty reason: refuse them no more."""
+    machine = simulated()
+    if machine is not None:
+        machine.calls.hub.refuse_calls(machine.rank, why)
 
 
-def Detach_buffer() -> None:
-    """Nothing to do: see `Attach_buffer`."""
+def Is_initialized() -> bool:
+    """Whether MPI has been initialised, on import or by hand."""
+    return _state() != "before"
+
+
+def Is_finalized() -> bool:
+    """Whether the running rank has called `Finalize`."""
+    return _state() == "after"
+
+
+def Is_thread_main() -> bool:
+    """Whether this is the rank's main thread: other threads cannot call MPI."""
+    return True
+
+
+def Query_thread() -> int:
+    """Thread level provided: what was asked for (mpi4py asks for multiple), and at most THREAD_FUNNELED."""
+    own = _own() or {}
+    if "level" in own:
+        return int(own["level"])
+    rc = own.get("rc", {})
+    asked = rc.get("thread_level", "multiple") if rc.get("threads", True) else "single"
+    return min(_LEVELS.get(asked, _FUNNELED), _FUNNELED)
+
+
+def Get_hw_resource_info() -> Info:
+    """Return what kinds of hardware `Comm.Split_type` knows, and whether the rank is confined to one of each.
+
+    A simulated rank is confined to its host, which is what ranks with shared memory have in common.
+    """
+    return Info.Create({"mpi_shared_memory": "true"})
 
 
 def Pcontrol(level: int) -> None:
     """Nothing to do: there is no profiler to control."""
 
 
-def Alloc_mem(size: int, info: Any = None) -> bytearray:
-    """Return memory of so many bytes."""
-    return bytearray(size)
+def Get_abi_version() -> tuple[int, int]:
+    """Version of MPI's binary interface: there is none, for there is no library to link with."""
+    return -1, -1
 
 
-def Free_mem(mem: Any) -> None:
-    """Nothing to do: Python frees it."""
+def Get_abi_info() -> Info:
+    """Return the sizes in bytes of MPI's integers."""
+    return Info.Create({f"mpi_{name}_size": "8" for name in ("aint", "count", "offset")})
+
+
+def Get_abi_fortran_info() -> Info:
+    """Return INFO_NULL: nothing is known of a Fortran compiler."""
+    return Info()
 
 
 #: name in the module -> function
@@ -131,24 +273,21 @@ ENVIRONMENT: dict[str, Any] = {
             Get_processor_name,
             Get_version,
             Get_library_version,
-            Get_error_class,
-            Get_error_string,
         ),
         *(
             get_vendor,
             Init,
             Init_thread,
             Finalize,
-            Attach_buffer,
-            Detach_buffer,
+            Is_initialized,
+            Is_finalized,
+            Is_thread_main,
+            Query_thread,
             Pcontrol,
-            Alloc_mem,
-            Free_mem,
+            Get_hw_resource_info,
+            Get_abi_version,
+            Get_abi_info,
+            Get_abi_fortran_info,
         ),
     )
-} | {
-    "Is_initialized": _always(True, "Whether MPI is initialised: always."),
-    "Is_finalized": _always(False, "Whether MPI is finalised: never while a program runs."),
-    "Is_thread_main": _always(True, "Whether this is the main thread of the rank."),
-    "Query_thread": _always(1, "THREAD_FUNNELED."),
 }

@@ -8,22 +8,35 @@ from types import ModuleType
 from typing import Any
 
 from labkit import _kernels
-from labkit.comm import buffers, names
+from labkit.comm import addresses, buffers, general, matched, names
+from labkit.comm.addresses import MEMORY
+from labkit.comm.buffering import BUFFERING
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.environment import ENVIRONMENT
+from labkit.comm.errorfunctions import ERROR_FUNCTIONS
+from labkit.comm.files.file import FILE_NULL, File
 from labkit.comm.handles import datatypes, exceptions, status
 from labkit.comm.handles.base import MODULE_NAME, refuse
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler
+from labkit.comm.handles.foreign import foreign_memory
+from labkit.comm.handles.grequest import Grequest
 from labkit.comm.handles.groups import GROUP_EMPTY, GROUP_NULL, Group
 from labkit.comm.handles.info import INFO_ENV, INFO_NULL, Info
 from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.sessions import SESSION_NULL, Session
 from labkit.comm.handles.special import SPECIAL
+from labkit.comm.handles.statusmemory import F_STATUS
+from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.inter.ports import PORTS
 from labkit.comm.pickling import Pickle, pickle
+from labkit.comm.private import PRIVATE
+from labkit.comm.rma.window import WIN_NULL, Win
 from labkit.comm.topology.graphs import SPECIAL_WEIGHTS
 from labkit.comm.topology.grid import Compute_dims
 from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.errors import UnsupportedError
 
 __all__ = ["simulated_module"]
 
@@ -35,24 +48,38 @@ _CLASSES = (
         Cartcomm,
         Graphcomm,
         Distgraphcomm,
+        Intercomm,
         Group,
         datatypes.Datatype,
         Op,
         status.Request,
         Prequest,
+        Grequest,
         Info,
+        Session,
         Errhandler,
+        Win,
+        File,
         status.Status,
-        status.Message,
+        matched.Message,
     ),
     *(exceptions.Exception, Pickle),
 )
+
+
+class NotExportedError(UnsupportedError, AttributeError):
+    """The module has no C interface."""
 
 
 class SimulatedModule(ModuleType):
     """A module that says which names of mpi4py.MPI it does not simulate yet."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__pyx_capi__":  # what compiled code looks for first
+            raise NotExportedError(
+                "an extension compiled against mpi4py's C interface calls an MPI library, and a simulated "
+                "run has none; run on real MPI (--on mpi)"
+            )
         raise refuse("MPI", name, names.MODULE)
 
     def __reduce__(self) -> Any:
@@ -65,9 +92,15 @@ class SimulatedModule(ModuleType):
 def _build() -> SimulatedModule:
     module = SimulatedModule(MODULE_NAME, "mpi4py.MPI's interface on a simulated machine.")
     module.__dict__.update(CONSTANTS)
+    module.__dict__.update(F_STATUS)
     module.__dict__.update(datatypes.DATATYPES)
     module.__dict__.update(OPERATORS)
     module.__dict__.update(ENVIRONMENT)
+    module.__dict__.update(ERROR_FUNCTIONS)
+    module.__dict__.update(MEMORY)
+    module.__dict__.update(BUFFERING)
+    module.__dict__.update(PRIVATE)
+    module.__dict__.update(PORTS)
     module.__dict__.update(SPECIAL)
     module.__dict__.update(SPECIAL_WEIGHTS)
     module.__dict__.update(ERRHANDLERS)
@@ -81,13 +114,20 @@ def _build() -> SimulatedModule:
         Compute_dims=Compute_dims,
         INFO_NULL=INFO_NULL,
         INFO_ENV=INFO_ENV,
+        SESSION_NULL=SESSION_NULL,
+        WIN_NULL=WIN_NULL,
+        FILE_NULL=FILE_NULL,
         REQUEST_NULL=status.REQUEST_NULL,
-        MESSAGE_NULL=status.MESSAGE_NULL,
-        MESSAGE_NO_PROC=status.MESSAGE_NO_PROC,
+        MESSAGE_NULL=matched.MESSAGE_NULL,
+        MESSAGE_NO_PROC=matched.MESSAGE_NO_PROC,
         pickle=pickle,
+        _datatype_create=datatypes._datatype_create,
         __file__=__file__,
     )
-    for function in (*ENVIRONMENT.values(), Compute_dims):
+    functions = (*ENVIRONMENT.values(), *ERROR_FUNCTIONS.values(), Compute_dims)
+    functions = (*functions, *(value for name, value in BUFFERING.items() if name.endswith("_buffer")))
+    functions = (*functions, *PORTS.values(), addresses.Alloc_mem, addresses.Free_mem)
+    for function in (*functions, addresses.Get_address, addresses.Aint_add, addresses.Aint_diff):
         function.__module__ = MODULE_NAME
     return module
 
@@ -97,14 +137,15 @@ def _register() -> None:
         {
             "request_type": status.Request,
             "status_type": status.Status,
-            "message_type": status.Message,
-            "message_no_proc": status.MESSAGE_NO_PROC,
+            "message_type": matched.Message,
+            "message_no_proc": matched.MESSAGE_NO_PROC,
             "make_error": exceptions.make_error,
             "make_outside": exceptions.make_outside,
             "make_ended": exceptions.make_ended,
             "parse_buffer": buffers.parse_buffer,
             "find_format": datatypes.find_format,
             "in_place": SPECIAL["IN_PLACE"],
+            "foreign_memory": foreign_memory,
         }
     )
 
@@ -117,6 +158,7 @@ def simulated_module() -> SimulatedModule:
     global _module
     if _module is None:
         _register()
+        general.complete()
         _module = _build()
         sys.modules.setdefault(MODULE_NAME, _module)
     return _module

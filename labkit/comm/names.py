@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from labkit.comm.surface import MAKERS, METHODS, REQUESTS
 
-__all__ = ["COMM", "DATATYPE", "GROUP", "INFO", "MODULE", "OP", "REQUEST", "STATUS", "TOPOLOGY"]
+__all__ = [
+    "COMM", "DATATYPE", "FILE", "GROUP", "INFO", "MODULE", "OP", "REQUEST", "SESSION", "STATUS", "TOPOLOGY",
+    "WIN",
+]  # fmt: skip
 
 
 def _words(text: str) -> frozenset[str]:
@@ -125,6 +128,15 @@ OP = _words(
     """
 )
 
+#: attributes of a session
+SESSION = _words(
+    """
+    Attach_buffer Call_errhandler Create_errhandler Create_group Detach_buffer Finalize Flush_buffer
+    Get_errhandler Get_info Get_nth_pset Get_num_psets Get_pset_info Iflush_buffer Init Set_errhandler f2py
+    free fromhandle fromint handle py2f toint
+    """
+)
+
 #: attributes of a group
 GROUP = _words(
     """
@@ -138,5 +150,32 @@ INFO = _words(
     """
     Create Create_env Delete Dup Free Get Get_nkeys Get_nthkey Set clear copy f2py free fromhandle fromint
     get handle items keys pop popitem py2f toint update values
+    """
+)
+
+#: attributes of a window
+WIN = _words(
+    """
+    Accumulate Allocate Allocate_shared Attach Call_errhandler Compare_and_swap Complete Create Create_dynamic
+    Create_errhandler Create_keyval Delete_attr Detach Fence Fetch_and_op Flush Flush_all Flush_local
+    Flush_local_all Free Free_keyval Get Get_accumulate Get_attr Get_errhandler Get_group Get_info Get_name
+    Lock Lock_all Post Put Raccumulate Rget Rget_accumulate Rput Set_attr Set_errhandler Set_info Set_name
+    Shared_query Start Sync Test Unlock Unlock_all Wait attrs f2py flavor free fromhandle fromint group
+    group_rank group_size handle info model name py2f toint tomemory
+    """
+)
+
+#: attributes of a file
+FILE = _words(
+    """
+    Call_errhandler Close Create_errhandler Delete Get_amode Get_atomicity Get_byte_offset Get_errhandler
+    Get_group Get_info Get_position Get_position_shared Get_size Get_type_extent Get_view Iread Iread_all
+    Iread_at Iread_at_all Iread_shared Iwrite Iwrite_all Iwrite_at Iwrite_at_all Iwrite_shared Open
+    Preallocate Read Read_all Read_all_begin Read_all_end Read_at Read_at_all Read_at_all_begin
+    Read_at_all_end Read_ordered Read_ordered_begin Read_ordered_end Read_shared Seek Seek_shared
+    Set_atomicity Set_errhandler Set_info Set_size Set_view Sync Write Write_all Write_all_begin
+    Write_all_end Write_at Write_at_all Write_at_all_begin Write_at_all_end Write_ordered
+    Write_ordered_begin Write_ordered_end Write_shared amode atomicity f2py free fromhandle fromint group
+    group_rank group_size handle info py2f size toint
     """
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from labkit.comm.buffers import array_of, parse_simple
@@ -32,8 +31,8 @@ class BundledMessages:
     ) -> Any:
         """Begin to send a buffer and to receive into the same one: what leaves is a copy."""
         copy = None
-        if operator.index(dest) != PROC_NULL:
-            copy = array_of(parse_simple(buf, True)).copy()
+        if int(dest) != PROC_NULL:  # a float is cut off, as by mpi4py
+            copy = array_of(parse_simple(buf, False)).copy()
         return self._both("Isendrecv_replace", (buf, source, recvtag), (copy, dest, sendtag))
 
     def _both(self, name: str, receive: tuple[Any, ...], send: tuple[Any, ...]) -> Any:

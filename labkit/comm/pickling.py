@@ -37,7 +37,7 @@ class Pickle:
         self._dumps: _Dumps = _pickle.dumps if dumps is None else dumps
         self._loads: _Loads = _pickle.loads if loads is None else loads
         self._protocol = _pickle.HIGHEST_PROTOCOL if protocol is None and dumps is None else protocol
-        self.THRESHOLD = 2**18 if threshold is None else threshold
+        self.THRESHOLD = threshold
         if globals().get("pickle", self) is self:
             use(self._dumps, self._loads, self._protocol)
 
@@ -53,6 +53,15 @@ class Pickle:
             use(self._dumps, self._loads, protocol)
 
     @property
+    def THRESHOLD(self) -> int:
+        """Bytes from which `dumps_oob` leaves a buffer beside; None sets the default, 256 KiB."""
+        return self._threshold
+
+    @THRESHOLD.setter
+    def THRESHOLD(self, threshold: int | None) -> None:
+        self._threshold = 2**18 if threshold is None else threshold
+
+    @property
     def is_default(self) -> bool:
         """Whether it uses Python's own pickle."""
         return self._dumps is _pickle.dumps and self._loads is _pickle.loads
@@ -66,6 +75,28 @@ class Pickle:
     def loads(self, data: Any) -> Any:
         """Return the object from bytes."""
         return self._loads(data)
+
+    def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
+        """Return the object as bytes, and its large buffers beside them."""
+        if not self.is_default:  # its own way knows nothing of buffers
+            return self.dumps(obj), []
+        buffers: list[Any] = []
+
+        def keep(one: _pickle.PickleBuffer) -> bool:
+            view = one.raw()
+            if view.nbytes < self.THRESHOLD:
+                return True
+            buffers.append(_kernels.Buffer.frombuffer(view, view.readonly))
+            return False
+
+        make = _of_run or _pickle.dumps
+        return make(obj, max(self._protocol or 5, 5), buffer_callback=keep), buffers
+
+    def loads_oob(self, data: Any, buffers: Any) -> Any:
+        """Return the object from bytes and the buffers beside them."""
+        if not self.is_default:
+            return self.loads(data)
+        return _pickle.loads(data, buffers=buffers)
 
 
 def use(dumps: _Dumps, loads: _Loads, protocol: int | None) -> None:

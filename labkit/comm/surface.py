@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 from labkit.schedule.problem import PROBLEMS
 
 __all__ = [
-    "ANSWERS", "MAKERS", "METHODS", "NAMED", "REQUESTS", "Method", "Parameter", "add_methods", "made", "over",
+    "ANSWERS", "FILES", "FILE_CALLS", "MAKERS", "METHODS", "NAMED", "REQUESTS", "WINDOW_CALLS", "Method",
+    "Parameter", "add_methods", "made", "over",
 ]  # fmt: skip
 
 
@@ -36,7 +37,8 @@ class Parameter(NamedTuple):
     name : str
         As in mpi4py.
     role : str
-        "read", "write", "object", "peer", "tag", "root", "op", "counts", "status", "info", "requests".
+        "read", "write", "object", "peer", "tag", "root", "op", "counts", "status", "info", "requests",
+        "offset".
     default : str
         An expression; empty: there is none.
     """
@@ -242,6 +244,46 @@ def _requests() -> Iterator[Method]:
                 text = f"{'Wait until' if verb == 'Wait' else 'Whether'} {doc}."
                 yield _row(name, many or "one", form, parameters, text, f"Wait{many}")
 
+
+def _file_calls() -> Iterator[Method]:
+    """Reads and writes: at an offset, at the rank's own pointer, at the shared one, in rank order at that."""
+    offset = Parameter("offset", "offset")
+    for verb, buf in (("Read", Parameter("buf", "write")), ("Write", _READ)):
+        for suffix, kind, whence in (
+            ("_at", "at", "at an offset"),
+            ("", "own", "at this rank's pointer"),
+            ("_shared", "shared", "at the shared pointer"),
+            ("_ordered", "ordered", "at the shared pointer, in rank order"),
+        ):
+            first = (offset, buf) if kind == "at" else (buf,)
+            alls = ("",) if kind in ("shared", "ordered") else ("", "_all")
+            for every in alls:
+                base = f"{verb}{suffix}{every}"
+                doc = f"{verb} {whence}" + (", all ranks together." if every or kind == "ordered" else ".")
+                yield _row(base, kind, "blocking", (*first, "status"), doc, base)
+                later = f"Begin to {doc[:1].lower()}{doc[1:]}"
+                if kind != "ordered":
+                    yield _row(f"I{base[:1].lower()}{base[1:]}", kind, "nonblocking", first, later, base)
+                if every or kind == "ordered":
+                    yield _row(f"{base}_begin", kind, "begin", first, later, base)
+                    doc = f"End what `{base}_begin` began."
+                    yield _row(f"{base}_end", kind, "end", (buf, "status"), doc, base)
+
+
+#: reads and writes of files: kind "at", "own", "shared" or "ordered", form also "begin" and "end"
+FILES: tuple[Method, ...] = tuple(_file_calls())
+
+#: further methods of files and the methods of windows that take part in communication
+FILE_CALLS: tuple[str, ...] = (
+    *(row.name for row in FILES),
+    *("Open", "Close", "Delete", "Set_size", "Preallocate", "Set_view", "Sync", "Seek_shared"),
+)
+WINDOW_CALLS: tuple[str, ...] = (
+    *("Create", "Allocate", "Allocate_shared", "Create_dynamic", "Free", "Put", "Get", "Rput", "Rget"),
+    *("Accumulate", "Raccumulate", "Get_accumulate", "Rget_accumulate", "Fetch_and_op", "Compare_and_swap"),
+    *("Fence", "Post", "Start", "Complete", "Wait", "Test", "Lock", "Unlock", "Lock_all", "Unlock_all"),
+    *("Flush", "Flush_all", "Flush_local", "Flush_local_all", "Sync"),
+)
 
 #: waits and tests of requests; those on several of them are methods of the class
 REQUESTS: tuple[Method, ...] = tuple(_requests())

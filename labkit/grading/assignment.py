@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
+from labkit.grading.causes import Told
 from labkit.grading.result import CheckResult, Grade, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.sandbox.notes import named_in, noted
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
 
@@ -57,11 +59,15 @@ class Assignment:
     name, title : str
     function : str
         What a submission must define.
+    also : sequence of str
+        Functions that it must define besides; a check names the one that it calls (`Correct.function`).
     statement : str
         The task in a few sentences.
     checks : sequence of Check
     only_messages : bool
         Whether collectives are excluded.
+    excluded_share : float
+        What of a check of results is paid where they are right by an excluded collective: 0 to 1.
     limits : Limits
         Of each run.
     budget_s : float
@@ -78,14 +84,21 @@ class Assignment:
     statement: str
     checks: Sequence[Check]
     only_messages: bool = False
+    excluded_share: float = 0.25
     limits: Limits = field(default_factory=Limits)
     budget_s: float = 600.0
     digest: str = field(default="", compare=False)
+    also: Sequence[str] = ()
 
     @property
     def max_points(self) -> float:
         """The points of all checks but bonus ones."""
         return sum(check.points for check in self.checks if not check.is_bonus)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names that a submission must define."""
+        return (self.function, *self.also)
 
     def check_named(self, name: str) -> Check:
         """Return one of the checks.
@@ -134,16 +147,22 @@ class Assignment:
         """
         with Sandbox(self.limits, accepts_weak=accepts_weak) as sandbox:
             seed = secrets.randbits(128) if seed is None else seed
-            return self._judge(SandboxBench(sandbox, source, self.function), student, seed, only)
+            grade = self._judge(SandboxBench(sandbox, source, self.function), student, seed, only)
+        grade.attempts = noted(named_in(source), grade.attempts)
+        return grade
 
     def try_out(
-        self, function: Callable[..., Any], on: str | None = None, only: Sequence[str] | None = None
+        self,
+        function: Callable[..., Any] | Mapping[str, Callable[..., Any]],
+        on: str | None = None,
+        only: Sequence[str] | None = None,
     ) -> Grade:
         """Judge a function of this process: a student's own trial, or a teacher's solution.
 
         Parameters
         ----------
-        function : callable
+        function : callable, or dict of str to callable
+            Where the assignment asks for several: the one that the chosen checks call, or all by name.
         on : str, optional
             ``"mpi"``: the checks of results on real MPI; those of counts and times say that they need a
             simulated machine.
@@ -156,20 +175,23 @@ class Assignment:
         began, began_work_s = time.monotonic(), time.process_time() + bench.worked_s
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)
-        trial = Trial(bench, Seed(seed), self.only_messages)
+        trial = Trial(bench, Seed(seed), self.only_messages, self.excluded_share)
+        told = Told()
         for check in chosen:
             if check.needs_simulation and not bench.is_simulated:
                 continue
             if trial.endless >= _MOST_ENDLESS:
-                verdict = Verdict(0.0, f"not judged: {trial.endless} runs before it did not end")
-            elif time.process_time() + bench.worked_s - began_work_s > self.budget_s:
                 verdict = Verdict(
-                    0.0, f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
+                    0.0, told.sentence(f"not judged: {trial.endless} runs before it did not end")
                 )
+            elif time.process_time() + bench.worked_s - began_work_s > self.budget_s:
+                spent = f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
+                verdict = Verdict(0.0, told.sentence(spent))
             else:
-                verdict = check.judge(trial)
+                trial.fault_seen = None
+                verdict = told.once(check.title, check.judge(trial), trial.fault_seen)
             points = round(check.points * min(max(verdict.score, 0.0), 1.0), 6)
             words = (verdict.feedback, verdict.hint, check.is_bonus)
             grade.results.append(CheckResult(check.name, check.title, points, check.points, *words))
-        grade.seconds = time.monotonic() - began
+        grade.attempts, grade.seconds = trial.attempts, time.monotonic() - began
         return grade

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from labkit import context
 from labkit.comm.surface import METHODS
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
-from labkit.grading.sandbox.outcome import Limits, Outcome
+from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.rank_process import SUBMISSION
 from labkit.grading.sandbox.sandbox import Sandbox
 from labkit.grading.turns import alone, beside_others
@@ -79,7 +82,8 @@ class SandboxBench:
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
         """Run the function on ranks in processes of their own."""
-        outcome = self._tried(lambda: self.sandbox.run(self.source, self.function, ranks, arguments, **how))
+        name = how.pop("function", self.function)
+        outcome = self._tried(lambda: self.sandbox.run(self.source, name, ranks, arguments, **how))
         outcome.message += _lines_named(outcome.message, self.source)
         return outcome
 
@@ -126,13 +130,14 @@ class OpenBench:
 
     Attributes
     ----------
-    function : callable
+    function : callable, or dict of str to callable
+        One function, whichever is asked for; or those of an assignment by name.
     on : str, optional
         ``"mpi"``: every run on real MPI, where nothing is counted. Default: simulated machines.
     limits : Limits, optional
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] | Mapping[str, Callable[..., Any]]
     on: str | None = None
     limits: Limits = field(default_factory=Limits)
     worked_s = 0.0
@@ -152,14 +157,22 @@ class OpenBench:
         """Run the function on ranks."""
         from labkit.run import run
 
-        function, given = self.function, [tuple(own) for own in arguments]
+        function = self._named(how.pop("function", None))
+        given = [tuple(own) for own in arguments]
         only_messages, charges = how.pop("only_messages", False), how.pop("charges", True)
+        work, is_plain = how.pop("work", None), how.pop("is_plain", False)
 
         def program(comm: Any) -> Any:
             machine: Any = context.current()
+            if is_plain:
+                return function(*given[0]), []
+            # the class's own: the machine is one for all ranks, and may have lost its own to another one
+            charge = None if machine is None else partial(type(machine).compute, machine)
             if not charges and machine is not None:
                 machine.compute = machine.sleep = lambda *_: None
-            return function(_MessagesOnly(comm) if only_messages else comm, *given[comm.rank])
+            done: list[int] = []
+            tasks = () if work is None else (_tasks(work, charge, done),)
+            return function(_MessagesOnly(comm) if only_messages else comm, *given[comm.rank], *tasks), done
 
         if not self.is_simulated:
             how = {"on": "mpi", "seed": how.get("seed", 0)}
@@ -172,22 +185,40 @@ class OpenBench:
             outcome.output = list(error.output)
             return outcome
         return Outcome(
-            "finished", ranks, results=found.results, makespan_s=found.makespan_s, messages=found.messages,
-            bytes=found.bytes, trace=found.trace, output=list(found.output),
+            "finished", ranks, results=[result for result, _ in found.results], makespan_s=found.makespan_s,
+            messages=found.messages, bytes=found.bytes, trace=found.trace, output=list(found.output),
+            tasks=[done for _, done in found.results],
         )  # fmt: skip
+
+    def _named(self, name: str | None) -> Callable[..., Any]:
+        if not isinstance(self.function, Mapping):
+            return self.function
+        return self.function[name] if name else next(iter(self.function.values()))
 
     def rows(self, arguments: list[Any]) -> Outcome:
         """Describe the schedule."""
         from labkit.grading.sandbox.schedule_rows import rows_of
 
         try:
-            return Outcome("finished", 1, results=[rows_of(self.function, arguments)])
+            return Outcome("finished", 1, results=[rows_of(self._named(None), arguments)])
         except (LabkitError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
             return Outcome("error", 1, f"{type(error).__name__}: {error}", 0)
 
     def hurry(self) -> None:
         """Give later runs less time."""
         self.limits = replace(self.limits, wall_s=min(self.limits.wall_s, 10.0))
+
+
+def _tasks(work: Work, charge: Callable[..., Any] | None, done: list[int]) -> Callable[[int], Any]:
+    """Return the function by which a rank of this process has tasks done."""
+
+    def task(number: int) -> Any:
+        done.append(work.number_of(operator.index(number)))
+        if charge is not None:
+            charge(work.seconds[number], None)
+        return copy.copy(work.results[number])
+
+    return task
 
 
 _KINDS: dict[type[LabkitError], str] = {

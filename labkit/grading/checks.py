@@ -12,9 +12,15 @@ from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.trial import Case, Oracle, Trial, first_line
 
-__all__ = ["Bound", "Correct", "Costs", "Scaling"]
+__all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling"]
 
-_WRONG = "the cost of a run counts only when its result is right; this one is not"
+#: begins what is said of a run whose result is wrong, where its cost was to be judged
+COUNTS_ONLY = "the cost of a run counts only when its result is right; this one is not"
+
+
+def star_of(ranks: int) -> str:
+    """Return a star with a host for each rank."""
+    return f"star:{ranks}"
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Correct:
     hint : str
         Where to look, when a result is wrong.
     is_bonus : bool
+    function : str
+        Which of the assignment's functions the cases call; default: the first.
     """
 
     name: str
@@ -41,13 +49,22 @@ class Correct:
     oracle: Oracle
     hint: str = ""
     is_bonus: bool = False
+    function: str = ""
     needs_simulation = False
 
     def judge(self, trial: Trial) -> Verdict:
         """Try the cases, from the smallest on, until one fails."""
         count, most = 0, 0
+        excluded, excluded_hint, is_plain = "", "", False
         for case in self.cases(trial.seed):
-            wrong, hint, _ = trial.fault(case, self.oracle)
+            how: dict[str, Any] = {"only_messages": False} if excluded else {}
+            if self.function:
+                how["function"] = self.function
+            wrong, hint, outcome = trial.fault(case, self.oracle, **how)
+            if outcome.kind == "forbidden" and trial.excluded_share > 0:
+                excluded, excluded_hint = wrong, hint
+                if not trial.fault(case, self.oracle, **{**how, "only_messages": False})[0]:
+                    wrong = ""
             if wrong:
                 smaller = "1 smaller case was" if count == 1 else f"{count} smaller cases were"
                 passed = f" ({smaller} right)" if count else ""
@@ -56,8 +73,14 @@ class Correct:
                     f"Smallest failing case: {case}{passed}: {wrong}{case.shown()}",
                     f"{hint} {self.hint}".strip(),
                 )
-            count, most = count + 1, max(most, case.ranks)
-        return Verdict(1.0, f"Right in all {count} cases, on up to {most} ranks.")
+            count, most, is_plain = count + 1, max(most, case.ranks), case.is_plain
+        if excluded:
+            return Verdict(
+                trial.excluded_share,
+                f"Right in all {count} cases, for {trial.excluded_share:.0%} of the points: {excluded}",
+                excluded_hint,
+            )
+        return Verdict(1.0, f"Right in all {count} cases{'' if is_plain else f', on up to {most} ranks'}.")
 
 
 @dataclass(frozen=True)
@@ -99,14 +122,21 @@ _NAMES = {
     "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
     "received": "bytes received by the busiest rank",
     "sent": "bytes sent by the busiest rank",
-    "seconds": "simulated seconds",
+    "seconds": "of simulated time",
 }
 
 
 def _exceeded(case: Case, bound: Bound, value: float, most: float) -> str:
-    is_time = bound.what == "seconds"
-    found, allowed = (f"{one:.3g}" if is_time else number(one) for one in (value, most))
-    return f"{case}: {found} {_NAMES[bound.what]}; at most {bound.words} = {allowed} are allowed."
+    found, allowed = _amounts(bound, value, most)
+    return f"{case}: {found} {_NAMES[bound.what]}; at most {allowed} are allowed."
+
+
+def _amounts(bound: Bound, value: float, most: float) -> tuple[str, str]:
+    """Return what was found, and what is allowed: the formula and its value."""
+    from labkit.html import quantity
+
+    found, allowed = (quantity(one, "s") if bound.what == "seconds" else number(one) for one in (value, most))
+    return found, allowed if allowed == bound.words else f"{bound.words} = {allowed}"
 
 
 @dataclass(frozen=True)
@@ -140,12 +170,13 @@ class Costs:
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
             for bound in self.bounds:
                 value, most = bound.value(outcome), bound.most(case)
                 if value > most:
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
-                seen = f"{number(value)} of at most {bound.words} = {number(most)} {_NAMES[bound.what]}"
+                found, allowed = _amounts(bound, value, most)
+                seen = f"{found} {_NAMES[bound.what]}, of at most {allowed}"
         return Verdict(1.0, f"On {case}: {seen}.")
 
 
@@ -185,7 +216,7 @@ class Scaling:
     oracle: Oracle
     expectation: str
     ranks: Sequence[int] = (4, 8, 16, 32, 64)
-    on: Callable[[int], str] = "star:{}".format
+    on: Callable[[int], str] = star_of
     slack: float = 3.0
     bounds: Sequence[Bound] = ()
     hint: str = ""
@@ -199,7 +230,7 @@ class Scaling:
             case = self.case(ranks, trial.seed)
             wrong, hint, outcome = self._run(trial, case)
             if wrong:
-                return Verdict(0.0, f"{case}: {_WRONG}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
             for bound in self.bounds:
                 if (value := bound.value(outcome)) > (most := bound.most(case)):
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)

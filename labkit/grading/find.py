@@ -23,7 +23,7 @@ def find_assignment(
     Parameters
     ----------
     name : str, path or Assignment
-        One of those shipped (broadcast, sort, prefix_sum), or a Python file of the teacher's with an
+        One of those shipped (`labkit.grading.assignments`), or a Python file of the teacher's with an
         ``ASSIGNMENT`` in it.
     folder : path, optional
         Where the teacher's own assignments are looked for: ``"total"`` is then also ``total.py`` in there,

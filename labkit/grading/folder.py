@@ -122,7 +122,7 @@ def grade_file(
     """Grade one file in the sandbox; one that cannot be read fails every check."""
     who = clean_name(Path(path).stem if student is None else student)
     try:
-        source = read_submission(path, assignment.function)
+        source = read_submission(path, assignment.functions)
     except DataError as error:
         return unreadable(who, assignment, str(error), secret)
     return grade_source(source, assignment, who, secret, accepts_weak)
@@ -131,7 +131,7 @@ def grade_file(
 def grade_cells(sources: list[str], assignment: Assignment, student: str, secret: str = "") -> Grade:
     """Grade the code cells of a notebook in the sandbox; cells that are no Python fail every check."""
     try:
-        source = source_of_cells(sources, assignment.function)
+        source = source_of_cells(sources, assignment.functions)
     except DataError as error:
         return unreadable(student, assignment, str(error), secret)
     return grade_source(source, assignment, student, secret)
@@ -150,8 +150,11 @@ def grade_source(
 
 
 def unreadable(student: str, assignment: Assignment, why: str, secret: str) -> Grade:
-    """Return the grade of what cannot be graded at all: no points, and a sentence at every check."""
-    rows = [CheckResult(c.name, c.title, 0.0, c.points, why, is_bonus=c.is_bonus) for c in assignment.checks]
+    """Return the grade of what cannot be graded at all: no points, and a sentence at the first check."""
+    rows = [
+        CheckResult(c.name, c.title, 0.0, c.points, "not judged, either" if n else why, is_bonus=c.is_bonus)
+        for n, c in enumerate(assignment.checks)
+    ]
     return Grade(student, assignment.name, rows, seed=student_seed(student, assignment.name, secret))
 
 

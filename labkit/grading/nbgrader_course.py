@@ -22,6 +22,7 @@ from pathlib import Path
 
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment
+from labkit.grading.classroom import write_dashboard
 from labkit.grading.clean import clean_name
 from labkit.grading.find import find_assignment
 from labkit.grading.folder import Found, grade_folder
@@ -29,6 +30,7 @@ from labkit.grading.nbgrader_prepare import prepare, student_id
 from labkit.grading.page import number
 from labkit.grading.result import Grade
 from labkit.grading.source_notebook import add_assignment
+from labkit.grading.submission import read_submission
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.watchdog import die_with_parent
 
@@ -129,6 +131,9 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         assignment = find_assignment(name, course / "source" / name)
         kept = course / ".labkit-grades" / name
         found[name] = grade_folder(submitted, assignment, jobs=jobs, secret=secret, kept=kept, progress=_say)
+        write_dashboard(
+            course / f"{name}.class.html", found[name], assignment, submitted, _given(course, name)
+        )
         prepared = course / ".labkit-prepared"
         prepare(course, name, submitted, prepared)
         _nbgrader(
@@ -142,6 +147,14 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         raise DataError(f"nothing in {str(course / 'submitted')!r}: put <student>/<assignment>/ there")
     _nbgrader(course, "export", "--to", str(course / "grades.csv"))
     return found
+
+
+def _given(course: Path, name: str) -> list[str]:
+    """Return the source that everybody was given, for the comparison of submissions."""
+    try:
+        return [read_submission(course / "release" / name / f"{name}.ipynb")]
+    except DataError:
+        return []
 
 
 def name_checks(page: str, assignment: Assignment) -> str:
@@ -194,6 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             grade_course(course, arguments.jobs)
             print(f"grades: {course / 'grades.csv'}\nfeedback: {course / 'feedback'}")
+            print(f"the class, for you alone: {course / '*.class.html'}")
     except LabkitError as error:
         print(error, file=sys.stderr)
         return 3

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import symtable
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 __all__ = ["needed_source"]
@@ -56,14 +56,14 @@ class _Statement:
         return isinstance(self.node, ast.Import | ast.ImportFrom)
 
 
-def needed_source(cells: Iterable[str], function: str | None = None) -> str:
-    """Return the statements that a function needs, in the notebook's order.
+def needed_source(cells: Iterable[str], functions: Collection[str] | None = None) -> str:
+    """Return the statements that functions need, in the notebook's order.
 
     Parameters
     ----------
     cells : iterable of str
         Python, as `labkit.grading.cells.python_of` gives it.
-    function : str, optional
+    functions : collection of str, optional
         What is asked for. Default: everything that is defined, and the constants.
 
     Returns
@@ -72,7 +72,7 @@ def needed_source(cells: Iterable[str], function: str | None = None) -> str:
         ``from __future__`` imports come first, wherever they stood.
     """
     statements = [one for cell in cells for one in _statements(cell)]
-    if function is None:
+    if functions is None:
         wanted = {
             name
             for one in statements
@@ -80,11 +80,11 @@ def needed_source(cells: Iterable[str], function: str | None = None) -> str:
             for name in one.binds
         }
     else:
-        wanted = {function}
+        wanted = set(functions)
     modules = _modules(statements)
     for one in statements:
         _note_changes(one, modules)
-    kept = _followed(statements, wanted, function, _set_ups(statements, modules))
+    kept = _followed(statements, wanted, functions, _set_ups(statements, modules))
     future = [one.text for one in statements if _is_future(one)]
     rest = [one.text for one in statements if id(one) in kept and not _is_future(one)]
     return "\n".join([*dict.fromkeys(future), *rest]) + "\n"
@@ -95,10 +95,10 @@ def _is_future(one: _Statement) -> bool:
 
 
 def _followed(
-    statements: list[_Statement], needed: set[str], function: str | None, setters: set[int]
+    statements: list[_Statement], needed: set[str], functions: Collection[str] | None, setters: set[int]
 ) -> set[int]:
     """Return the statements to keep, by id."""
-    trials = _trials(statements, function)
+    trials = _trials(statements, functions)
     fixed = {name for one in statements for name in one.binds if _is_fixed(one)}
     fixed -= {name for one in statements for name in one.binds if not _is_fixed(one)}
     effects = {id(one): _effects(one, statements) for one in statements}
@@ -138,11 +138,11 @@ def _effects(one: _Statement, statements: list[_Statement]) -> set[str]:
     return found
 
 
-def _trials(statements: list[_Statement], function: str | None) -> set[int]:
-    """Return the statements that call something which comes, in the end, to the function: they try it out."""
-    if function is None:
+def _trials(statements: list[_Statement], functions: Collection[str] | None) -> set[int]:
+    """Return the statements that call something which comes, in the end, to a function: they try it out."""
+    if functions is None:
         return {id(one) for one in statements if one.calls and not _is_fixed(one)}
-    reaches = {function}
+    reaches = set(functions)
     is_open = True
     while is_open:
         is_open = False

@@ -80,6 +80,8 @@ class Grade:
         The student's own, from which all inputs come.
     seconds : float
         What grading took.
+    attempts : list of str
+        What the submission's processes said that they asked for and ranks are not given.
     """
 
     student: str
@@ -90,9 +92,11 @@ class Grade:
     containment: str = ""
     seed: int = 0
     seconds: float = 0.0
+    attempts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.student, self.message = clean_name(self.student), clean(self.message)
+        self.attempts = [clean(one) for one in self.attempts]
 
     @property
     def points(self) -> float:
@@ -129,6 +133,7 @@ class Grade:
             "containment": self.containment,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
+            "attempts": [clean(one) for one in self.attempts],
         }
 
     @classmethod
@@ -136,7 +141,7 @@ class Grade:
         """Read what `to_dict` gave."""
         results = [CheckResult(**{k: v for k, v in row.items() if k != "status"}) for row in data["checks"]]
         names = ("student", "assignment", "status", "message", "containment", "seed", "seconds")
-        return cls(results=results, **{name: data[name] for name in names})
+        return cls(results=results, attempts=data["attempts"], **{name: data[name] for name in names})
 
     def to_json(self) -> str:
         """Return the grade as JSON."""

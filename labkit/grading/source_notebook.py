@@ -114,7 +114,7 @@ def source_notebook(assignment: Assignment) -> dict[str, Any]:
         worth = 0 if check.is_bonus else check.points
         marks = _marks(name, check.name, grade=True, locked=True, points=worth)
         bonus = f" (bonus: {check.points:g})" if check.is_bonus else ""
-        line = f'points("{name}", "{check.name}", {assignment.function})'
+        line = f'points("{name}", "{check.name}", {getattr(check, "function", "") or assignment.function})'
         cells.append(_code(f"# {check.title}{bonus}\n{line}", marks))
     for number, cell in enumerate(cells, 1):
         cell["id"] = f"{name[:48]}-{number:02d}"
@@ -124,13 +124,17 @@ def source_notebook(assignment: Assignment) -> dict[str, Any]:
 
 
 def _stub(assignment: Assignment) -> str:
-    """Return the head of the function, with the parameters that the statement names, and room to fill in."""
-    found = re.search(rf"\b{re.escape(assignment.function)}(\([^()]*\))", assignment.statement)
-    head = f"def {assignment.function}{found[1] if found else '(comm, ...)'}:"
+    """Return the heads of the functions, with the parameters that the statement names, and room in them."""
+    return "\n\n\n".join(_head(assignment, function) for function in assignment.functions)
+
+
+def _head(assignment: Assignment, function: str) -> str:
+    found = re.search(rf"\b{re.escape(function)}(\([^()]*\))", assignment.statement)
+    head = f"def {function}{found[1] if found else '(comm, ...)'}:"
     try:
         compile(f"{head}\n    pass\n", "head", "exec")
     except SyntaxError:
-        head = f"def {assignment.function}(comm, *arguments):"
+        head = f"def {function}(comm, *arguments):"
     return f'{head}\n    """{assignment.title}."""\n{_BODY}'
 
 

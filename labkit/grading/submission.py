@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ __all__ = [
 MOST_BYTES, MOST_CODE_BYTES = 64 << 20, 1 << 20
 
 
-def read_submission(path: str | os.PathLike[str], function: str | None = None) -> str:
+def read_submission(path: str | os.PathLike[str], function: str | Sequence[str] | None = None) -> str:
     """Return the source of a submission.
 
     Parameters
@@ -33,8 +34,8 @@ def read_submission(path: str | os.PathLike[str], function: str | None = None) -
     path : path
         A ``.py`` file, or a notebook: of its code cells what the function needs is taken, and what only tries
         things out or draws is left out.
-    function : str, optional
-        What it must define. Default: all that it defines.
+    function : str or sequence of str, optional
+        What it must define; of several, the first is looked for now. Default: all that it defines.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def read_submission(path: str | os.PathLike[str], function: str | None = None) -
     if path.suffix == ".ipynb":
         text = source_of_cells(_cells(text), function)
     if function is not None:
-        require_function(text, function, path.name)
+        require_function(text, function if isinstance(function, str) else function[0], path.name)
     return text
 
 
@@ -127,7 +128,7 @@ def _is_test(metadata: dict[str, Any]) -> bool:
     return bool(marks.get("grade")) and not marks.get("solution")
 
 
-def source_of_cells(sources: list[str], function: str | None = None) -> str:
+def source_of_cells(sources: list[str], function: str | Sequence[str] | None = None) -> str:
     """Return what a function needs of code cells, as Python.
 
     A cell that is no Python stops no other one in a notebook, and none here.
@@ -136,7 +137,7 @@ def source_of_cells(sources: list[str], function: str | None = None) -> str:
     ----------
     sources : list of str
         The cells, in their order.
-    function : str, optional
+    function : str or sequence of str, optional
         Default: all functions, and constants.
 
     Raises
@@ -152,11 +153,12 @@ def source_of_cells(sources: list[str], function: str | None = None) -> str:
             cells.append(python_of(source, f"code cell {number}"))
         except DataError as error:
             wrong.append(str(error))
+    wanted = None if function is None else (function,) if isinstance(function, str) else tuple(function)
     try:
-        found = needed_source(cells, function)
+        found = needed_source(cells, wanted)
     except RecursionError:
         raise DataError("the cells' code is nested too deeply") from None
-    if wrong and (function is None or not _names(parsed(found, "the cells"), function)):
+    if wrong and (wanted is None or not _names(parsed(found, "the cells"), wanted[0])):
         raise DataError("; ".join(wrong[:3]))
     return found
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +15,14 @@ from labkit.errors import DataError
 from labkit.grading.bench import Bench
 from labkit.grading.counts import received_from
 from labkit.grading.page import number
-from labkit.grading.sandbox.outcome import Outcome
+from labkit.grading.sandbox.outcome import Outcome, Work
 from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
 
-__all__ = ["Case", "Oracle", "Trial", "failure_words", "first_line", "shown"]
+__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "first_line", "shown"]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
+_MOST_ATTEMPTS = 20
 #: of what a rank needs, this much must have come in messages: less than all, for who packs it cleverly
 _LEAST_SHARE = 0.75
 
@@ -43,6 +45,12 @@ class Case:
         can guess. It must have received most of them in messages, else the result came on another way.
     origin : int, optional
         The rank that alone was given what the others need.
+    work : Work, optional
+        Tasks that ranks may have done by calling their last argument, a function of the task's number.
+    is_plain : bool
+        The function takes no communicator: it runs once, and its result is `results[0]`.
+    how : mapping
+        Of `labkit.run`: ``on``, ``model``, and ``charges`` (False: only messages and tasks take time).
     """
 
     ranks: int
@@ -51,8 +59,13 @@ class Case:
     inputs: Sequence[Any] | None = None
     needs: Callable[[Case, list[Any]], Sequence[int]] | None = None
     origin: int | None = None
+    work: Work | None = None
+    is_plain: bool = False
+    how: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        if self.is_plain:
+            return self.words
         return f"{self.ranks} rank{'s' if self.ranks != 1 else ''}, {self.words}"
 
     def shown(self) -> str:
@@ -66,6 +79,25 @@ class Case:
 Oracle = Callable[[Case, list[Any]], str | None]
 
 
+@dataclass(frozen=True)
+class Fault:
+    """What was wrong with a run.
+
+    Attributes
+    ----------
+    words : str
+        All that is told about it.
+    kind : str
+        As in `Outcome.kind`, or "wrong" for a wrong result.
+    cause : str
+        The same for runs that fail for the same reason: without numbers of ranks.
+    """
+
+    words: str
+    kind: str
+    cause: str
+
+
 @dataclass
 class Trial:
     """What a check may use: the submission on its bench, and the student's seed.
@@ -76,29 +108,45 @@ class Trial:
     seed : int
     only_messages : bool
         Whether collectives are excluded.
+    excluded_share : float
+        What of a check of results is paid where they are right by such a collective.
     endless : int
         How many runs did not end by themselves so far.
+    attempts : list of str
+        What its processes said that they asked for and ranks are not given.
+    fault_seen : Fault or None
+        The last one that `fault` has found; who judges a check sets it back.
     """
 
     bench: Bench
     seed: int = 0
     only_messages: bool = False
+    excluded_share: float = 0.0
     endless: int = 0
+    attempts: list[str] = field(default_factory=list)
+    fault_seen: Fault | None = None
     _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
 
     def run(self, case: Case, **how: Any) -> Outcome:
         """Run one case; checks that count different things on the same case share its run."""
+        how = {**case.how, **how}
         if case.needs is not None:
             how["trace"] = True
-        key = (case.ranks, _digest(case.arguments), tuple(sorted(how.items())))
+        work = () if case.work is None else (case.work.results, case.work.seconds)
+        options = tuple(sorted(how.items(), key=lambda item: item[0]))
+        key = (case.ranks, _digest([*case.arguments, work]), options)
         if key not in self._known:
             self._known[key] = case, self._run(case, how)
         return self._known[key][1]
 
     def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
-        outcome = self.bench.run(
-            case.ranks, case.arguments, seed=self._programs_seed(), only_messages=self.only_messages, **how
-        )
+        if case.work is not None:
+            how["work"] = case.work
+        if case.is_plain:
+            how["is_plain"] = True
+        how.setdefault("only_messages", self.only_messages)
+        outcome = self.bench.run(case.ranks, case.arguments, seed=self._programs_seed(), **how)
+        self.attempts += [one for one in outcome.attempts if one not in self.attempts][:_MOST_ATTEMPTS]
         if outcome.kind in ("time", "budget"):
             self.endless += 1
             self.bench.hurry()
@@ -113,9 +161,15 @@ class Trial:
         outcome = self.run(case, **how)
         if not outcome.is_finished:
             words, hint = failure_words(outcome)
-            return f"{words}{_printed(outcome)}", hint, outcome
+            words = f"{words}{_printed(outcome)}"
+            self.fault_seen = Fault(words, outcome.kind, cause_of(outcome))
+            return words, hint, outcome
         wrong = oracle(case, outcome.results) or _unreceived(case, outcome)
-        return (f"{wrong}{_printed(outcome)}" if wrong else ""), "", outcome
+        if wrong:
+            head = first_line(wrong)
+            wrong = f"{wrong}{_printed(outcome)}"
+            self.fault_seen = Fault(wrong, "wrong", re.sub(r"\brank \d+|\b\d+ ranks?\b", "rank", head))
+        return wrong or "", "", outcome
 
     def smallest_failure(
         self, cases: Iterable[Case], oracle: Oracle, **how: Any
@@ -147,6 +201,9 @@ def _unreceived(case: Case, outcome: Outcome) -> str:
     if case.needs is None or outcome.trace is None:
         return ""
     got = received_from(outcome.trace, case.ranks, case.origin)
+    if case.work is not None:
+        given = [sum(case.work.n_bytes(task) for task in set(own)) for own in outcome.tasks]
+        got = [mine + of_tasks for mine, of_tasks in zip(got, given, strict=True)]
     for rank, needed in enumerate(case.needs(case, outcome.results)):
         if got[rank] < needed * _LEAST_SHARE:
             whose = "" if case.origin is None else f" from rank {case.origin}, or from who had it from there"
@@ -179,6 +236,7 @@ _HINTS = {
     "of ranks? A send may wait for its receive.",
     "mismatch": "All ranks call a collective, in the same order, with the same root: is one inside an if?",
     "time": "Which loop has no end on that rank? Does its condition change in the loop?",
+    "forbidden": "Build it from messages: send, recv, isend, irecv, sendrecv and their upper-case spellings.",
     "memory": "A rank may hold its own share of the data and a few small arrays, not everybody's.",
     "ended": "Take out sys.exit, os._exit and quit: a function returns its result.",
     "budget": "Wait with recv, wait or Waitall instead of asking again and again.",
@@ -193,6 +251,13 @@ def failure_words(outcome: Outcome) -> tuple[str, str]:
     if outcome.kind == "error" and "PermissionError" in message:
         hint = "Submissions run without network, other processes, threads and files to write: take it out."
     return f"{_HEADS.get(outcome.kind, outcome.kind)}{where}:\n{message}", hint
+
+
+def cause_of(outcome: Outcome) -> str:
+    """Return what the same mistake gives on other ranks and inputs, too: kind, lines and error."""
+    lines = sorted(set(re.findall(r"submission\.py\"?(?:, line |:)(\d+)", outcome.message)))
+    last = (outcome.message.strip().splitlines() or [""])[-1] if outcome.kind == "error" else ""
+    return " ".join([outcome.kind, *lines, re.sub(r"\d+", "#", last)])
 
 
 def first_line(words: str) -> str:

@@ -57,7 +57,7 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
     if option == "--mapping":
         return ["block", "cyclic", "random"]
     if option == "--compute":
-        return ["charged", "measured"]
+        return ["charged", "measured", "recorded:"]
     return []
 
 

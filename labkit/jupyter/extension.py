@@ -26,10 +26,12 @@ def load_ipython_extension(shell: Any) -> None:
     """
     from labkit.jupyter.completion import matcher
     from labkit.jupyter.magic import Spmd, documentation
+    from labkit.jupyter.names import offer_names
 
     if not hasattr(shell, "register_magic_function"):
         raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
     labkit._show_errors_in_notebooks()
+    offer_names()
     spmd = Spmd(shell)
 
     def magic(line: str, cell: str | None = None) -> None:

@@ -13,11 +13,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from labkit.errors import LabkitError, RankError
+from labkit.errors import DeadlockError, LabkitError, RankError
 from labkit.jupyter.result import unmarked
+from labkit.plot.wait_for_figure import wait_for
 from labkit.process.stacks import own_folders
 
-__all__ = ["cell_name", "failure_lines", "first_sentence", "has_colors", "raised_lines"]
+__all__ = [
+    "cell_name",
+    "failure_lines",
+    "first_sentence",
+    "has_colors",
+    "raised_lines",
+    "show_waits",
+]
 
 #: whose frames tell a user nothing, beside labkit's own
 _MACHINERY = re.compile(r"[\\/](IPython|ipykernel|importlib|concurrent|contextlib\.py)\b|^<frozen |^<string>")
@@ -62,11 +70,24 @@ def raised_lines(error: LabkitError) -> list[str]:
         return cell_name(shell, file)
 
     paint = _paint if has_colors(shell) else _plain
+    show_waits(error)
     lines = failure_lines(error, "", readable, has_colors(shell))
     calls = _calls(error.__traceback__, readable)
     if calls:
         lines += ["", *_traceback("\n".join(calls), "", readable, paint)]
     return [re.sub(r"\n{3,}", "\n\n", "\n".join(lines))]
+
+
+def show_waits(error: LabkitError) -> None:
+    """Draw who waits for whom above the report of a deadlock: a still picture, saved with the notebook."""
+    from IPython import get_ipython
+
+    if isinstance(error, DeadlockError) and error.waits and hasattr(get_ipython(), "kernel"):
+        from IPython.display import display
+
+        if not hasattr(error, "_is_drawn"):  # a kernel asks for the report twice: to show it, and to send it
+            error._is_drawn = True  # type: ignore[attr-defined]
+            display(wait_for(error))
 
 
 def _calls(trace: TracebackType | None, readable: Callable[[str], str]) -> list[str]:

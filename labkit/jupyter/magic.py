@@ -18,10 +18,11 @@ from labkit.errors import (
 )
 from labkit.jupyter import options
 from labkit.jupyter.cell import Cell, read_cell
-from labkit.jupyter.failure import cell_name, failure_lines, first_sentence, has_colors
+from labkit.jupyter.failure import cell_name, failure_lines, first_sentence, has_colors, show_waits
 from labkit.jupyter.machines import Machines
 from labkit.jupyter.ranks import SCOPE, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
+from labkit.live import finished_in
 from labkit.options import check_options, run_keywords
 from labkit.request import RunRequest
 from labkit.run import checked_request, machine_of, run
@@ -121,18 +122,19 @@ class Spmd:
                 done = run(cell.program, chosen.ranks, on, **chosen.keywords)
         except _OF_RANKS as error:
             self.show_output(error, chosen)
+            show_waits(error)
             lines = failure_lines(error, cell.name, self.readable, has_colors(self.shell))
             raise _shown(error, lines) from None
         except LabkitError as error:
             self.show_output(error, chosen)
             raise _shown(error, [f"{type(error).__name__}: {first_sentence(error)}"]) from None
         except KeyboardInterrupt as error:
+            self.show_output(error, chosen)
             ended = "" if machine_of(chosen.on).is_queued else f", and its {chosen.ranks} ranks were ended"
             raise _shown(error, [f"KeyboardInterrupt: the cell was interrupted{ended}"]) from None
         made = cell_run(done, cell.names, cell.is_quiet)
         self.keep(made, chosen)
-        if not chosen.quiet:
-            display(made)
+        _show(None if chosen.quiet else made)
         if chosen.explain and made.trace is not None:
             display(made.explain())
 
@@ -163,21 +165,37 @@ class Spmd:
     def tell_of_name(self, result: Any) -> None:
         """Say where a name is that a cell looks for in the notebook, and that lives on the ranks."""
         error, run = getattr(result, "error_in_exec", None), self.shell.user_ns.get("_spmd")
-        if isinstance(error, NameError) and isinstance(run, CellRun) and error.name in run.values:
+        if not isinstance(error, NameError):
+            return
+        if isinstance(run, CellRun) and error.name in run.values:
             print(f'{error.name} lives on the ranks: _spmd["{error.name}"] is its value on each of them')
+        elif error.name in SCOPE:
+            print(
+                f"{error.name} lives on the ranks: in cells that begin with %%spmd, and as def program(comm)"
+            )
 
-    def show_output(self, error: LabkitError, chosen: Namespace) -> None:
-        """Show what the ranks of a failed run had printed."""
-        from IPython.display import display
-
-        printed = Printed(error.output, where="sys.last_value")
-        error.output = [unmarked(text) for text in error.output]
-        if printed and not chosen.quiet:
-            display(printed)
+    def show_output(self, error: BaseException, chosen: Namespace) -> None:
+        """Show what the ranks of a failed or interrupted run had printed."""
+        output = getattr(error, "output", ())
+        printed = Printed(output, where="sys.last_value")
+        if output:
+            error.output = [unmarked(text) for text in output]  # type: ignore[attr-defined]
+        _show(printed if printed and not chosen.quiet else None)
 
     def readable(self, file: str) -> str:
         """Return what people call a cell whose code has this file name."""
         return cell_name(self.shell, file)
+
+
+def _show(thing: Any) -> None:
+    """Show what came of a cell, in the place where it was seen going on."""
+    from IPython.display import display
+
+    seen = finished_in()
+    if seen is not None:
+        seen.update(thing) if thing is not None else seen.update({"text/plain": ""}, raw=True)
+    elif thing is not None:
+        display(thing)
 
 
 def _nothing(comm: Any) -> None:

@@ -10,7 +10,7 @@ from labkit.errors import UnknownNameError
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, CellValue, too_much
 from labkit.printed import Piece, blocks_of, printed_html, printed_text
 from labkit.result import Run
-from labkit.result_html import run_html
+from labkit.result.html import run_html
 
 __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
 
@@ -86,6 +86,9 @@ class CellRun(Run):
     values: dict[str, list[Any]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     printed_parts: Printed | None = None
+
+    def _instead_of(self, name: str) -> str:
+        return f'_spmd["{name}"]' if name in vars(self).get("values", {}) else super()._instead_of(name)
 
     def __getitem__(self, name: str) -> list[Any]:
         """Return what a name of the cell was on each rank."""

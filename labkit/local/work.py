@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
@@ -101,14 +101,14 @@ def sort(keys: Keys) -> Keys:
     return keys.sorted() if isinstance(keys, StandIn) else _sorted(keys)
 
 
-def merge(keys: Keys, lengths: Counts) -> Keys:
+def merge(keys: Keys, lengths: ArrayLike) -> Keys:
     """Merge sorted runs that lie one after the other into one sorted array.
 
     Parameters
     ----------
     keys : ndarray, shape (n,)
         The runs, in order; each is sorted.
-    lengths : ndarray of int, shape (k,)
+    lengths : array_like of int, shape (k,)
         The length of each run, which may be 0; their sum is n.
 
     Returns
@@ -127,9 +127,9 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
     sorted anew, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
     charged as the kernel ``merge_many``.
     """
-    lengths = _as_counts(lengths)
+    counts = _as_counts(lengths)
     if isinstance(keys, StandIn):
-        runs = int(np.count_nonzero(lengths))
+        runs = int(np.count_nonzero(counts))
         is_tree = runs <= most_runs(keys.itemsize, len(keys))
         charge(
             "merge" if is_tree else "merge_many",
@@ -142,13 +142,13 @@ def merge(keys: Keys, lengths: Counts) -> Keys:
         keys = np.ascontiguousarray(keys)
         out = np.empty(len(keys), keys.dtype)
         most = most_runs(keys.itemsize, len(keys))
-        runs = _kernels.merge_runs(keys, lengths, out, most)
-        _require_runs(runs, keys, lengths)
+        runs = _kernels.merge_runs(keys, counts, out, most)
+        _require_runs(runs, keys, counts)
         if runs <= most:
             charge("merge", keys.itemsize, len(keys), max(runs, 1))
             return out
     else:  # floats have NaNs, which no comparison of two keys puts in order
-        _require_runs(0 if int(lengths.sum()) == len(keys) else -1, keys, lengths)
+        _require_runs(0 if int(counts.sum()) == len(keys) else -1, keys, counts)
     charge("merge_many", keys.itemsize, len(keys), len(keys))
     return _sorted(keys)
 
@@ -228,7 +228,7 @@ def require_integers(keys: Keys) -> None:
         )
 
 
-def _as_counts(lengths: Counts) -> Counts:
+def _as_counts(lengths: ArrayLike) -> Counts:
     return np.ascontiguousarray(lengths, np.int64)
 
 

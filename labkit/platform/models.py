@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.nearest import nearest
 from labkit.platform.model_file import read_model, read_options
 from labkit.platform.network_model import OPTIONS, ModelValueError, NetworkModel, frozen
 
@@ -60,6 +61,7 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, Any]]:
     if name not in _folder():
         raise PlatformError(
             f"network model {name!r} is not known; allowed: {', '.join(names())}, or the path of a .toml file"
+            f"{nearest(name, names(), 1)}"
         )
     return _load(name), options
 

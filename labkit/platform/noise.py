@@ -39,7 +39,7 @@ class Noise:
         Mean length of a detour; 0 for none. Of a rank's working time a share of jitter_s / period_s goes to
         the detours.
     period_s : float
-        One detour in each period of each rank; at least twice `jitter_s`.
+        Seconds: one detour in each period of each rank; at least twice `jitter_s`.
     stragglers : float or int
         Hosts that are slow: a share (a float from 0 to 1) or a number (an int).
     slowdown : float
@@ -107,6 +107,11 @@ class Noise:
     def parse(cls, text: str) -> Self:
         """Read ``jitter=50us,period=1ms,stragglers=1%,slowdown=2,links=3,bandwidth=0.1,latency=5,seed=7``.
 
+        Parameters
+        ----------
+        text : str
+            Numbers by name, behind commas.
+
         Raises
         ------
         PlatformError
@@ -127,11 +132,33 @@ class Noise:
         return cls(**values)
 
     def seeded(self, seed: int) -> Noise:
-        """Return the noise with a seed: its own, or the one given."""
+        """Return the noise with a seed: its own, or the one given.
+
+        Parameters
+        ----------
+        seed : int
+            Of a run, from 0 on.
+
+        Returns
+        -------
+        Noise
+            Another one, unless it has a seed.
+        """
         return self if self.seed is not None else replace(self, seed=seed)
 
     def degrade(self, built: Any) -> tuple[Any, list[str]]:
-        """Return the compiled machine with its degraded links, and their names."""
+        """Return the compiled machine with its degraded links, and their names.
+
+        Parameters
+        ----------
+        built : labkit._kernels.Platform
+            The compiled machine.
+
+        Returns
+        -------
+        (labkit._kernels.Platform, list of str)
+            The machine, itself where no link is degraded, and the links.
+        """
         chosen = self._draw("links", self.links, int(built.link_count))
         if not chosen:
             return built, []
@@ -139,24 +166,72 @@ class Noise:
         return worse, [built.link_name(link) for link in chosen]
 
     def slow_hosts(self, built: Any) -> list[int]:
-        """Return the hosts that are slow."""
+        """Return the hosts that are slow.
+
+        Parameters
+        ----------
+        built : labkit._kernels.Platform
+            The compiled machine.
+
+        Returns
+        -------
+        list of int
+            Numbers of hosts, in order.
+        """
         return self._draw("stragglers", self.stragglers, int(built.host_count))
 
     def disturb(self, engine: Any, built: Any) -> list[int]:
-        """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts."""
+        """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts.
+
+        Parameters
+        ----------
+        engine : labkit._kernels.Hub or Replay
+            Before its ranks begin.
+        built : labkit._kernels.Platform
+            The compiled machine.
+
+        Returns
+        -------
+        list of int
+            Numbers of hosts, in order.
+        """
         slow, settings = self.settings(built)
         engine.set_noise(*settings)
         return slow
 
     def settings(self, built: Any) -> tuple[list[int], tuple[int, float, float, list[float]]]:
-        """Return the slow hosts, and what the engine is told: seed, period, mean detour, slowdowns."""
+        """Return the slow hosts, and what the engine is told: seed, period, mean detour, slowdowns.
+
+        Parameters
+        ----------
+        built : labkit._kernels.Platform
+            The compiled machine.
+
+        Returns
+        -------
+        (list of int, tuple)
+            Period and mean detour in seconds, a slowdown for each host.
+        """
         slow = self.slow_hosts(built)
         hosts = np.asarray(built.rank_hosts)
         slowdown = np.where(np.isin(hosts, slow), float(self.slowdown), 1.0).tolist() if slow else []
         return slow, (self._seed(), self.period_s, float(self.jitter_s), slowdown)
 
     def record(self, slow: list[int], links: list[str]) -> dict[str, Any]:
-        """Return what a Run keeps of it: the numbers, and which hosts and links were drawn."""
+        """Return what a Run keeps of it: the numbers, and which hosts and links were drawn.
+
+        Parameters
+        ----------
+        slow : list of int
+            Hosts that are slow.
+        links : list of str
+            Links that are degraded.
+
+        Returns
+        -------
+        dict
+            JSON-able.
+        """
         return asdict(self) | {"slow_hosts": slow, "degraded_links": links}
 
     def __str__(self) -> str:

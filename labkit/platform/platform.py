@@ -89,6 +89,11 @@ class Platform(Shown):
             What `labkit.platform.mapping.mapping_of` reads: ``block``, ``cyclic``, ``random:7``,
             a list, a file.
 
+        Returns
+        -------
+        Platform
+            Another one; this one stays as it is.
+
         Raises
         ------
         PlatformError
@@ -106,6 +111,16 @@ class Platform(Shown):
 
     def hosts_for(self, ranks: int) -> int:
         """Count the hosts of the machine when so many ranks run on it.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1.
+
+        Returns
+        -------
+        int
+            The hosts that it has then.
 
         Raises
         ------
@@ -131,6 +146,11 @@ class Platform(Shown):
 
     def rank_hosts(self, ranks: int) -> NDArray[np.int32]:
         """Place the ranks as the mapping says.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1.
 
         Returns
         -------
@@ -167,6 +187,16 @@ class Platform(Shown):
 
     def sized(self, ranks: int) -> Platform:
         """Return the machine as it is when so many ranks run on it; itself unless it grows.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1.
+
+        Returns
+        -------
+        Platform
+            With a number of hosts.
 
         Raises
         ------

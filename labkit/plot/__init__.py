@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from labkit.errors import unknown_name
 
 if TYPE_CHECKING:
+    from labkit.plot.beside.card_figure import card as card
+    from labkit.plot.beside.misfits_figure import misfits as misfits
     from labkit.plot.calibration_figure import calibration as calibration
     from labkit.plot.compare_figure import compare as compare
     from labkit.plot.compare_figure import lines as lines
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from labkit.plot.guess_figure import guess as guess
     from labkit.plot.html_page import page as page
     from labkit.plot.html_page import render_page as render_page
+    from labkit.plot.panes.report_panes import report as report
     from labkit.plot.phase_figure import phases as phases
     from labkit.plot.phase_figure import shares as shares
     from labkit.plot.prediction_figure import predictions as predictions
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from labkit.plot.sends_figure import sends as sends
     from labkit.plot.summands_figure import summands as summands
     from labkit.plot.topology_figure import topology as topology
+    from labkit.plot.tuning_figure import tuning as tuning
+    from labkit.plot.waits_figure import delays as delays
+    from labkit.plot.waits_figure import waits as waits
 
 #: modules whose figures bear other names; of all others `NAME_figure` has the figure NAME
 _NAMED = {
@@ -37,32 +43,42 @@ _NAMED = {
     "explanation_figure": ("critical_path", "heat", "utilisation"),
     "phase_figure": ("phases", "shares"),
     "prediction_figure": ("predictions",),
+    "waits_figure": ("delays", "waits"),
 }
 #: what is there besides
-_OTHERS = {"Figure": "figure", "page": "html_page", "render_page": "html_page"}
+_OTHERS = {
+    "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
+    "card": "beside.card_figure", "misfits": "beside.misfits_figure",
+}  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
 
 __all__ = [
     "Figure",
     "calibration",
+    "card",
     "compare",
     "critical_path",
+    "delays",
     "efficiency",
     "gantt",
     "heat",
     "lines",
+    "misfits",
     "page",
     "phases",
     "predictions",
     "render_page",
+    "report",
     "scaling",
     "sends",
     "shares",
     "speedup",
     "summands",
     "topology",
+    "tuning",
     "utilisation",
+    "waits",
 ]
 
 
@@ -82,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_figures())
+    return sorted([*_figures(), *(name for name, file in _OTHERS.items() if "." in file)])

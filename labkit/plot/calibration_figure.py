@@ -106,8 +106,8 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
     _style(found, fig)
     value_axis(fig.yaxis[0], "s", low, high)
     fig.yaxis.axis_label = "time"
-    fig.legend.location = "top_left"
-    fig.legend.label_text_font = FONT
+    fig.add_layout(fig.legend[0], "right")
+    fig.legend.label_text_font, fig.legend.border_line_color = FONT, None
     fig.add_layout(heading(f"{found.name}: message times"), "above")
     return fig
 

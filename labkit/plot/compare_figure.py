@@ -55,6 +55,11 @@ def compare(
     DataError
         If there is nothing to draw.
     """
+    if not isinstance(studies, Mapping) or not all(isinstance(one, Mapping) for one in studies.values()):
+        raise DataError(
+            "several programs on several machines are drawn here: pass {machine: {program: study}}; "
+            "one study of several is drawn by study.plot()"
+        )
     curves = {
         machine: {name: study.curve(metric, phase) for name, study in programs.items()}
         for machine, programs in studies.items()
@@ -111,7 +116,7 @@ def lines(curves: Mapping[str, Curve], *, title: str = "", width: int = 520, hei
     panel = _panel(name, curves, list(curves), (low / room, high * room), (width, height), True)
     panel.yaxis.axis_label = _label(first)
     largest = max(float(curve.samples.x[-1]) for curve in curves.values())
-    return Figure(panel, f"Least at {largest:g}: {_fastest(curves)}.", _alt({name: curves}))
+    return Figure(panel, f"Least at {markup.number(largest)}: {_fastest(curves)}.", _alt({name: curves}))
 
 
 def _panel(
@@ -180,7 +185,7 @@ def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
         winners.setdefault(_fastest(programs), []).append(machine)
     largest = max(float(c.samples.x[-1]) for programs in curves.values() for c in programs.values())
     said = "; ".join(f"{name} on {', '.join(machines)}" for name, machines in winners.items())
-    return f"Fastest at {largest:g}: {said}."
+    return f"Fastest at {markup.number(largest)}: {said}."
 
 
 def _fastest(programs: Mapping[str, Curve]) -> str:

@@ -11,7 +11,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import quantity
+from labkit.html import number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -33,11 +33,15 @@ __all__ = ["efficiency"]
 
 Floats = NDArray[np.float64]
 _SCALINGS = ("strong", "weak")
+#: in names of parameters: what they say about the input
+_NAMES = {"weak": ("local", "per_rank", "each"), "strong": ("total", "overall", "global")}
+#: exponents of the work over the ranks that are this near to 0 and 1 tell strong and weak scaling
+_FLAT = 0.35
 
 
 def efficiency(
     studies: Study | Mapping[str, Study],
-    scaling: str = "strong",
+    scaling: str | None = None,
     *,
     baseline_s: float | None = None,
     metric: str | None = None,
@@ -52,7 +56,9 @@ def efficiency(
     studies : Study, or mapping of str to Study
         Measurements over the ranks; several are lines of one figure.
     scaling : "strong" or "weak"
-        Whether all ranks together work on the same input however many they are, or each on the same.
+        Whether all ranks together work on the same input however many they are, or each on the same. By
+        default the study tells: a parameter called like ``n_total`` or ``n_local``, else comparisons that
+        stay the same or grow with the ranks; what tells nothing counts as strong, and the reading says so.
     baseline_s : float, optional
         Seconds of the best program on one rank (weak: with one rank's input). By default each line's own
         time at its fewest ranks counts as perfectly efficient: relative speedup, which flatters.
@@ -71,20 +77,62 @@ def efficiency(
     DataError
         Another scaling, a baseline that is no time, nothing to draw, or not over the ranks.
     """
-    if scaling not in _SCALINGS:
+    if scaling is not None and scaling not in _SCALINGS:
         raise DataError(f'scaling must be "strong" or "weak", got {scaling!r}')
     if baseline_s is not None and not 0 < baseline_s < float("inf"):
         raise DataError(f"baseline_s must be seconds > 0, got {baseline_s!r}")
     named = studies if isinstance(studies, Mapping) else {"": studies}
     if not named:
         raise DataError("there is nothing to draw: pass a study, or {name: study}")
+    scaling, because = (scaling, "") if scaling else _scaling_of(named)
     lines = {name: _line(study, scaling, baseline_s, metric, phase) for name, study in named.items()}
     every = np.unique(np.concatenate([p for p, _, _ in lines.values()]))
     left = _panel(lines, every, 1, (width, height), "speedup" if scaling == "strong" else "scaled speedup")
     right = _panel(lines, every, 2, (width, height), "efficiency")
-    reading = _reading(lines, scaling, baseline_s)
+    reading = _reading(lines, f"{scaling} scaling{because}", baseline_s)
     alt = f"Speedup and efficiency over the ranks, {scaling} scaling. {reading} {_numbers(lines)}"
     return Figure(grid_of([left, right]), reading, alt)
+
+
+def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
+    """Tell weak from strong scaling, and say by what.
+
+    Raises
+    ------
+    DataError
+        Some studies are of the one kind and some of the other.
+    """
+    found = {name: _told(study) for name, study in studies.items()}
+    known = {name: told for name, told in found.items() if told is not None}
+    if not known:
+        return "strong", ', as the studies do not tell; scaling="weak" if every rank has its own input'
+    kinds = {kind for kind, _ in known.values()}
+    if len(kinds) > 1:
+        said = ", ".join(f"{name!r}: {kind} ({why})" for name, (kind, why) in known.items())
+        raise DataError(
+            f'these studies do not scale alike: {said}; draw them apart, or pass scaling="strong"'
+        )
+    kind, why = next(iter(known.values()))
+    return kind, f", by {why}"
+
+
+def _told(study: Study) -> tuple[str, str] | None:
+    """What a study tells of its scaling, and by what: a parameter's name, or its comparisons."""
+    for column in map(str, study.data.columns):
+        for kind, words in _NAMES.items():
+            if any(word in column.lower() for word in words):
+                return kind, column
+    rows = study.data[(study.data["metric"] == "comparisons") & (study.data["phase"].fillna("") == "")]
+    work = rows.groupby("ranks")["value"].mean()
+    if len(work) < 2 or not work.iloc[0] > 0 or not work.index[0] > 0:
+        return None
+    times = float(work.iloc[-1] / work.iloc[0])
+    power = np.log(times) / np.log(float(work.index[-1] / work.index[0]))
+    if abs(power) < _FLAT:
+        return "strong", f"its comparisons, {times:.2g} times as many at {number(work.index[-1])} ranks"
+    if abs(power - 1) < _FLAT:
+        return "weak", f"its comparisons, {times:.2g} times as many at {number(work.index[-1])} ranks"
+    return None
 
 
 def _line(
@@ -161,22 +209,22 @@ def _reading(
     parts = []
     for name, (p, speedup, share) in lines.items():
         half = np.flatnonzero(share < 0.5)
-        lost = f", below 50% from {p[half[0]]:g} on" if half.size and half[0] > 0 else ""
+        lost = f", below 50% from {number(p[half[0]])} on" if half.size and half[0] > 0 else ""
         parts.append(
             f"{f'{name}: s' if name else 'S'}peedup {speedup[-1]:.3g} and efficiency "
-            f"{format_share(float(share[-1]))} at {p[-1]:g} ranks{lost}"
+            f"{format_share(float(share[-1]))} at {number(p[-1])} ranks{lost}"
         )
     if baseline_s is None:
-        first = ", ".join(dict.fromkeys(f"{p[0]:g}" for p, _, _ in lines.values()))
+        first = ", ".join(dict.fromkeys(f"{number(p[0])}" for p, _, _ in lines.values()))
         base = f"relative to each one's own time at {first} rank{'s' if first != '1' else ''}"
     else:
         base = f"against {quantity(baseline_s, 's')} on one rank"
-    return f"{'; '.join(parts)} ({scaling} scaling, {base})."
+    return f"{'; '.join(parts)} ({scaling}; {base})."
 
 
 def _numbers(lines: Mapping[str, tuple[Floats, Floats, Floats]]) -> str:
     said = []
     for name, (p, _, share) in lines.items():
-        pairs = ", ".join(f"{a:g}: {format_share(float(b))}" for a, b in zip(p, share, strict=True))
+        pairs = ", ".join(f"{number(a)}: {format_share(float(b))}" for a, b in zip(p, share, strict=True))
         said.append(f"{name or 'efficiency'}: {pairs}")
     return "; ".join(said) + "."

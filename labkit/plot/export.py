@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from labkit.errors import DataError
 from labkit.plot.html_page import render_page
-from labkit.plot.still import with_words
+from labkit.plot.stills.still import with_words
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure

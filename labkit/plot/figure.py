@@ -12,7 +12,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.plot.export import draw_file
 from labkit.plot.html_page import render_page
-from labkit.plot.still import is_live, still_bundle
+from labkit.plot.stills.still import is_live, still_bundle
 from labkit.plot.tools import dress
 
 __all__ = ["Figure"]
@@ -45,7 +45,13 @@ class Figure:
             dress(self.layout, self.words())
 
     def words(self) -> dict[str, str]:
-        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name."""
+        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name.
+
+        Returns
+        -------
+        dict of str to str
+            By the names that the page's script knows.
+        """
         reading = "" if self.has_words else self.reading
         return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
 
@@ -55,6 +61,11 @@ class Figure:
 
     def widget(self) -> Any:
         """Return the figure as a notebook widget, to be laid out with others or updated from Python.
+
+        Returns
+        -------
+        labkit.plot.widget.Picture
+            Live: changes travel both ways.
 
         Raises
         ------
@@ -68,7 +79,13 @@ class Figure:
         )
 
     def file_name(self) -> str:
-        """Return a name for its files, made of the first words of the reading."""
+        """Return a name for its files, made of the first words of the reading.
+
+        Returns
+        -------
+        str
+            Of letters, digits and hyphens, without an ending.
+        """
         words = re.findall(r"[a-z0-9]+", self.reading.lower())[:6]
         return "-".join(words)[:48] or "labkit"
 
@@ -95,7 +112,13 @@ class Figure:
         return {**(data or {}), **bundle}, sizes
 
     def to_page(self) -> str:
-        """Return a standalone HTML page, everything it needs inside."""
+        """Return a standalone HTML page, everything it needs inside.
+
+        Returns
+        -------
+        str
+            HTML, with BokehJS inside.
+        """
         return render_page(self.reading, [self], has_heading=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -22,7 +22,7 @@ from labkit.units import format_share
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["gantt"]
+__all__ = ["gantt", "time_bars"]
 
 #: beyond these the ranks are drawn as cells: ranks, and intervals
 MOST_ROWS, MOST_BARS = 128, 6000
@@ -76,11 +76,10 @@ def gantt(
         panel, said = _cells(what, run, span, width, height)
         parts += [panel, profile(what, run, span, width)]
     else:
-        panel = _bars(what, run, span, width, height)
+        panel = time_bars(what, run, span, width, height)
         said = ""
         if arrows or (arrows is None and len(run.trace) <= MOST_ARROWS):
-            _arrows(panel, run)
-            said = " Arrows are messages."
+            said = " Arrows are messages." if _arrows(panel, run) else ""
         if len(run.trace.operations):
             said += " A thin bar below a rank: a nonblocking collective that goes on beside it."
         parts.append(panel)
@@ -124,7 +123,19 @@ def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
     return fig
 
 
-def _bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
+def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
+    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.states`.
+
+    Parameters
+    ----------
+    what : Activity
+    run : Run
+        With a trace.
+    span : Range1d
+        Of the time.
+    width, height : int
+        Pixels; with a height of 0 it follows the number of ranks.
+    """
     fig = _canvas(span, run, width, height or min(160 + 22 * what.ranks, 760))
     items = []
     for kind, state in enumerate(STATES):
@@ -213,9 +224,12 @@ def _messages(run: Run, rows: Any) -> list[str]:
     return [text if row >= 0 else "" for row, text in zip(rows, named, strict=True)]
 
 
-def _arrows(fig: Any, run: Run) -> None:
+def _arrows(fig: Any, run: Run) -> bool:
+    """Draw the messages between ranks; return whether there are any."""
     table = run.trace.messages
     table = table[table["source"] != table["destination"]]
+    if table.empty:
+        return False
     rows = table.index.to_numpy()
     source = ColumnDataSource({
         "x0": table["start_s"], "y0": table["source"], "x1": table["end_s"], "y1": table["destination"],
@@ -231,6 +245,7 @@ def _arrows(fig: Any, run: Run) -> None:
         line_width=0.8, source=source,
     )  # fmt: skip
     fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message"), ("under way", "@text")]))
+    return True
 
 
 def _cells(what: Activity, run: Run, span: Range1d, width: int, height: int) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, H
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
+from labkit.html import number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, wrap
@@ -157,7 +157,7 @@ def _growth(predicted: Expectation, found: Verdict | Model, width: int) -> Figur
     mine = fig.line(at, line, color=COLORS[6], width=3, line_dash="dotted")
     fig.legend[0].items.append(LegendItem(label=f"predicted: {predicted.term.pretty()}", renderers=[mine]))
     last = float(line[-1] / y[-1])
-    where = f"at {model.parameter} = {x[-1]:g}"
+    where = f"at {model.parameter} = {number(x[-1])}"
     if 1 / (1 + _NEAR) <= last <= 1 + _NEAR:
         said = f"The predicted growth, {predicted.term.pretty()}, meets the measurement {where}."
     else:

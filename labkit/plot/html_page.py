@@ -61,7 +61,20 @@ def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path
 
 
 def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> str:
-    """Return the page of `page` as text; without its title as heading where the items say enough."""
+    """Return the page of `page` as text; without its title as heading where the items say enough.
+
+    Parameters
+    ----------
+    title, items
+        As in `page`.
+    has_heading : bool
+        Whether the title is written above the items.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     listed = list(items)
     layouts = [layout for item in listed if (layout := _layout(item)) is not None]
     drawing, drawn = components(tuple(layouts)) if layouts else ("", [])

@@ -10,6 +10,7 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, Legen
 from bokeh.plotting import figure
 
 from labkit import html as markup
+from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
 from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, style_axes
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["phases", "shares"]
 
 
-def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, height: int = 290) -> Figure:
+def phases(
+    study: Study, table: Table | None = None, *, columns: int = 2, width: int = 380, height: int = 290
+) -> Figure:
     """Draw every entry of a study's table as a small scaling figure.
 
     Parameters
     ----------
     study : Study
         The measurements.
-    table : Table
-        `Study.table` of it.
+    table : Table, optional
+        `Study.table` of it; default: without expectations.
     columns : int
         Figures in a row.
     width, height : int
@@ -38,8 +41,19 @@ def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, he
     Returns
     -------
     Figure
+
+    Raises
+    ------
+    DataError
+        It is no study.
     """
-    small, said = [], []
+    if not hasattr(study, "table"):
+        raise DataError(
+            f"the phases of a study are drawn here, got a {type(study).__name__}; those of one run are drawn "
+            "by labkit.plot.gantt(run), and run.phase_table() has them as numbers"
+        )
+    table = study.table() if table is None else table
+    small, said, is_lawless = [], [], False
     for name, model, verdict in table:
         if model is None and verdict is None:
             continue
@@ -48,6 +62,7 @@ def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, he
             "phase_s" if phase else "makespan_s", phase
         ).samples
         curves = curves_of(verdict, model, samples)
+        is_lawless = is_lawless or (model is not None and model.is_nearest)
         fig = draw(curves, verdict, model, "s", "p", width, height, with_legend=False)
         if verdict is not None:
             text = f"{markup.MATCH_SIGNS[verdict.match]} {verdict.match}: "
@@ -63,7 +78,8 @@ def phases(study: Study, table: Table, *, columns: int = 2, width: int = 380, he
         small.append(fig)
         said.append(f"{name}: {text}")
     grid = grid_of(small, columns)
-    reading = "Black: measured; solid line: model; dashed line: expectation; shaded: within the limits."
+    solid = "model" + (", or the nearest curve where no single law holds" if is_lawless else "")
+    reading = f"Black: measured; solid line: {solid}; dashed line: expectation; shaded: within the limits."
     return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
 
 
@@ -84,6 +100,8 @@ def shares(
         A study with phases.
     where : mapping, optional
         Which rows, where other parameters vary too.
+    width, height : int
+        Pixels.
 
     Returns
     -------
@@ -95,7 +113,7 @@ def shares(
     values = np.array([[_at(line.samples, v) for v in x] for line in lines])
     total = values.sum(axis=0)
     parts = values / total
-    factors = [f"{v:g}" for v in x]
+    factors = [f"{markup.number(v)}" for v in x]
     fig = figure(width=width, height=height, x_range=FactorRange(*factors), y_range=(0, 1), tools="save")
     bottom, items = np.zeros(x.size), []
     for i, name in enumerate(names):

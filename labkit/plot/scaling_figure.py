@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d, Title
+from bokeh.models import ColumnDataSource, HoverTool, Range1d, Title
 from bokeh.plotting import figure
 
 from labkit import html as markup
+from labkit.errors import DataError
 from labkit.plot.figure import Figure
+from labkit.plot.legend import add_legend
 from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, style_axes, value_axis, wrap
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Samples, Term, Verdict
@@ -80,8 +82,13 @@ def scaling(
     elif isinstance(model, Model):
         parameter, unit = parameter or model.parameter, unit or model.unit
         samples = samples or Samples(model.x, tuple(np.array([v]) for v in model.y))
+    elif samples is None and subject is not None:
+        raise DataError(
+            f"a verdict or a model is drawn here, got a {type(subject).__name__}: study.expect('p log p') "
+            "makes the one, study.fit() the other, and study.plot() draws a study"
+        )
     if samples is None:
-        raise ValueError("a verdict without its samples cannot be drawn; pass samples=...")
+        raise DataError("a verdict without its samples cannot be drawn; pass samples=...")
     aggregate = verdict.aggregate if verdict is not None else "auto"
     curves = curves_of(verdict, model if isinstance(model, Model) else None, samples, aggregate)
     name = title or (
@@ -167,7 +174,13 @@ def draw(
     items += _lines(fig, curves, verdict, model)
     items += _points(fig, curves, unit)
     if with_legend:
-        _add_legend(fig, items, "top_left" if _rises(curves) else "top_right")
+        shown = [(curves.samples.x, curves.points), (curves.at, curves.model)]
+        shown += [
+            (np.full(of.size, x), of) for x, of in zip(curves.samples.x, curves.samples.groups, strict=True)
+        ]
+        if curves.expectation is not None:
+            shown.append((curves.at, curves.expectation))
+        add_legend(fig, items, shown)
     fig.xaxis.axis_label = {"p": "ranks p"}.get(parameter, parameter)
     rank_axis(fig.xaxis[0], curves.samples.x, room=max(4, width // 80))
     value_axis(fig.yaxis, unit, low, high)
@@ -175,15 +188,6 @@ def draw(
     fig.xgrid.ticker = fig.xaxis[0].ticker
     fig.ygrid.ticker = fig.yaxis[0].ticker
     return fig
-
-
-def _add_legend(fig: Any, items: list[tuple[str, list[Any]]], location: str) -> None:
-    legend = Legend(items=list(items), orientation="vertical", location=location)
-    legend.click_policy = "hide"
-    legend.label_text_font, legend.label_text_font_size = FONT, "12px"
-    legend.border_line_color, legend.background_fill_alpha = "#dddddd", 0.85
-    legend.padding, legend.spacing, legend.margin = 6, 1, 8
-    fig.add_layout(legend)
 
 
 def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:
@@ -230,10 +234,6 @@ def _span(curves: Curves) -> tuple[float, float]:
     return low / room, high * room * (1.6 if high / low < 30 else (high / low) ** 0.12)
 
 
-def _rises(curves: Curves) -> bool:
-    return bool(curves.points[-1] >= curves.points[0])
-
-
 def _pm(verdict: Verdict) -> str:
     return f"(1/{verdict.deviation.term.pretty()} … {verdict.deviation.term.pretty()})"
 
@@ -262,7 +262,7 @@ def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, param
     name = "No law; the nearest curve is" if model.is_nearest else "Model"
     text = f"{name} {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."
     last = float(curves.samples.x[-1])
-    text += f" The pale part of the line is a prediction beyond {parameter} = {last:g}."
+    text += f" The pale part of the line is a prediction beyond {parameter} = {markup.number(last)}."
     if verdict is not None:
         text += " Shaded: every growth within the limits, from the first point on."
     if verdict is not None and verdict.plausible:
@@ -275,6 +275,7 @@ def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, param
 def _alt(name: str, words: str, curves: Curves, parameter: str, unit: str) -> str:
     x, y = curves.samples.x, curves.points
     pairs = ", ".join(
-        f"{a:g}: {markup.quantity(float(b), unit, 3)}" for a, b in zip(x[:12], y[:12], strict=True)
+        f"{markup.number(a)}: {markup.quantity(float(b), unit, 3)}"
+        for a, b in zip(x[:12], y[:12], strict=True)
     )
     return f"Scaling figure of {name} over {parameter}, both axes logarithmic. {words} Measured: {pairs}."

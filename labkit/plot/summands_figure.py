@@ -91,10 +91,11 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     fig.add_layout(heading(name), "above")
     style_axes([fig])
     fig.xgrid.grid_line_color = None
-    reading = f"{hides(model)}. Dashed: the last measurement, {model.parameter} = {last:g}."
+    reading = f"{hides(model)}. Dashed: the last measurement, {model.parameter} = {markup.number(last)}."
     there = int(np.searchsorted(at, last))
+    ends = markup.number(first), markup.number(last)
     spoken = "; ".join(
-        f"{part.term.pretty()}: {share[0]:.0%} at {first:g}, {share[there]:.0%} at {last:g}"
+        f"{part.term.pretty()}: {share[0]:.0%} at {ends[0]}, {share[there]:.0%} at {ends[1]}"
         for part, share in zip(parts, shares, strict=True)
     )
     return Figure(fig, reading, f"Stacked shares of a model's summands. {reading} {spoken}.")

@@ -15,7 +15,9 @@ __all__ = ["TOOLS", "dress", "grid_of"]
 TOOLS = "pan,wheel_zoom,box_zoom,reset,save"
 
 _SAVE = """
-const view = Bokeh.index.get_by_id(root)
+// Kernels number their models alike: the picture that this button belongs to is that of its document.
+const views = Bokeh.index.roots.filter((one) => one.model.id == root)
+const view = views.find((one) => one.model.document === cb_obj.document) ?? views[0]
 if (view == null) return
 if (globalThis.labkitDownload) { globalThis.labkitDownload(view, kind, words); return }
 const layer = view.export(kind)

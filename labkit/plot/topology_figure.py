@@ -218,15 +218,20 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
     chosen = {n: p for n, p in layout.hosts.items() if not crowded or n in ends}
     radii = [x * x + y * y for x, y in layout.hosts.values()]
     is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2
+    right = 0 if is_round or is_tree or is_fly else 5 + points // 4
+    down = 0 if is_round else 12 if is_tree else 5
+    source = ColumnDataSource({
+        "x": [x * 1.1 if is_round else x for x, _ in chosen.values()],
+        "y": [y * 1.1 if is_round else y for _, y in chosen.values()],
+        "text": [name.removeprefix("host ") for name in chosen],
+        "right": [right + (3 if right and name in ends else 0) for name in chosen],  # ends are drawn larger
+        "down": [down + (3 if down and name in ends else 0) for name in chosen],
+    })  # fmt: skip
     fig.text(
-        x=[x * 1.1 if is_round else x for x, _ in chosen.values()],
-        y=[y * 1.1 if is_round else y for _, y in chosen.values()],
-        text=[name.removeprefix("host ") for name in chosen],
+        x="x", y="y", text="text", source=source, x_offset="right", y_offset="down",
         text_font=value(FONT), text_font_size=f"{points}px", text_color="#222222",
         text_align="center" if is_round or is_tree or is_fly else "left",
         text_baseline="middle" if is_round else "top",
-        x_offset=0 if is_round or is_tree or is_fly else 5 + points // 4,
-        y_offset=0 if is_round else 12 if is_tree else 5,
     )  # fmt: skip
     if layout.notes:
         fig.text(

@@ -7,14 +7,22 @@ import linecache
 import os
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from labkit.units import ranks_text
 
-__all__ = ["Frame", "own_folders", "parse_stack", "places_text", "read_stack", "traceback_without"]
+__all__ = [
+    "Frame",
+    "own_folders",
+    "parse_stack",
+    "places_text",
+    "read_stack",
+    "runs_threads",
+    "traceback_without",
+]
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 
@@ -25,6 +33,9 @@ _CHILDREN = (
     "labkit/sim/script_child.py",
     "labkit/real/engines/engine.py",
 )
+
+#: threads of labkit's own in such a process
+_OWN_THREADS = ("labkit/process/watchdog.py", "labkit/trace/recorder/session.py")
 
 #: different places that a message shows
 SHOWN_PLACES = 16
@@ -40,9 +51,14 @@ class Frame:
     line: int
     name: str
 
+    @property
+    def source(self) -> str:
+        """The line itself; empty where it is not known."""
+        return linecache.getline(self.file, self.line).strip()
+
     def text(self) -> str:
         """Show the frame as Python does, with its source line where that is known."""
-        source = linecache.getline(self.file, self.line).strip()
+        source = self.source
         where = f'  File "{self.file}", line {self.line}, in {self.name}'
         return f"{where}\n    {source}" if source else where
 
@@ -70,17 +86,39 @@ def read_stack(path: Path) -> list[Frame]:
 def parse_stack(text: str) -> list[Frame]:
     """Read the last stack out of what a rank wrote; see `read_stack`."""
     best: list[Frame] = []
+    for frames in _threads(text):
+        border = _border(frames)
+        if border is not None:
+            mine = [frame for frame in frames[:border] if not frame.file.startswith("<frozen ")]
+            best = list(reversed(mine))
+    return best
+
+
+def runs_threads(path: Path) -> bool:
+    """Whether a rank's stack file shows threads of the program's own, besides the one that runs it."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return any(
+        frames and _border(frames) is None and not any(frame.file.endswith(_OWN_THREADS) for frame in frames)
+        for frames in _threads(text)
+    )
+
+
+def _threads(text: str) -> Iterator[list[Frame]]:
+    """Read the frames of each thread, the innermost first."""
     for block in re.split(r"^(?=Thread |Current thread |Fatal )", text, flags=re.MULTILINE):
-        frames = [
+        yield [
             Frame(found["file"], int(found["line"]), found["name"])
             for found in map(_FRAME.match, block.splitlines())
             if found
         ]
-        border = next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
-        if border is not None:
-            mine = [frame for frame in frames[:border] if frame.file != "<frozen runpy>"]
-            best = list(reversed(mine))
-    return best
+
+
+def _border(frames: list[Frame]) -> int | None:
+    """Return where the program's frames end; None for a thread that does not run it."""
+    return next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
 
 
 def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:

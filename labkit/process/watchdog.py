@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -63,6 +61,8 @@ def die_with_parent(parent: int) -> None:
     A change of user takes it back.
     """
     if sys.platform == "linux":
+        import ctypes  # only now: a rank's start is short
+
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -110,6 +110,8 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
         for path in file.read().split("\n"):  # in another container nobody else can remove them
             with contextlib.suppress(OSError):
                 os.remove(path)
+    import shutil  # only now: a rank's start is short
+
     until = time.monotonic() + CLEANING_S
     for folder in reversed(folders):  # the one that lists them goes last
         # More than once: a rank that starts late still writes there.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-from pathlib import Path
 
 __all__ = ["whereabouts"]
 
@@ -20,8 +18,18 @@ def whereabouts() -> dict[str, str]:
     """
     boot, table = "", ""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
         table = os.readlink("/proc/self/ns/pid")
     except OSError:  # not Linux: there is one host only
         pass
-    return {"host": platform.node(), "boot": boot, "table": f"{boot} {table}"}
+    return {"host": _host(), "boot": boot, "table": f"{boot} {table}"}
+
+
+def _host() -> str:
+    """Return the host's name; the module that knows it everywhere is slow to load, in every rank."""
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import platform
+
+    return platform.node()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from labkit.context import Decisions
 from labkit.real.cores import available_cores
 from labkit.tally import RealTally
 
@@ -28,6 +29,8 @@ class RankContext:
         self.mark: Callable[[str, bool], None] | None = None
         #: counts what the program counts and holds, in the repetition that is counted
         self.tally: RealTally | None = None
+        #: what requests have decided (`labkit.tune`)
+        self.decisions = Decisions()
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
@@ -77,6 +80,11 @@ class RankContext:
         tally, self.tally = self.tally, None
         return {"tally": tally.end()}
 
+    def end_deciding(self) -> dict[str, Any]:
+        """Return what requests have decided as part of a repetition's times; of rank 0 alone."""
+        rows = self.decisions.rows() if self.rank == 0 else []
+        return {"decided": rows} if rows else {}
+
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""
         return time.monotonic()
@@ -84,3 +92,4 @@ class RankContext:
     def reset(self) -> None:
         """Forget everything before the next repetition."""
         self.phases, self._open = [], []
+        self.decisions = Decisions()

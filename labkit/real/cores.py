@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 
 __all__ = ["available_cores"]
 
@@ -28,13 +27,19 @@ def available_cores() -> int:
 def _quota() -> float | None:
     """Return the cores a control group allows, or None without a limit."""
     try:
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        limit, period = _text("/sys/fs/cgroup/cpu.max").split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         pass
-    folder = Path("/sys/fs/cgroup/cpu")
+    folder = "/sys/fs/cgroup/cpu"
     try:
-        limit_us = int((folder / "cpu.cfs_quota_us").read_text())
-        return limit_us / int((folder / "cpu.cfs_period_us").read_text()) if limit_us > 0 else None
+        limit_us = int(_text(f"{folder}/cpu.cfs_quota_us"))
+        return limit_us / int(_text(f"{folder}/cpu.cfs_period_us")) if limit_us > 0 else None
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def _text(path: str) -> str:
+    """Return what is in a file; without pathlib, which a rank would load for this alone."""
+    with open(path, encoding="ascii") as file:
+        return file.read()

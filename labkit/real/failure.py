@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.errors import MORE_TIME, LabkitError, MachineError, RankError, RunInterrupted, TimeLimitError
 from labkit.process.stacks import Frame, places_text
 
-__all__ = ["Where", "first_error", "grouped", "printed_too_much", "too_late", "with_output"]
+__all__ = ["Where", "first_error", "grouped", "interrupted", "printed_too_much", "too_late", "with_output"]
 
 #: where a rank was: its frames, outermost first, or what there is to say instead
 Where = tuple[Frame, ...] | str
@@ -37,7 +37,7 @@ def first_error(records: Iterable[Mapping[str, Any]], machine: str = "") -> Labk
 
 def too_late(timeout_s: float | None, places: Iterable[tuple[int, Where]]) -> TimeLimitError:
     """Return the error of a run that has reached its time limit."""
-    head = f"the run did not end within {timeout_s:g} s and was ended; where each rank was:"
+    head = f"the run did not end within {timeout_s:g} s and was ended; {MORE_TIME}. Where each rank was:"
     return TimeLimitError(f"{head}\n{grouped(places)}")
 
 
@@ -59,5 +59,14 @@ def printed_too_much(who: str, limit_bytes: int) -> MachineError:
 
 def with_output(error: LabkitError, printed: Iterable[bytes]) -> LabkitError:
     """Return the error with what each rank had printed."""
-    error.attach_output([text.decode("utf-8", "replace") for text in printed])
+    error.attach_output(_texts(printed))
     return error
+
+
+def interrupted(printed: Iterable[bytes]) -> RunInterrupted:
+    """Return what an interrupted run raises, with what each rank had printed."""
+    return RunInterrupted(_texts(printed))
+
+
+def _texts(printed: Iterable[bytes]) -> list[str]:
+    return [text.decode("utf-8", "replace") for text in printed]

@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 
+#: in place of a script's module: it is a text (as in `labkit.process.python_line`, not imported for this)
+COMMAND = "-c"
 #: a module named in a pickled function, or as the first of an import in a script
 _NAMED = re.compile(rb"\x8c.(numpy|labkit)", re.DOTALL)
 _IMPORTED = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
@@ -50,9 +52,22 @@ def load_program(
         importlib.import_module("numpy.random")  # now, where no clock runs yet
     seed_rank(header["seed"] + repetition, rank)
     if header["kind"] == "script":
-        return lambda: _run_script(header["script"], header["argv"])
+        return _with_regions(header, lambda: _run_script(header["script"], header["argv"], header["module"]))
     program, args, kwargs = pickle.loads(payload)
-    return lambda: program(comm(), *args, **kwargs)
+    return _with_regions(header, lambda: program(comm(), *args, **kwargs))
+
+
+def _with_regions(header: Mapping[str, Any], call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a call in which functions are phases, where that is wanted."""
+    if not header.get("regions"):
+        return call
+    from labkit.regions import Regions
+
+    def watched() -> Any:
+        with Regions(header["regions"]):
+            return call()
+
+    return watched
 
 
 def may_use_numpy(header: Mapping[str, Any], payload: bytes) -> bool:
@@ -68,9 +83,22 @@ def may_use_numpy(header: Mapping[str, Any], payload: bytes) -> bool:
     return is_by_name or _NAMED.search(payload) is not None
 
 
-def _run_script(path: str, argv: list[str]) -> None:
+def _run_script(path: str, argv: list[str], module: str) -> None:
+    """Run a file as Python does, or a module by its name, or (``-c``) the text in the file."""
     import runpy
 
+    if module:
+        sys.path.insert(0, os.getcwd())
+    if module == COMMAND:
+        with open(path, encoding="utf-8") as file:
+            code = compile(file.read(), "<string>", "exec", dont_inherit=True)
+        sys.argv[:] = [COMMAND, *argv]
+        runpy._run_module_code(code, None, "__main__", script_name=COMMAND)  # type: ignore[attr-defined]
+        return
+    if module:
+        sys.argv[:] = [path, *argv]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return
     sys.argv[:] = [path, *argv]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     runpy.run_path(path, run_name="__main__")

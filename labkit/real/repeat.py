@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.real.cores import available_cores
-from labkit.timing import Bench, Repeats
+
+if TYPE_CHECKING:
+    from labkit.timing import Bench, Repeats
 
 __all__ = ["Turns", "measuring"]
 
@@ -40,7 +42,9 @@ class Turns:
         self.most = self._repeats
         self._bench: Bench | None = None
         asked = header.get("measuring")
-        if asked is not None:
+        if asked is not None:  # only now: NumPy, which timing needs, is most of what starting a rank costs
+            from labkit.timing import Bench, Repeats
+
             repeats = Repeats(**asked["repeats"])
             self._bench = Bench(comm(), repeats, int(asked["warmup"]), available_cores())
 

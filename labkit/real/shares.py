@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from labkit.context import Decisions
 from labkit.errors import MachineError
+from labkit.regions import regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
 from labkit.tally import joined, tally_frame
@@ -118,6 +120,8 @@ def gather_runs(
             if not times[0]["keeps_trace"]:
                 trace, said = None, []
         notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
+        decisions = Decisions.of(times[0].get("decided", ()))
+        notes += decisions.notes()
         conduct = shares[0][-1][0].get("conduct")
         notes += conduct.notes() if conduct is not None else ()
         own = {"machine": dict(facts["machine"]), "notes": notes, "conduct": conduct}
@@ -129,6 +133,7 @@ def gather_runs(
                 phases=phases,
                 trace=trace,
                 counts=counts,
+                collectives=decisions.collectives(),
                 output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
                 **{**facts, **own},
             )
@@ -154,13 +159,16 @@ def oversubscription(ranks: int, cores: int, where: str = "") -> str:
 def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, Any]:
     """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
+    leave_out = regions_of(request.options.get("leave_out"))
+    if leave_out and not request.trace:
+        raise MachineError("leave_out says what trace=True does not record; give both")
     if recording is None and not request.trace and not is_counted:
         return {}
     from labkit.trace.recorder.merge import recording_header
 
     is_whole = recording is not None or request.trace
     return {
-        "recording": recording_header(recording, request.trace or is_counted),
+        "recording": recording_header(recording, request.trace or is_counted, leave_out),
         "recorded": request.repeats if is_whole else 1,
         "counts": {"keeps_trace": request.trace} if is_counted else None,
     }

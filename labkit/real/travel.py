@@ -9,7 +9,6 @@ import io
 import linecache
 import os
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import cloudpickle
 
 from labkit.errors import ProgramError
+from labkit.process.fingerprint import is_installed
 from labkit.request import RunRequest
 
 __all__ = ["is_installed", "pack", "pack_job", "pack_program", "unwritten_sources"]
@@ -79,10 +79,14 @@ def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
     }  # fmt: skip
     if "measuring" in request.options:
         header["measuring"] = request.options["measuring"]
+    if request.regions:
+        header["regions"] = list(request.regions)
     if not isinstance(request.program, Path):
         return header | {"kind": "function"}, pack_program(request.program, request.args, request.kwargs)
     argv = [str(argument) for argument in request.args]
-    return header | {"kind": "script", "script": str(request.program), "argv": argv}, b""
+    module = (request.options.get("start") or {}).get("module", "")
+    script = {"kind": "script", "script": str(request.program), "argv": argv, "module": module}
+    return header | script, b""
 
 
 def pack(*things: Any) -> list[bytes]:
@@ -161,18 +165,6 @@ def _is_homeless(name: str, module: ModuleType) -> bool:
     if is_installed(file):
         return False
     return not _is_importable(name, file)
-
-
-def is_installed(file: str) -> bool:
-    """Whether a file belongs to Python or to an installed package."""
-    path = os.path.abspath(file)
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
-        return True
-    return any(path.startswith(folder + os.sep) for folder in _standard_folders())
-
-
-def _standard_folders() -> set[str]:
-    return {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
 
 
 def _is_importable(name: str, file: str) -> bool:

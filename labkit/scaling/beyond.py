@@ -55,7 +55,7 @@ class Outlook:
     def __str__(self) -> str:
         """Print in a sentence."""
         value, low, high = (markup.quantity(v, self.unit, 3) for v in (self.value, self.low, self.high))
-        text = f"At {self.parameter} = {self.at:g}: {value}"
+        text = f"At {self.parameter} = {markup.number(self.at)}: {value}"
         if low != high:
             text += f", between {low} and {high} ({self.level:.0%})"
         if self.times_beyond > 1:

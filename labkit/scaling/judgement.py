@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
+from labkit.html import number
 from labkit.scaling.changes import Segment
 from labkit.scaling.deviation import Deviation, deviation_for, outcome
 from labkit.scaling.drift import Drift, drift_of
@@ -66,12 +67,14 @@ def judge(
 
     Parameters
     ----------
-    x, y, space, parameter, given, aggregate
-        As in `fit`; the space is by default the expectation's ruler joined with "wide".
+    x, y : array_like
+        As in `fit`, of the shapes that it takes.
     expectation : str
         Such as ``"p log2(p)"``; of a sum the leading term counts.
     deviation : str or Term, optional
         The limit D; sqrt x by default, "strict" for E's leading exponent halved.
+    space, parameter, given, aggregate : optional
+        As in `fit`; the space is by default the expectation's ruler joined with "wide".
     is_valid : bool
         Whether the measurements may be used for a verdict.
     tolerance : float
@@ -271,7 +274,7 @@ class _Findings:
             leading = (self.model.term,)
             doubt = (
                 f"the summand that is faster than promised leads only beyond the measurements, which end at "
-                f"{self.e.parameter} = {last:g}; measure farther"
+                f"{self.e.parameter} = {number(last)}; measure farther"
             )
         else:
             return
@@ -364,8 +367,8 @@ class _Findings:
         if led:  # with few points many sums fit: no verdict, yet worth knowing
             model = f.sum_of(led[0])
             self.notes.append(
-                f"{model.term} may be hidden by a slower term: {model.formula} meets every point within "
-                f"{model.error:.2%}{leads(model)}; measure at more values to tell"
+                f"{model.term} may be hidden by a slower term: {model.in_unit(f.unit)} meets every point "
+                f"within {model.error:.2%}{leads(model)}; measure at more values to tell"
             )
         self.notes.append(
             f"the data reject every single term; the nearest, {self.model.term}, misses a point by "

@@ -94,6 +94,10 @@ class Model:
         The unit of y, for print.
     is_nearest : bool
         Whether no law describes the data, so that this is only the nearest curve.
+    sse, free : float, int
+        The sum of squared relative errors, and the numbers that were fitted.
+    belief, rivals : Belief or None, Rivals or None
+        What `interval` is made of: the weights of all terms, and the curves that describe the data as well.
     """
 
     term: Term
@@ -119,7 +123,30 @@ class Model:
         cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
         count: float | None = None,
     ) -> Model:  # fmt: skip
-        """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured."""
+        """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured.
+
+        Parameters
+        ----------
+        fits : Fits
+            Of several data sets.
+        row, k : int
+            The data set, and the fit.
+        flat : int
+            Index of the constant.
+        basis : Basis
+            Of the fit's term.
+        log_scale : float
+            Binary logarithm of the term's scale.
+        x, y : ndarray, shape (n,)
+            The points.
+        count : float, optional
+            How many measurements they stand for; default: n.
+
+        Returns
+        -------
+        Model
+            Of one term.
+        """
         own = Fits(*(getattr(fits, f.name)[[row]] for f in fields(fits)))
         bases, scales = [basis] * (k + 1), np.full(k + 1, log_scale)
         return next(cls.each_of(own, [k], flat, bases, scales, x, [y], count or x.size, [None], [None]))
@@ -130,7 +157,36 @@ class Model:
         x: Floats, points: Sequence[Floats], count: float,
         beliefs: Sequence[Belief | None], rivals: Sequence[Rivals | None], unit: str = "",
     ) -> Iterator[Model]:  # fmt: skip
-        """Pick fit `chosen[i]` of each data set i; `flat` is the constant, `count` how much was measured."""
+        """Pick fit `chosen[i]` of each data set i; `flat` is the constant, `count` how much was measured.
+
+        Parameters
+        ----------
+        fits : Fits
+            Of several data sets over the same values.
+        chosen : sequence of int
+            The fit of each.
+        flat : int
+            Index of the constant.
+        bases : sequence of Basis
+            Of all fits.
+        log_scales : ndarray, shape (fits,)
+            Binary logarithms of the terms' scales.
+        x : ndarray, shape (n,)
+            Values of the parameter.
+        points : sequence of ndarray, shape (n,)
+            The measurements of each data set.
+        count : float
+            How many measurements the points stand for.
+        beliefs, rivals : sequences
+            Of each data set, for `interval`.
+        unit : str
+            Of the measurements.
+
+        Yields
+        ------
+        Model
+            One for each data set.
+        """
         n, rows = x.size, np.arange(len(points))
         at = (rows, np.asarray(chosen))
         columns = (
@@ -164,7 +220,7 @@ class Model:
 
         Parameters
         ----------
-        x : array_like
+        x : array_like, any shape
             Values of the parameter, > 0.
 
         Returns
@@ -214,7 +270,7 @@ class Model:
 
         Parameters
         ----------
-        x : array_like
+        x : array_like, any shape
             Values of the parameter.
         level : float
             The confidence.
@@ -252,7 +308,18 @@ class Model:
         return self.in_unit("")
 
     def in_unit(self, unit: str) -> str:
-        """Return the model with its numbers in a unit, such as ``12 µs + 3.4 µs p log p`` for "s"."""
+        """Return the model with its numbers in a unit, such as ``12 µs + 3.4 µs p log p`` for "s".
+
+        Parameters
+        ----------
+        unit : str
+            Of the measurements; those that take SI prefixes get one.
+
+        Returns
+        -------
+        str
+            Rounded to four digits.
+        """
         if self.term.is_constant and not self.others:
             return markup.quantity(self.constant, unit)
         times = " · " if unit else " "
@@ -280,13 +347,14 @@ class Model:
 
     def _repr_html_(self) -> str:
         r2 = "–" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
+        first, last = markup.number(self.x[0]), markup.number(self.x[-1])
         rows = [
             ("Nearest curve (no law)" if self.is_nearest else "Growth", f"O({self.term.html()})"),
             ("Formula", markup.escape(self.in_unit(self.unit))),
             ("Adjusted R²", r2),
             ("Largest error", f"{self.error:.2%}"),
             ("Leave-one-out error", f"{self.cross_validation:.2%}"),
-            ("Measured at", f"{self.x.size} values, {self.parameter} = {self.x[0]:g} … {self.x[-1]:g}"),
+            ("Measured at", f"{self.x.size} values, {self.parameter} = {first} … {last}"),
         ]
         return markup.card("Scaling model", markup.properties(rows))
 

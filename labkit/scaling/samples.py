@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
+from labkit.html import number
 
 __all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "summarize"]
 
@@ -127,7 +128,7 @@ class Samples:
 
     def too_few(self) -> str:
         """Return the sentence that says there are too few values."""
-        values = ", ".join(f"{v:g}" for v in self.x)
+        values = ", ".join(f"{number(v)}" for v in self.x)
         return (
             f"a model needs at least {LEAST_VALUES} different values of the parameter, got {self.x.size} "
             f"({values}); measure at more values"

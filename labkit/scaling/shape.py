@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from labkit.html import number
 from labkit.scaling.changes import Segment
 
 __all__ = ["describe", "scatters"]
@@ -35,7 +36,7 @@ def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, t
     """
     if len(segments) > 1:
         laws = [f"{'constant' if s.term.is_constant else s.term.pretty(symbol)}" for s in segments]
-        places = " and ".join(f"{symbol} = {x[s.first]:g}" for s in segments[1:])
+        places = " and ".join(f"{symbol} = {number(x[s.first])}" for s in segments[1:])
         return f"changes at {places}: {', then '.join(laws)}"
     slopes = np.diff(np.log(y)) / np.diff(np.log(x))
     steps = np.diff(y) / y[:-1]
@@ -48,9 +49,9 @@ def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, t
         return f"stays within {_percent(float(np.ptp(y) / y.min()))}"
     low, high = int(np.argmin(y)), int(np.argmax(y))
     if (steps[:low] <= tolerance).all() and (steps[low:] >= -tolerance).all():
-        return f"falls up to {symbol} = {x[low]:g} and rises from there on"
+        return f"falls up to {symbol} = {number(x[low])} and rises from there on"
     if (steps[:high] >= -tolerance).all() and (steps[high:] <= tolerance).all():
-        return f"rises up to {symbol} = {x[high]:g} and falls from there on"
+        return f"rises up to {symbol} = {number(x[high])} and falls from there on"
     return "goes up and down"
 
 

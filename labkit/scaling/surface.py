@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import DataError, ExpectationError
+from labkit.html import quantity
 from labkit.scaling.deviation import outcome
 from labkit.scaling.leastsquares import basis_values
 from labkit.scaling.parser import parse
@@ -85,8 +86,12 @@ class Surface:
     @property
     def formula(self) -> str:
         """The model with its numbers."""
-        parts = [f"{self.constant:.4g}"] if self.constant else []
-        return " + ".join([*parts, *(f"{s.coefficient:.4g} {s}" for s in self.summands)]) or "0"
+        return self.in_unit("")
+
+    def in_unit(self, unit: str) -> str:
+        """Return the formula with its numbers in a unit, such as ``1.2 ms + 3 µs n log n``."""
+        parts = [quantity(self.constant, unit)] if self.constant else []
+        return " + ".join([*parts, *(f"{quantity(s.coefficient, unit)} {s}" for s in self.summands)]) or "0"
 
     def __str__(self) -> str:
         """Print the order of growth."""
@@ -250,11 +255,14 @@ class SurfaceVerdict:
         What was fitted.
     reading : str
         The verdict in one sentence.
+    unit : str
+        Of the measurements; empty where it is not known.
     """
 
     match: str
     model: Surface
     reading: str
+    unit: str = ""
 
     def __bool__(self) -> bool:
         """Return whether the expectation, an upper bound, holds."""
@@ -262,7 +270,7 @@ class SurfaceVerdict:
 
     def __str__(self) -> str:
         """Print the sentence and the model."""
-        return f"{self.reading}\n  model        {self.model}: {self.model.formula}"
+        return f"{self.reading}\n  model        {self.model}: {self.model.in_unit(self.unit)}"
 
 
 def judge_surface(

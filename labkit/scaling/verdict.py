@@ -58,6 +58,12 @@ class Verdict:
     drift : Drift or None
         How the data drift from the expectation over the range, where that decided the match: no law alone
         describes them, yet the bound is kept, or broken, at every step.
+    test, aggregate : str
+        How the data were held against the curves, and how repetitions were summed up.
+    metric, unit, phase : str
+        What was measured, for print.
+    samples : Samples or None
+        The measurements, for figures.
     """
 
     match: str
@@ -109,7 +115,18 @@ class Verdict:
         return self.sentence(str)
 
     def sentence(self, write: Callable[[Term], str]) -> str:
-        """Return the verdict in one sentence, its terms written by `write`."""
+        """Return the verdict in one sentence, its terms written by `write`.
+
+        Parameters
+        ----------
+        write : callable
+            Returns the text of a `Term`.
+
+        Returns
+        -------
+        str
+            With a full stop.
+        """
         if self.model is None:
             return f"Undecided: {self.reasons[0]}."
         e, g = self.expectation.term, self.model.term
@@ -160,7 +177,13 @@ class Verdict:
         return f"The test ({self.test}) {own} the expectation; not rejected: {others}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON-able values."""
+        """Return the verdict as JSON-able values.
+
+        Returns
+        -------
+        dict
+            What ``labkit judge --json`` prints.
+        """
         g = self.model
         exponents = ("exponential", "polynomial", "logarithmic")
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labkit.html import number
 from labkit.scaling.drift import Drift
 from labkit.scaling.model import Model
 from labkit.scaling.term import Term
@@ -109,5 +110,5 @@ def _named(term: Term, write: Write) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Return two digits: 1900, 64, 1.2e+09."""
-    return f"{float(f'{value:.2g}'):g}" if value < 1e6 else f"{value:.1e}"
+    """Return two digits: 1900, 64, 120,000."""
+    return number(float(f"{value:.2g}"))

@@ -19,6 +19,7 @@ from labkit.schedule.describe import op_text
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Op
 from labkit.schedule.symbolic import Machine, Refuted
+from labkit.schedule.uncollected import uncollected
 
 __all__ = ["Counterexample", "Proof", "check", "prove"]
 
@@ -111,8 +112,9 @@ def check(schedule: Schedule) -> Proof | Counterexample:
     refuted: bcast/mine on 3 ranks: rank 2, at the end: data[0] must hold rank 0's block 0, it holds nothing
     """
     try:
-        machine = Machine(schedule)
-        machine.run()
+        with uncollected():
+            machine = Machine(schedule)
+            machine.run()
     except Refuted as refuted:
         return _counterexample(schedule, refuted)
     return Proof(schedule, machine.messages, machine.blocks_sent)

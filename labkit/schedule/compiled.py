@@ -32,4 +32,5 @@ def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any =
         [buffer.is_temporary for buffer in schedule.buffers],
         counts,
         max_kept_entries,
+        schedule.parts if schedule.problem.layout == "uniform" else 1,
     )

@@ -42,8 +42,7 @@ def predict(
     ScheduleError
         If the schedule deadlocks.
     """
-    block_bytes = n_bytes / schedule.parts if schedule.problem.layout == "split" else n_bytes
-    return Ports(schedule, block_bytes, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
+    return Ports(schedule, n_bytes / schedule.parts, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
 
 
 def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from labkit.schedule.section import block_indices
 from labkit.schedule.sizes import Counts, Sizes, sizes_of
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
 
-__all__ = ["execute"]
+__all__ = ["Prepared", "execute"]
 
 _Array = NDArray[Any]
 
@@ -59,16 +61,59 @@ def execute(
         ring = registry.get("allreduce", "ring").build(MPI.COMM_WORLD.size)
         execute(MPI.COMM_WORLD, ring, op="sum", send=mine, recv=total)
     """
-    if comm.Get_size() != schedule.size:
-        raise ScheduleError(f"{schedule!r} meets a communicator of {comm.Get_size()} ranks")
-    rank = comm.Get_rank()
-    memory = _Memory(schedule, rank, buffers, counts)
-    combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
-    runner = _Runner(comm, tag, memory, combine)
-    for step in schedule.steps([rank]):
-        for _, operation in step.entries():
+    Prepared(comm, schedule, tag)(op=op, counts=counts, **buffers)
+
+
+class Prepared:
+    """One rank's part of a schedule over `comm`, to be carried out many times.
+
+    Parameters
+    ----------
+    comm, schedule, tag
+        As `execute` takes them.
+
+    Raises
+    ------
+    ScheduleError
+        Wrong number of ranks.
+    """
+
+    def __init__(self, comm: Any, schedule: Schedule, tag: int = 0) -> None:
+        if comm.Get_size() != schedule.size:
+            raise ScheduleError(f"{schedule!r} meets a communicator of {comm.Get_size()} ranks")
+        self._comm, self._schedule, self._tag = comm, schedule, tag
+        self._rank = int(comm.Get_rank())
+        self._ops = [op for step in schedule.steps([self._rank]) for _, op in step.entries()]
+
+    def __call__(self, *, op: Any = None, counts: Counts | None = None, **buffers: _Array) -> None:
+        """Carry it out on these buffers; see `execute`."""
+        self.begin(op=op, counts=counts, **buffers)()
+
+    def begin(self, *, op: Any = None, counts: Counts | None = None, **buffers: _Array) -> Callable[[], None]:
+        """Carry out everything up to the first wait; the function returned does the rest.
+
+        Raises
+        ------
+        ScheduleError
+            A buffer that is missing or does not fit.
+        """
+        memory = _Memory(self._schedule, self._rank, buffers, counts)
+        combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
+        runner = _Runner(self._comm, self._tag, memory, combine)
+        rest = iter(self._ops)
+        held: list[Op] = []
+        for operation in rest:
+            if operation.kind is Kind.WAIT or operation.kind.is_blocking:
+                held.append(operation)
+                break
             runner.do(operation)
-    runner.wait(ANY_LABEL)
+
+        def finish() -> None:
+            for operation in chain(held, rest):
+                runner.do(operation)
+            runner.wait(ANY_LABEL)
+
+        return finish
 
 
 class _Memory:

@@ -20,7 +20,8 @@ reduce_scatter        send (p), recv (1)                       a table of counts
 ====================  =======================================  ==========================================
 
 The number of parts is the algorithm's choice (1, or p for a ring); the first ``n mod parts`` parts of
-``n`` elements hold one element more than the others.
+``n`` elements hold one element more than the others. A schedule of more parts than one cuts uniform blocks
+as well: part j of block b is then block ``b * parts + j``.
 """
 
 from __future__ import annotations
@@ -90,7 +91,16 @@ class Problem:
         """Return the number of blocks of a buffer at a rank (0 where the rank does not have it)."""
         if buffer in self.at_root and rank != root:
             return 0
-        return {"one": 1, "all": size, "parts": parts}[self.shapes[buffer]]
+        if self.layout == "split":
+            return parts
+        return {"one": 1, "all": size}[self.shapes[buffer]] * parts
+
+    def wanted(self, buffer: str, rank: int, block: int, size: int, root: int, parts: int) -> Value | None:
+        """Return what a block must hold at the end, of a schedule of so many parts; None: anything."""
+        if self.layout == "split" or parts == 1:
+            return self.final(buffer, rank, block, size, root)
+        value = self.final(buffer, rank, block // parts, size, root)
+        return None if value is None else (value[0] * parts + block % parts, value[1])
 
     def initial(self, buffer: str, rank: int, block: int, root: int) -> Value | None:
         """Return what a block holds when the rank enters, None if nothing."""
@@ -98,12 +108,12 @@ class Problem:
             return (block, ((rank, rank + 1),))
         return None
 
-    def size_class(self, buffer: str, rank: int, block: int, root: int) -> Hashable:
+    def size_class(self, buffer: str, rank: int, block: int, root: int, parts: int = 1) -> Hashable:
         """Return a name for a block's size: blocks of equal names have equal sizes in every run."""
         if self.layout == "split":
             return ("part", block)
         if self.layout == "uniform":
-            return "block"
+            return ("part", block % parts)
         if self.shapes["send"] == self.shapes["recv"] == "all":
             return (rank, block) if buffer == "send" else (block, rank)
         return rank if self.shapes[buffer] == "one" else block

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labkit.errors import ScheduleError
 from labkit.schedule.describe import describe
 from labkit.schedule.group import Group
-from labkit.schedule.problem import Problem, problem
+from labkit.schedule.problem import Problem, Value, problem
 from labkit.schedule.step import Op, Step
 
 __all__ = ["Buffer", "Generator", "Schedule", "Temporary", "build"]
@@ -61,7 +61,7 @@ class Schedule:
     commutative : bool
         Whether the operator may be assumed to commute.
     parts : int
-        Number of blocks into which a message is cut.
+        Number of blocks into which a message, or each uniform block, is cut.
     buffers : tuple of Buffer
         The caller's buffers, then the temporaries.
     """
@@ -105,6 +105,10 @@ class Schedule:
             for buffer in self.buffers
         ]
 
+    def wanted(self, buffer: str, rank: int, block: int) -> Value | None:
+        """Return what a block of a buffer must hold at the end; None: anything."""
+        return self.problem.wanted(buffer, rank, block, self.size, self.root, self.parts)
+
     def _caller_blocks(self, buffer: str, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         here = self.problem.blocks(buffer, self.root, self.size, self.root, self.parts)
         if buffer not in self.problem.at_root:
@@ -146,7 +150,8 @@ def build(
     root : int
     commutative : bool
     parts : int
-        Number of blocks into which the message of a bcast or reduction is cut.
+        Number of blocks into which the message of a bcast or reduction is cut, or each block of a collective
+        whose blocks are of one size.
     temporaries : iterable of Temporary or str
         Work buffers; a name alone means one like the result buffer.
 
@@ -177,6 +182,8 @@ def build(
         )
     if parts < 1:
         raise ScheduleError(f"{problem_name}/{name}: a message has at least 1 part, got {parts}")
+    if parts > 1 and contract.layout == "table":
+        raise ScheduleError(f"{problem_name}/{name}: blocks of any sizes are not cut into parts, got {parts}")
     default_like = "data" if "data" in contract.shapes else "recv"
     made = tuple(Temporary(t, default_like) if isinstance(t, str) else t for t in temporaries)
     for temporary in made:

@@ -27,6 +27,8 @@ class Sizes:
     layout : "uniform", "split" or "table"
     count : int
         Elements of each block (uniform) or of all blocks (split).
+    parts : int
+        Into how many blocks each uniform one is cut once more.
     counts, displacements : array of int64 or None
         For tables.
     """
@@ -35,14 +37,16 @@ class Sizes:
     count: int
     counts: NDArray[np.int64] | None = None
     displacements: NDArray[np.int64] | None = None
+    parts: int = 1
 
     def bounds(self, block: int, n_blocks: int) -> tuple[int, int]:
         """Return begin and end of a block, in elements."""
         if self.layout == "uniform":
-            return block * self.count, (block + 1) * self.count
+            whole, part = divmod(block, self.parts)
+            begin, end = _part(self.count, part, self.parts)
+            return whole * self.count + begin, whole * self.count + end
         if self.layout == "split":
-            length, longer = divmod(self.count, n_blocks)
-            return block * length + min(block, longer), (block + 1) * length + min(block + 1, longer)
+            return _part(self.count, block, n_blocks)
         assert self.counts is not None
         assert self.displacements is not None
         begin = int(self.displacements[block])
@@ -53,6 +57,11 @@ class Sizes:
         if self.layout == "split":
             return self.count
         return max((self.bounds(block, n_blocks)[1] for block in range(n_blocks)), default=0)
+
+
+def _part(count: int, part: int, parts: int) -> tuple[int, int]:
+    length, longer = divmod(count, parts)
+    return part * length + min(part, longer), (part + 1) * length + min(part + 1, longer)
 
 
 def sizes_of(
@@ -69,11 +78,12 @@ def sizes_of(
     if schedule.problem.layout == "split":
         return Sizes("split", n_elements)
     if schedule.problem.layout == "uniform":
-        if n_blocks and n_elements % n_blocks:
+        whole = n_blocks // schedule.parts
+        if whole and n_elements % whole:
             raise ScheduleError(
-                f"{label} has {n_elements} elements, which is no multiple of its {n_blocks} blocks"
+                f"{label} has {n_elements} elements, which is no multiple of its {whole} blocks"
             )
-        return Sizes("uniform", n_elements // n_blocks if n_blocks else 0)
+        return Sizes("uniform", n_elements // whole if whole else 0, parts=schedule.parts)
     table, displacements = _table(counts, buffer, n_blocks, n_elements)
     if len(table) != n_blocks or len(displacements) != n_blocks:
         raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts")

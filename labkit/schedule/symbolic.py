@@ -225,7 +225,9 @@ class Machine:
         if n_blocks == 0:
             name = self.schedule.buffers[section.buffer].name
             raise self._refuted("no buffer", rank, op, f"this rank has no buffer {name!r}")
-        places = [(section.buffer, int(b)) for b in block_indices(*section[1:], n_blocks)]
+        if section.length == 1:
+            return [(section.buffer, section.first % n_blocks)]
+        places = [(section.buffer, b) for b in block_indices(*section[1:], n_blocks).tolist()]
         if len(set(places)) != len(places):
             raise self._refuted(
                 "shape", rank, op, f"a section names a block twice ({n_blocks} blocks in all)"
@@ -242,11 +244,12 @@ class Machine:
 
     def _claim(self, rank: int, op: Op, place: Place, is_write: bool) -> None:
         """Refuse to touch a block while an open request does, unless both only read."""
-        name = self._name(place)
         if is_write and self.schedule.buffers[place[0]].name == "send":
+            name = self._name(place)
             raise self._refuted("read only", rank, op, f"{name} is the caller's input", name)
         for request in self.ranks[rank].users.get(place, ()):
             if is_write or request.op.kind.is_receive:
+                name = self._name(place)
                 text = (
                     f"{name} is still in use by operation {request.position}, which has not been waited for"
                 )
@@ -255,7 +258,8 @@ class Machine:
     def _size(self, rank: int, place: Place) -> Hashable:
         number, block = place
         like = self.schedule.buffers[number].like
-        return self.schedule.problem.size_class(like, rank, block, self.schedule.root)
+        schedule = self.schedule
+        return schedule.problem.size_class(like, rank, block, schedule.root, schedule.parts)
 
     def _name(self, place: Place) -> str:
         return f"{self.schedule.buffers[place[0]].name}[{place[1]}]"
@@ -279,9 +283,7 @@ class Machine:
 
     def _check_block(self, rank: int, number: int, block: int) -> None:
         schedule, name = self.schedule, self._name((number, block))
-        wanted = schedule.problem.final(
-            schedule.buffers[number].name, rank, block, schedule.size, schedule.root
-        )
+        wanted = schedule.wanted(schedule.buffers[number].name, rank, block)
         found = self.ranks[rank].values.get((number, block))
         if wanted is None or found == wanted:
             return

@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +21,18 @@ from labkit.comm.buffers import parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.makers import maker_of
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.files.file import File
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.special import is_in_place
-from labkit.comm.handles.status import Message, Request
+from labkit.comm.handles.status import Request
+from labkit.comm.matched import Message
 from labkit.comm.pickling import Pickle
-from labkit.comm.surface import MAKERS, METHODS, REQUESTS, Method, made, over
+from labkit.comm.rma.window import Win
+from labkit.comm.surface import FILE_CALLS, MAKERS, METHODS, REQUESTS, WINDOW_CALLS, Method, made, over
 from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 from labkit.schedule.problem import PROBLEMS
+from labkit.sim.isolation.patches import Patches
 from labkit.sim.simulation import Simulation, running
 from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.collectives import OF_BLOCKS, PLAIN, sent_bytes
@@ -39,7 +42,7 @@ from labkit.trace.recorder.places import Places
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CallNotes", "noting"]
+__all__ = ["NOTING", "CallNotes"]
 
 #: classes of communicators, and what each has its methods from
 _COMMUNICATORS: dict[type, type | None] = {
@@ -70,6 +73,8 @@ class CallNotes:
         self._begin_s, self._end_s = array("d"), array("d")
         #: by rows of collectives: communicator, number in it, bytes, root and the rank's own number
         self._joined: dict[int, list[int]] = {}
+        #: by rows of collectives: the algorithm, where the run chooses one
+        self._took: dict[int, str] = {}
         self._sequences: dict[tuple[int, int], int] = {}
         #: by rank its last poll, that found nothing; the collective that it is in
         self._polls: dict[int, int] = {}
@@ -81,13 +86,13 @@ class CallNotes:
         self._rank.append(self.hub.rank)
         self._call.append(names[name] if name in names else names.setdefault(name, len(names)))
         self._place.append(place)
-        self._begin_s.append(self.hub.now())
+        self._begin_s.append(self.hub.now_ahead())
         self._end_s.append(np.nan)
         return len(self._rank) - 1
 
     def closed(self, row: int) -> None:
         """Note that a call is over."""
-        self._end_s[row] = self.hub.now()
+        self._end_s[row] = self.hub.now_after()
         if self._inside or self._polls:
             rank = self._rank[row]
             self._inside.pop(rank, None)
@@ -104,6 +109,12 @@ class CallNotes:
         self._joined[row] = [context, sequence, n_bytes, top, comm.rank]
         self._inside[rank] = row
 
+    def took(self, algorithm: str) -> None:
+        """Note the algorithm of the collective that the running rank is in, as collective/algorithm."""
+        row = self._inside.get(self.hub.rank)
+        if row is not None:
+            self._took[row] = algorithm.partition("/")[2]
+
     def gave(self, n_bytes: int) -> None:
         """Note what the running rank gives to the collective that it is in."""
         row = self._inside.get(self.hub.rank)
@@ -112,7 +123,7 @@ class CallNotes:
 
     def polled(self, row: int) -> None:
         """Note that a call found nothing: one with the poll before, if it follows closely."""
-        rank, now = self._rank[row], self.hub.now()
+        rank, now = self._rank[row], self.hub.now_after()
         before, self._polls[rank], self._end_s[row] = self._polls.get(rank), row, now
         if before is None or self._call[before] != self._call[row] or row != len(self._rank) - 1:
             return
@@ -137,13 +148,34 @@ class CallNotes:
         after[:-1] = np.where(rank[1:] == rank[:-1], begin[1:], after[:-1])
         names, texts = (np.array([*words, ""], object) for words in (self.names, self.places.texts()))
         context, sequence, n_bytes, root, position = joined
+        called = names[np.array(self._call)[order]]
+        joint = join_calls({"rank": rank, "context": context, "sequence": sequence})
+        took = np.full(len(rank), "", object)
+        took[list(self._took)] = list(self._took.values())
+        alike = zip(context.tolist(), called.tolist(), n_bytes.tolist(), strict=True)
         return pd.DataFrame({
-            "rank": rank.astype(np.int64), "call": names[np.array(self._call)[order]], "bytes": n_bytes,
-            "begin_s": begin, "end_s": np.where(np.isnan(end), after, end),
-            "joint": join_calls({"rank": rank, "context": context, "sequence": sequence}),
+            "rank": rank.astype(np.int64), "call": called, "bytes": n_bytes,
+            "begin_s": begin, "end_s": np.where(np.isnan(end), after, end), "joint": joint,
             "root": root, "position": position, "place": texts[np.array(self._place)[order]],
             "phase": PhaseClock(phases).all_at(rank, begin),
+            "algorithm": _spread(took[order].tolist(), joint.tolist(), list(alike)),
         })  # fmt: skip
+
+
+def _spread(took: list[str], joint: list[int], alike: list[Any]) -> list[str]:
+    """Give what one rank has noted to the others of its collective, and to calls that repeat it.
+
+    The engine repeats a collective without asking anew; calls that are alike and were once carried out by
+    different algorithms (of another operator) are then left open.
+    """
+    of_joint = {number: name for number, name in zip(joint, took, strict=True) if name and number >= 0}
+    known: dict[Any, set[str]] = {}
+    for key, name in zip(alike, took, strict=True):
+        if name:
+            known.setdefault(key, set()).add(name)
+    repeated = {key: next(iter(names)) for key, names in known.items() if len(names) == 1}
+    rows = zip(took, joint, alike, strict=True)
+    return [name or of_joint.get(n, repeated.get(key, "") if n >= 0 else "") for name, n, key in rows]
 
 
 # -- what stands in the methods' places while a traced run goes on ------------------------------------------
@@ -213,7 +245,7 @@ def _to_neighbors(base: str, given: Any, targets: int) -> int:
     if base == "Neighbor_alltoall":
         return parse_simple(given, False).bytes
     table = (parse_vector if base.endswith("v") else parse_vector_w)(given, False, targets)
-    return int(table.counts.sum()) * table.datatype.extent
+    return int(table.counts.sum()) * table.element_bytes
 
 
 def _expression(method: Method) -> str:
@@ -238,17 +270,24 @@ def _noted(owner: type, name: str, method: Method | None) -> Any:
     if method is not None:
         function = made(method, _expression(method), {**_SPACE, "call": original})
         return classmethod(function) if "requests" in method.arguments else function
-    is_joint, n_bytes = MAKERS.get(name, name in _ENDS), 8 * (name in _SPLITS)
+    is_joint, n_bytes = _is_joint(owner, name), 8 * (name in _SPLITS)
     is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
 
     @functools.wraps(original)
     def call(first: Any, *arguments: Any, **named: Any) -> Any:
         row, simulation = _begin(name), running()
         if is_joint and row >= 0 and simulation is not None:
-            simulation.call_notes.joined(row, first, None, n_bytes)
+            simulation.call_notes.joined(row, getattr(first, "_comm", first), None, n_bytes)
         return _end(row, original(*(() if is_of_class else (first,)), *arguments, **named))
 
     return classmethod(call) if is_of_class else call
+
+
+def _is_joint(owner: type, name: str) -> bool:
+    """Whether all ranks make the call together, as a collective."""
+    if owner in (Win, File):
+        return name in ("Fence", "Free", "Close")
+    return MAKERS.get(name, name in _ENDS)
 
 
 def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]:
@@ -261,20 +300,10 @@ def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]
     return dumps
 
 
-_lock = threading.Lock()
-_users = 0
-_before: list[tuple[type, str, Any]] = []
-
-
-def _put(owner: type, name: str, value: Any) -> None:
-    _before.append((owner, name, vars(owner).get(name)))
-    setattr(owner, name, value)
-
-
 @cache
 def _stand_ins() -> tuple[tuple[type, str, Any], ...]:
     """Return what stands in for which methods; the same objects for all runs."""
-    return tuple((*what[:2], _noted(*what)) for what in _plan())
+    return (*((*what[:2], _noted(*what)) for what in _plan()), (Pickle, "dumps", _dumps(Pickle.dumps)))
 
 
 @cache
@@ -289,27 +318,9 @@ def _plan() -> tuple[tuple[type, str, Method | None], ...]:
                 plan.append((owner, name, row))
     plan += [(Request, row.name, row) for row in REQUESTS]
     plan += [(owner, name, None) for owner, names in _OTHERS.items() for name in names]
+    plan += [(Win, name, None) for name in WINDOW_CALLS] + [(File, name, None) for name in FILE_CALLS]
     return tuple(plan)
 
 
-@contextlib.contextmanager
-def noting() -> Iterator[None]:
-    """Let calls be noted of the runs that are traced; several may go on at once, in threads of their own."""
-    global _users
-    with _lock:
-        _users += 1
-        if _users == 1:
-            for owner, name, stand_in in _stand_ins():
-                _put(owner, name, stand_in)
-            _put(Pickle, "dumps", _dumps(Pickle.dumps))
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            while not _users and _before:
-                owner, name, value = _before.pop()
-                if value is None:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, value)
+#: in this context the calls of runs that are traced are noted
+NOTING = Patches(_stand_ins)

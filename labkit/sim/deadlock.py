@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+from labkit.errors import DeadlockError
 from labkit.sim.where import lines_of, place_of
 from labkit.units import ranks_text
 
-__all__ = ["Waiting", "describe", "find_cycle", "report", "waiting_of"]
+__all__ = ["Waiting", "describe", "failure", "find_cycle", "report", "waiting_of"]
 
 _ANY = -1
 _PROC_NULL = -2
 #: peers of a rank that are looked at for a way on to a circle
 _MOST_PEERS = 64
+#: ranks that an error's graph keeps
+_MOST_DRAWN = 24
 _last_missing: tuple[tuple[int, ...], str] = ((), "")
 
 
 class Calls(Protocol):
-    """What the report asks about collective calls."""
+    """What the report asks about collective calls, and locks of windows."""
+
+    waiting_for_locks: dict[int, tuple[Any, int | None]]
 
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """The collective a rank is in, and the ranks that have not come to it; None outside any.
@@ -104,6 +109,12 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     state = hub.state(rank)
     if state == "compute":
         return Waiting(f"computing{where}", ())
+    locks = calls.waiting_for_locks
+    if rank in locks:
+        window, target = locks[rank]
+        method = place.method if place is not None else "Lock"
+        text, holders = window.lock_text(target)
+        return Waiting(f"{method} {text}{where}", holders)
     collective = calls.pending_collective(rank)
     if collective is not None:
         called, missing = collective
@@ -155,8 +166,23 @@ def find_cycle(waits: dict[int, Waiting]) -> list[int]:
     return []
 
 
-def describe(hub: Any, calls: Calls) -> str:
-    """Write the report.
+def failure(waits: dict[int, Waiting], ranks: int) -> DeadlockError:
+    """Return the error of a deadlock: its report, and the graph of who waits for whom.
+
+    Parameters
+    ----------
+    waits, ranks
+        As in `report`.
+    """
+    error = DeadlockError(report(waits, ranks))
+    error.cycle, error.ranks, error.blocked = find_cycle(waits), ranks, len(waits)
+    chosen = islice(dict.fromkeys([*error.cycle, *waits]), _MOST_DRAWN)
+    error.waits = {rank: (waits[rank].text, waits[rank].peers[:_MOST_PEERS]) for rank in chosen}
+    return error
+
+
+def describe(hub: Any, calls: Calls) -> DeadlockError:
+    """Return the error of a simulated run.
 
     Parameters
     ----------
@@ -168,7 +194,7 @@ def describe(hub: Any, calls: Calls) -> str:
     hub.freeze(True)
     waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}
     hub.freeze(False)
-    return report(waits, hub.ranks)
+    return failure(waits, hub.ranks)
 
 
 def report(waits: dict[int, Waiting], ranks: int) -> str:

@@ -13,6 +13,7 @@ from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, ScheduleError
 from labkit.platform import platform
 from labkit.schedule.compiled import program_of
+from labkit.selector import Choices, selector_of
 from labkit.sim.replay import chooser
 from labkit.trace.formats.goal import write_messages
 from labkit.trace.formats.ti_reader import read_actions
@@ -37,7 +38,7 @@ def without_collectives(trace: Any, on: Any = "star", coll: Any = None) -> bytes
         Lines of a time-independent trace.
     """
     actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
-    return _messages(actions, on, chooser(coll))
+    return _messages(actions, on, chooser(Choices(selector_of(coll))))
 
 
 def _messages(actions: Any, on: Any, choose: Any) -> bytes:

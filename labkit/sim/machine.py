@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import MachineError
-from labkit.request import Machine, RunRequest
+from labkit.request import Machine, RunRequest, refuse_for_functions
 from labkit.result import Run, median_run
 
 if TYPE_CHECKING:
@@ -19,10 +20,26 @@ MOST_RANKS = 1 << 20
 
 
 class Simulated(Machine):
-    """Ranks as greenlets over the engine; what names no other machine is a platform."""
+    """Ranks as greenlets over the engine; what names no other machine is a platform.
+
+    Its options, beside those of every machine, for scripts:
+
+    stdin : str or file
+        What rank 0 reads from standard input: a text, an open file or its descriptor. Default: nothing.
+    explore : int
+        Run the program so often again, in other legal orders of its messages, and say what then differs
+        (`labkit.sim.explore`): `Run.exploration`, and among the notes. Of functions, too.
+    check : bool
+        Look at buffers that are changed or used twice before their Wait, at datatypes of both ends, at
+        requests that are never waited for, and say at which lines (`labkit.sim.checking`).
+    start : mapping
+        How Python starts the script: ``module``, its name behind ``-m``, or ``"-c"``; ``rc``, settings of
+        mpi4py.rc; ``pool``, whether the ranks besides 0 are workers, as with ``-m mpi4py.futures``.
+    """
 
     name = "a simulated run"
     is_real = False
+    options = ("storage", "stdin", "start", "explore", "check")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""
@@ -36,12 +53,15 @@ class Simulated(Machine):
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
+        from labkit.comm.files.storage import storage_of
         from labkit.local.costs import find_calibration
         from labkit.platform.noise import noise_of
         from labkit.selector import selector_of
+        from labkit.sim.explore import check_tries
         from labkit.sim.measured import measured_of
 
         request = super().checked(request)
+        refuse_for_functions(request)
         if request.ranks > MOST_RANKS:
             raise MachineError(f"{self.name} has at most {MOST_RANKS:,} ranks, got {request.ranks:,}")
         on = platform_for(request.on, request.ranks, request.model, request.mapping)
@@ -49,18 +69,54 @@ class Simulated(Machine):
             on=on, mapping=None, coll=selector_of(request.coll),
             calibration=find_calibration(request.calibration), noise=noise_of(request.noise),
             compute=measured_of("charged" if request.compute is None else request.compute),
+            options={
+                **request.options,
+                "storage": storage_of(request.options.get("storage")),
+                "explore": check_tries(request.options.get("explore", 0)),
+            },
         )  # fmt: skip
 
     def run(self, request: RunRequest) -> Run:
         """Simulate: deterministic, so that repetitions differ only in the seed."""
+        if isinstance(request.program, Path):
+            return self._kept(request)
+        seeds = range(request.seed, request.seed + request.repeats)
+        return median_run([self._kept(request.changed(seed=seed)) for seed in seeds])
+
+    def _kept(self, request: RunRequest) -> Run:
+        """Simulate once, or in other orders besides."""
+        if request.options["explore"]:
+            from labkit.sim.explore import explore
+
+            return explore(request, self._recorded)
+        return self._recorded(request)
+
+    def _recorded(self, request: RunRequest) -> Run:
+        """Simulate once, with computation as it was recorded, where it is kept."""
+        measured = request.compute
+        records = measured.records
+        if records is None:
+            return self._once(request)
+        from labkit.sim.measured import NOTE, RECORDED
+
+        key = records.key(request)
+        found = records.find(key)
+        scale = measured.scale if found is None else found.scale
+        run = self._once(request.changed(compute=replace(measured, scale=scale, records=None, replay=found)))
+        if found is None and run.computation is not None:
+            records.keep(key, run.computation)
+            run.notes = [RECORDED if note == NOTE else note for note in run.notes]
+        run.machine["is_recorded"] = True
+        return run
+
+    def _once(self, request: RunRequest) -> Run:
         if isinstance(request.program, Path):
             from labkit.sim.script import simulate_script
 
             return simulate_script(request)
         from labkit.sim.runner import simulate
 
-        seeds = range(request.seed, request.seed + request.repeats)
-        return median_run([simulate(request.changed(seed=seed)) for seed in seeds])
+        return simulate(request)
 
 
 def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None) -> Platform:

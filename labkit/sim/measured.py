@@ -5,23 +5,32 @@ process spends in a rank's code between two calls of MPI is charged to that rank
 would count the other processes of this machine). This machine counts as a host of `REFERENCE_FLOPS_PER_S`,
 as the calibrated one does, so that a simulated host of twice that speed takes half the time.
 
-Such a run is never quite the same twice; it says so. What labkit itself does inside a call of MPI before
-the rank waits is charged, too: some microseconds a call. `labkit.local` then charges nothing of its own, as
-its work is done and measured; `labkit.compute` still charges what it is told.
+Such a run is never quite the same twice; it says so, and keeps what it has measured, to be charged again to
+the bit (`labkit.sim.computation`): ``compute=run``, ``compute=study``, ``compute="recorded:FILE"``. What
+labkit itself does inside a call of MPI before the rank waits is charged, too: some microseconds a call.
+`labkit.local` then charges nothing of its own, as its work is done and measured; `labkit.compute` still
+charges what it is told.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from typing import Any
 
 from labkit.errors import MachineError
+from labkit.sim.computation import Computation, Records
 
-__all__ = ["NOTE", "REFERENCE_FLOPS_PER_S", "Measured", "measured_of"]
+__all__ = ["NOTE", "RECORDED", "REFERENCE_FLOPS_PER_S", "REPLAYED", "Measured", "measured_of"]
 
 #: the speed that a simulated host must have for measured work to take as long there as here
 REFERENCE_FLOPS_PER_S = 1e9
-NOTE = "computation was measured on this host: not deterministic"
+NOTE = "computation was measured on this host: not deterministic; compute=run repeats it to the bit"
+RECORDED = (
+    "computation was measured on this host, and is kept: compute=study, or the file, repeats it to the bit"
+)
+REPLAYED = "computation was charged as it had been recorded: nothing was measured"
 
 
 @dataclass(frozen=True)
@@ -34,10 +43,16 @@ class Measured:
         Factor of every measured time, > 0: 0.5 for a simulated host twice as fast as this one.
     is_everything : bool
         Whether all of the ranks' code is measured, or only what `labkit.sampled` marks.
+    records : Records, optional
+        Where computation is kept, and found instead of being measured.
+    replay : Computation, optional
+        What is charged instead of what is measured.
     """
 
     scale: float = 1.0
     is_everything: bool = True
+    records: Records | None = None
+    replay: Computation | None = None
 
     def __post_init__(self) -> None:
         """Refuse a scale that no host has."""
@@ -51,18 +66,26 @@ class Measured:
         return REFERENCE_FLOPS_PER_S * self.scale
 
 
-def measured_of(compute: str | Measured) -> Measured:
+_ALLOWED = (
+    'allowed: "charged", "measured", "measured:FACTOR", "recorded:FILE", or a run or study whose computation '
+    "was measured"
+)
+
+
+def measured_of(compute: Any) -> Measured:
     """Read the option `compute` of a run.
 
     Parameters
     ----------
-    compute : str or Measured
+    compute : str, Measured, Run, Study, Computation or Records
         ``"charged"``: only what is charged takes time. ``"measured"``, or with a factor ``"measured:0.5"``.
+        ``"recorded:FILE"``: as the file has it; what it does not have is measured, and added to it. A run or
+        a study: as it was there.
 
     Raises
     ------
     MachineError
-        Anything else.
+        Anything else; a run or study without computation.
 
     Examples
     --------
@@ -71,17 +94,30 @@ def measured_of(compute: str | Measured) -> Measured:
     """
     if isinstance(compute, Measured):
         return compute
-    allowed = 'allowed: "charged", "measured", "measured:FACTOR"'
-    if not isinstance(compute, str):
-        raise MachineError(f"compute={compute!r} is not known; {allowed}")
-    word, colon, factor = compute.partition(":")
-    if word == "charged":
-        is_everything = False
-    elif word == "measured":
-        is_everything = True
-    else:
-        raise MachineError(f"compute={compute!r} is not known; {allowed}")
+    if isinstance(compute, str):
+        return _from_words(compute)
+    kept = (
+        compute if isinstance(compute, Computation | Records) else getattr(compute, "computation", _ALLOWED)
+    )
+    if kept is None or (isinstance(kept, Records) and not kept):
+        raise MachineError(
+            f"this {type(compute).__name__} has no recorded computation: it was not measured; "
+            'make it with compute="measured"'
+        )
+    if isinstance(kept, Computation):
+        return Measured(kept.scale, replay=kept)
+    if isinstance(kept, Records):
+        return Measured(records=kept)
+    raise MachineError(f"compute={compute!r} is not known; {_ALLOWED}")
+
+
+def _from_words(compute: str) -> Measured:
+    word, colon, rest = compute.partition(":")
+    if word == "recorded":
+        return Measured(records=Records.at(os.path.expanduser(rest)))
+    if word not in ("charged", "measured"):
+        raise MachineError(f"compute={compute!r} is not known; {_ALLOWED}")
     try:
-        return Measured(float(factor) if colon else 1.0, is_everything)
+        return Measured(float(rest) if colon else 1.0, word == "measured")
     except ValueError:
-        raise MachineError(f"compute={compute!r}: {factor!r} is not a number; {allowed}") from None
+        raise MachineError(f"compute={compute!r}: {rest!r} is not a number; {_ALLOWED}") from None

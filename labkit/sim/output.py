@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from labkit import _kernels
 from labkit.errors import MachineError
+from labkit.live import Lines
 
 __all__ = ["OUTPUT_LIMIT", "RankOutput"]
 
@@ -23,11 +24,21 @@ class _Stream(io.TextIOBase):
         self._output = output
         self._through = through
         self.buffer = _Bytes(self)
+        #: by rank: where it has turned the stream to, where ranks have a `sys` of their own
+        self.turned: dict[int, Any] = {}
 
     def write(self, text: str) -> int:
         rank = _kernels.current_rank()
         if rank < 0:
             return self._through.write(text)
+        if rank in self.turned:
+            return int(self.turned[rank].write(text))
+        return self.file(rank, text)
+
+    def file(self, rank: int, text: str) -> int:
+        """File what a rank writes, whatever it has turned the stream to: that may end here."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._output.add(rank, text)
         return len(text)
 
@@ -35,8 +46,11 @@ class _Stream(io.TextIOBase):
         return True
 
     def flush(self) -> None:
+        rank = _kernels.current_rank()
+        if rank in self.turned:
+            self.turned[rank].flush()
         # At its end Python flushes a stream that is given up, maybe after the one behind it was closed.
-        if _kernels.current_rank() < 0 and not getattr(self._through, "closed", False):
+        if rank < 0 and not getattr(self._through, "closed", False):
             self._through.flush()
 
     def isatty(self) -> bool:
@@ -44,6 +58,25 @@ class _Stream(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._through.fileno()
+
+    def reconfigure(self, **settings: Any) -> None:
+        """Accept what a text stream can be told: what is printed is kept as text, whole."""
+        known = ("encoding", "errors", "newline", "line_buffering", "write_through")
+        for name in settings:
+            if name not in known:
+                raise TypeError(f"{name!r} is an invalid keyword argument for reconfigure()")
+
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        return getattr(self._through, "errors", None) or "backslashreplace"
+
+    @property
+    def line_buffering(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> Any:
+        return getattr(self._through, "name", "<stdout>")
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -60,8 +93,15 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self._stream.write(bytes(data).decode("utf-8", "replace"))
+        rank, text = _kernels.current_rank(), bytes(data).decode("utf-8", "replace")
+        if rank < 0:
+            self._stream.write(text)
+        else:
+            self._stream.file(rank, text)
         return len(data)
+
+    def close(self) -> None:
+        """Stay open: a rank that gives up what it has put around this leaves it to the others."""
 
 
 class RankOutput:
@@ -70,18 +110,27 @@ class RankOutput:
     Parameters
     ----------
     ranks : int
+    is_whole : bool
+        Whether ``sys.__stdout__`` and ``sys.__stderr__`` are the ranks' as well: in a process of their own.
     """
 
-    def __init__(self, ranks: int) -> None:
-        self._ranks = ranks
+    def __init__(self, ranks: int, is_whole: bool = False) -> None:
+        self._ranks, self._is_whole = ranks, is_whole
         self._texts: dict[int, list[str]] = {}
         self._left = OUTPUT_LIMIT
         self._before: tuple[Any, Any] | None = None
+        #: whether somebody wants to see the last lines while the run goes on
+        self.is_watched = False
+        self._lines = Lines()
+        self._file: TextIO | None = None
 
     def __enter__(self) -> RankOutput:
         self._before = sys.stdout, sys.stderr
         sys.stdout = _Stream(self, sys.stdout)
         sys.stderr = _Stream(self, sys.stderr)
+        self._originals = sys.__stdout__, sys.__stderr__
+        if self._is_whole:
+            sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
         return self
 
     def __exit__(
@@ -89,6 +138,7 @@ class RankOutput:
     ) -> None:
         if self._before is not None:
             sys.stdout, sys.stderr = self._before
+            sys.__stdout__, sys.__stderr__ = self._originals  # type: ignore[misc]
 
     def add(self, rank: int, text: str) -> None:
         """File what a rank printed.
@@ -98,6 +148,10 @@ class RankOutput:
         MachineError
             All ranks together have printed too much.
         """
+        if self._file is not None:
+            self._file.write(text)
+            self._file.flush()
+            return
         self._left -= len(text)
         if self._left < 0:
             raise MachineError(
@@ -106,6 +160,20 @@ class RankOutput:
         if not text.isascii():  # a lone surrogate cannot be written to any file
             text = text.encode("utf-8", "backslashreplace").decode("utf-8")
         self._texts.setdefault(rank, []).append(text)
+        if self.is_watched:
+            self._lines.add(rank, text)
+
+    def last_lines(self) -> list[str]:
+        """Return the last lines that were printed, where somebody watches."""
+        return self._lines.texts()
+
+    def keep_in(self, path: str) -> None:
+        """From now on write everything into a file: this is another process."""
+        self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+
+    def grow(self, ranks: int) -> None:
+        """Keep what so many more ranks print, which have been spawned."""
+        self._ranks += ranks
 
     def texts(self) -> list[str]:
         """Return what each rank printed, in rank order."""

@@ -145,6 +145,8 @@ def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folde
         return None
     if schedule.problem.layout == "split" and not _is_even(schedule, elements):
         return None
+    if schedule.problem.layout == "uniform" and elements % schedule.parts:
+        return None
     return Folded(schedule)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from labkit.comm.collective.actions import phase_line
+from labkit.context import Decisions
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 from labkit.tally import Tally
+from labkit.trial import Trial
 
 if TYPE_CHECKING:
     from labkit.sim.simulation import Simulation
@@ -19,7 +21,7 @@ class RankContext:
     """The machine as the running rank sees it; one object serves all ranks."""
 
     def __init__(self, simulation: Simulation, measured: Measured) -> None:
-        self._hub = simulation.hub
+        self._hub, self._size = simulation.hub, simulation.ranks
         #: collective calls under way, and what communicators carry (`labkit.comm`)
         self.calls = simulation.calls
         self._measured = measured
@@ -31,14 +33,26 @@ class RankContext:
         #: what sampled work took, by name and rank (-1: all ranks together)
         self.notes: list[str] = []
         self.samples: dict[tuple[str, int], Sample] = {}
+        #: what requests have decided (`labkit.tune`)
+        self.decisions = Decisions()
         #: what ranks of stand-in data tell each other besides their messages (`labkit.local.sharing`)
         self.board: dict[Any, Any] = {}
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = simulation.calibration
+        #: what ranks have set and done by hand of MPI's start and end (`labkit.comm.environment`), by rank
+        self.own_states: dict[int, dict[str, Any]] = {}
+        #: whether MPI is initialised before the program begins: a function gets its communicator
+        self.is_early = True
+        #: the pool of workers of a script that was started with one (`labkit.comm.futures`)
+        self.futures: Any = None
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[tuple[int, str, float, float]] = []
         #: what the ranks send, count and hold; None where nobody asked
         self.tally: Tally | None = None
+        #: what is tried besides (`Run.what_if`)
+        self.trial: Trial | None = None
+        #: by rank and phase, where the trial asks: how often it was entered
+        self._visits: dict[int, dict[str, int]] = {}
 
     @property
     def rank(self) -> int:
@@ -47,12 +61,16 @@ class RankContext:
 
     @property
     def size(self) -> int:
-        """The number of ranks."""
-        return int(self._hub.ranks)
+        """The number of ranks that the run began with."""
+        return self._size
 
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""
-        self._open.setdefault(self._hub.rank, []).append((name, self._hub.now()))
+        opened = self._open.setdefault(self._hub.rank, [])
+        if self.trial is not None and name in self.trial.visits and all(name != one for one, _ in opened):
+            own = self._visits.setdefault(self._hub.rank, {})
+            own[name] = own.get(name, 0) + 1
+        opened.append((name, self._hub.now()))
         if self.tally is not None:
             self.tally.enter(self._hub.rank, name)
         if self.keeps_calls:
@@ -72,10 +90,20 @@ class RankContext:
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank; on a host with more ranks than cores it shares them."""
         self.is_charged = True
+        if self.trial is not None:
+            factor = self._tried()
+            seconds, flops = (None if amount is None else amount * factor for amount in (seconds, flops))
         if seconds is not None:
             self._hub.compute(seconds)
         elif flops is not None:
             self._hub.compute_flops(flops)
+
+    def _tried(self) -> float:
+        """How many times as long the running rank's computation is to take."""
+        rank = int(self._hub.rank)
+        if self.trial is None:
+            return 1.0
+        return self.trial.factor(self._open.get(rank, ()), rank, self._visits.get(rank, {}))
 
     def count(self, name: str, amount: float) -> None:
         """Count for the running rank, where somebody asked; it takes no simulated time."""
@@ -94,7 +122,7 @@ class RankContext:
     @property
     def is_deterministic(self) -> bool:
         """Whether the run's times depend on its input alone."""
-        return not (self._measured.is_everything or self.samples)
+        return not ((self._measured.is_everything and self._measured.replay is None) or self.samples)
 
     def note(self, text: str) -> None:
         """Say something about the run, once."""
@@ -119,7 +147,7 @@ class RankContext:
     def charge_cpu(self, seconds: float) -> None:
         """Charge CPU seconds of this host to the running rank."""
         self.is_charged = True
-        self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s)
+        self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s * self._tried())
 
     def wtime(self) -> float:
         """The running rank's clock; reading it costs what the model says."""

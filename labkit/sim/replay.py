@@ -14,8 +14,9 @@ from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
 from labkit.registry import program
 from labkit.result import Run, phase_frame
-from labkit.selector import Choices, selector_of
-from labkit.sim.deadlock import Waiting, report
+from labkit.selector import Choices
+from labkit.sim.choices import choices_on
+from labkit.sim.deadlock import Waiting, failure
 from labkit.sim.machine import platform_for
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
@@ -114,11 +115,12 @@ def replay(
     network = _network(machine, model)
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
-    engine = _engine(built, network.build(), actions, chooser(coll, machine.spec), trace, tolerance)
+    choose = chooser(choices_on(machine, ranks, network, coll))
+    engine = _engine(built, network.build(), actions, choose, trace, tolerance)
     slow_hosts = troubled.disturb(engine, built)
     if not engine.run(lambda: time.perf_counter() < limit):
         if time.perf_counter() < limit:
-            raise DeadlockError(_deadlock(engine, ranks))
+            raise _deadlock(engine, ranks)
         raise TimeLimitError(
             f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
             f"{_where(engine, ranks)}"
@@ -173,15 +175,8 @@ def _network(machine: Any, model: Any) -> Any:
     return models.get(machine.model if model is None else model)
 
 
-def chooser(coll: Any = None, machine: str = "") -> Callable[[str, int, int, int, bool, bool], Any]:
-    """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`.
-
-    Raises
-    ------
-    ScheduleError
-        For an unknown collective or algorithm.
-    """
-    choices = Choices(selector_of(coll), machine)
+def chooser(choices: Choices) -> Callable[[str, int, int, int, bool, bool], Any]:
+    """Return the function that the replay asks for a collective's schedule: the choice of `labkit.run`."""
 
     def choose(
         problem: str, ranks: int, root: int, n_bytes: int, is_commutative: bool, is_cuttable: bool
@@ -215,11 +210,11 @@ def _where(engine: Any, ranks: int) -> str:
     return "\n".join(lines_of((rank, _row(engine, rank)[1]) for rank in range(ranks)))
 
 
-def _deadlock(engine: Any, ranks: int) -> str:
-    """Write the report: who waits at which line, and the cycle."""
+def _deadlock(engine: Any, ranks: int) -> DeadlockError:
+    """Return the error: who waits at which line, and the cycle."""
     waits = {}
     for rank in range(ranks):
         is_finished, text, peers = _row(engine, rank)
         if not is_finished:
             waits[rank] = Waiting(text, peers)
-    return report(waits, ranks)
+    return failure(waits, ranks)

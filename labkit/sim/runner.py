@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from labkit.errors import LabkitError, MachineError
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
 from labkit.platform.platform import Platform
+from labkit.regions import Regions
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
 from labkit.sim.call_trace import keep_calls, write_calls
+from labkit.sim.choices import choices_on
+from labkit.sim.computation import Computation
 from labkit.sim.isolation.isolation import Isolation
+from labkit.sim.isolation.logs import RankLogs
 from labkit.sim.isolation.mpi4py_name import SimulatedName
+from labkit.sim.isolation.process_state import ProcessState
 from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
-from labkit.sim.measured import NOTE
+from labkit.sim.isolation.threads import RankThreads
+from labkit.sim.leftovers import left_over
+from labkit.sim.measured import NOTE, REPLAYED, Measured
 from labkit.sim.simulation import Simulation
 from labkit.sim.uncharged import REMARK, OwnCode
+from labkit.sim.where import place_of
 from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
@@ -56,17 +66,25 @@ def simulate(request: RunRequest) -> Run:
     network = models.get(machine.model if request.model is None else request.model)
     troubled = request.noise.seeded(request.seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
+    if request.trial is not None:
+        built = request.trial.platform(built)
     simulation = Simulation(
         built, network.build(), ranks, trace=request.trace, timeout_s=request.timeout_s,
-        selector=request.coll, machine=machine.spec, tolerance=request.tolerance,
+        choices=choices_on(machine, ranks, network, request.coll), tolerance=request.tolerance,
         calibration=request.calibration, measured=request.compute,
-        has_counts=request.count,
+        has_counts=request.count, is_whole=request.isolate is None,
+        spare_ranks=request.options.get("spare_ranks", 0),
     )  # fmt: skip
+    simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
+    simulation.context.trial = request.trial
+    simulation.calls.storage = request.options["storage"]
     target = keep_calls(simulation, request.trace_ti)
+    sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
     slow_hosts = troubled.disturb(simulation.hub, built)
     notes: list[str] = []
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
-    with noting, OwnCode() as own:
+    watching = _checking(simulation) if request.options.get("check") else contextlib.nullcontext()
+    with noting, watching, OwnCode() as own, Regions(request.regions):
         _run_program(simulation, request, notes)
     if own.is_notable and not simulation.context.is_charged:
         notes.append(REMARK)
@@ -74,10 +92,17 @@ def simulate(request: RunRequest) -> Run:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))
     run = _as_run(simulation, request.name, machine, network, notes, time.perf_counter() - began)
-    notes.extend(simulation.context.notes)
+    notes.extend(simulation.context.decisions.notes())
+    notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
+    notes.extend(left_over(simulation))
+    run.exploration = sightings
     run.machine["deterministic"] = simulation.context.is_deterministic
+    if request.compute is not None and request.compute.is_everything:
+        run.computation = _computation(simulation, request.compute)
     if not simulation.context.is_deterministic:
         notes.append(NOTE)
+    elif run.computation is not None:
+        notes.append(REPLAYED)
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)
         notes.append(f"noise: {troubled}")
@@ -92,11 +117,43 @@ def simulate(request: RunRequest) -> Run:
 @contextlib.contextmanager
 def _noting(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be noted."""
-    from labkit.sim.calls import CallNotes, noting
+    from labkit.sim.calls import NOTING, CallNotes
 
     simulation.call_notes = CallNotes(simulation)
-    with noting():
+    simulation.calls.note_algorithm = simulation.call_notes.took
+    with NOTING:
         yield
+
+
+@contextlib.contextmanager
+def _checking(simulation: Simulation) -> Iterator[None]:
+    """Let the run's calls be watched; a run that fails says what was seen before."""
+    from labkit.sim.checking.checks import Checks
+    from labkit.sim.checking.watching import CHECKING
+
+    simulation.checks = Checks()
+    try:
+        with CHECKING:
+            yield
+    except LabkitError as error:
+        for text in simulation.checks.seen():
+            error.add_note(text)
+        raise
+
+
+def _look_for_wildcards(simulation: Simulation, lateness: Any) -> list[Any] | None:
+    """Let ranks be late, and note what receives from anybody get; None where nobody explores."""
+    if lateness is None:
+        return None
+    seen: list[Any] = []
+
+    def saw(source: int, tag: int) -> None:
+        place = place_of(sys._getframe())
+        where = "" if place is None else f"{place.file}:{place.line}"
+        seen.append((simulation.hub.rank, where, source, tag))
+
+    simulation.hub.stagger(lateness.seed, lateness.most_s, saw)
+    return seen
 
 
 def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) -> None:
@@ -112,10 +169,10 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     if request.isolate is False:
         notes.append("ranks shared their globals, closure and arguments (isolate=False)")
     if isolation is None or isolation.is_shared:
-        with random, name:
+        with random, name, ProcessState, RankLogs, RankThreads:
             simulation.run(_main_of(program, comm, args, kwargs))
         return
-    with random, name, RankPickle(isolation) as pickling:
+    with random, name, ProcessState, RankLogs, RankThreads, RankPickle(isolation) as pickling:
 
         def main(rank: int) -> Any:
             own = isolation.program(rank)
@@ -175,9 +232,33 @@ def _as_run(
             "events": int(hub.events),
         },
         notes=notes,
-        collectives=dict(simulation.calls.choose.made),
+        collectives=_collectives(simulation),
         counts=None if tally is None else tally_frame(tally.rows()),
     )
+
+
+def _collectives(simulation: Simulation) -> dict[Any, str]:
+    """Return what the selector has chosen, and what requests have decided."""
+    made = simulation.calls.choose.made
+    decided = simulation.context.decisions.collectives()
+    # a request's `library` is what the selector chose
+    own = {at: made.get(at, name) if name == "library" else name for at, name in decided.items()}
+    return {**made, **own}
+
+
+def _computation(simulation: Simulation, measured: Measured) -> Computation:
+    """Return what the ranks have computed, or have been charged again."""
+    if measured.replay is None:
+        stretches = cast("list[bytes]", simulation.hub.host_stretches())
+        kept = [np.frombuffer(one, np.int64) for one in stretches]
+        return Computation(kept, measured.scale)
+    if not simulation.hub.is_host_used_up:
+        raise MachineError(
+            "the ranks made more or fewer calls than when their computation was recorded: it is that of "
+            "another program or input, or of one that depends on times; record it anew with "
+            'compute="measured"'
+        )
+    return measured.replay
 
 
 def _placement(machine: Platform, ranks: int) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Simulated:
 def simulate(
     schedule: Schedule,
     on: Any = "star",
-    model: str | None = None,
+    model: Any = None,
     *,
     n_bytes: int = 8,
     element_bytes: int = 1,
@@ -72,7 +72,7 @@ def simulate(
     schedule : Schedule
     on : str or Platform
         As in `labkit.run`.
-    model : str, optional
+    model : str or NetworkModel, optional
         Network model; default: the platform's.
     n_bytes : int
         The message of a bcast, reduction or scan; one block of the other collectives.
@@ -132,7 +132,7 @@ def perform(
     schedule: Schedule,
     buffers: Sequence[Mapping[str, NDArray[Any]]],
     on: Any = "star",
-    model: str | None = None,
+    model: Any = None,
     *,
     op: Any = None,
     counts: Sequence[Counts] | None = None,
@@ -186,7 +186,7 @@ def _noise(noise: Any, seed: int) -> Noise:
 def _run(
     schedule: Schedule,
     on: Any,
-    model: str | None,
+    model: Any,
     buffers: tuple[Any, ...],
     start_s: Sequence[float] | NDArray[np.float64] | None,
     has_data: bool,
@@ -222,7 +222,7 @@ def _run(
 def _run_folded(
     schedule: Schedule,
     on: Any,
-    model: str | None,
+    model: Any,
     buffers: tuple[Any, ...],
     start_s: Sequence[float] | NDArray[np.float64] | None,
     combine_s_per_byte: float,

@@ -6,7 +6,9 @@ module here, and the clocks of `time` tell simulated time to a rank.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import json
 import os
 import pickle
 import shutil
@@ -19,15 +21,22 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from labkit import _kernels
+from labkit.comm import environment
 from labkit.comm.module import simulated_module
 from labkit.context import current
 from labkit.errors import LabkitError, MachineError, RankError
+from labkit.live import told_to
 from labkit.process.child import ending_text
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
+from labkit.sim.isolation.exits import RankExits
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.rank_world import OwnModules, RankWorld
+from labkit.sim.isolation.spawned_ranks import SPARE_RANKS, SpawnedRanks
+from labkit.sim.isolation.system import own_process_numbers, own_system
+from labkit.sim.isolation.threads import owner_of_thread
+from labkit.sim.script_words import ScriptStart, read_words
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 
@@ -36,6 +45,10 @@ __all__ = ["main"]
 _EXIT = os._exit
 
 REQUEST, ANSWER, FAULT = "request.pickle", "answer.pickle", "fault"
+#: is there when the run begins
+BEGAN = "began"
+#: what goes on, for whoever watches; the file that asks for it is there before
+LIVE = "live"
 
 #: exit code when the answer could not be written
 NO_SPACE = 74
@@ -44,10 +57,11 @@ NO_SPACE = 74
 def main(folder: Path) -> None:
     """Run the request and leave the answer; what goes wrong is an answer too."""
     answer: Any
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     _record_crashes(folder)
     _name_the_rank_that_leaves(folder)
     try:
-        answer = _simulate(pickle.loads((folder / REQUEST).read_bytes()))
+        answer = _simulate(pickle.loads((folder / REQUEST).read_bytes()), folder)
     except (LabkitError, KeyboardInterrupt) as error:
         answer = error
     except BaseException as error:
@@ -81,12 +95,12 @@ def _clean(folder: Path) -> None:
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
     """Say which rank ended itself, and where: `os._exit` or a signal would end all ranks without a word."""
-    home = os.getpid()
-    send, abort = os.kill, os.abort
+    number_of, send, abort = os.getpid, os.kill, os.abort
+    home = number_of()
 
     def say(what: str, frame: FrameType) -> None:
         simulation = running()
-        if simulation is not None and os.getpid() == home:  # not a process that a rank has forked
+        if simulation is not None and number_of() == home:  # not a process that a rank has forked
             rank, place = simulation.hub.rank, place_of(frame)
             text = f"rank {rank} {what} at {place}"
             error = RankError(rank, text, text)
@@ -98,6 +112,8 @@ def _name_the_rank_that_leaves(folder: Path) -> None:
         _EXIT(status)
 
     def kill(pid: int, number: int, /) -> None:
+        if _kernels.current_rank() > 0 and pid == home + _kernels.current_rank():
+            pid = home
         if pid == home and _ends(number):
             say(_signal_text(number), sys._getframe(1))
         send(pid, number)
@@ -105,7 +121,7 @@ def _name_the_rank_that_leaves(folder: Path) -> None:
     def raise_signal(number: int, /) -> None:
         if _ends(number):
             say(_signal_text(number), sys._getframe(1))
-        send(os.getpid(), number)
+        send(number_of(), number)
 
     def give_up() -> NoReturn:
         say(_signal_text(signal.SIGABRT), sys._getframe(1))
@@ -129,31 +145,125 @@ def _ends(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_DFL
 
 
-def _simulate(request: RunRequest) -> Any:
+def _simulate(request: RunRequest, folder: Path) -> Any:
     from labkit.sim.runner import simulate
 
-    path = str(request.program)
-    directory = str(Path(path).resolve().parent)
-    sys.argv = [path, *map(str, request.args)]
-    sys.path.insert(0, directory)
+    line = read_words(request)
+    sys.argv = [line.argv0, *map(str, line.args)]
+    sys.path.insert(0, line.folder)
     SimulatedName(simulated_module()).__enter__()  # for the rest of this process
     _simulate_clocks()
-    worlds: list[RankWorld] = []
-    own = OwnModules(directory, lambda: _running(worlds))
+    worlds: dict[int, RankWorld] = {}
+    own = OwnModules(lambda: _running(worlds))
+    own.when_imported["asyncio"] = _own_event_loops
+    own.when_imported["socket"] = _patient_sockets
     own.install()
-    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
-    worlds.extend(RankWorld(own, path) for _ in range(request.ranks))
+    exits = RankExits()
+    exits.install()
+    own_process_numbers()
+    own_system()
+    os.register_at_fork(after_in_child=lambda: _keep_printed(folder))
+    code = compile(line.source(), line.shown, "exec", dont_inherit=True)
+    worlds.update({rank: RankWorld(own, line.file, line.spec()) for rank in range(request.ranks)})
+    spawned = SpawnedRanks(own, worlds, line, folder)
 
     def program(comm: Any) -> None:
-        exec(code, vars(worlds[comm.rank].main))
+        rank = _kernels.current_rank()
+        simulation = running()
+        assert simulation is not None
+        simulation.context.is_early = False
+        simulation.calls.spawn = spawned.spawn
+        try:
+            if rank >= request.ranks:
+                spawned.run(rank)
+            else:
+                _run_script(comm, line, code, worlds[rank])
+        except SystemExit:
+            exits.run(rank)
+            raise
+        exits.run(rank)
+        worlds[rank].end()
+        if rank >= request.ranks:
+            spawned.end(rank)
 
-    program.__name__ = program.__qualname__ = Path(path).name
-    return simulate(request.changed(program=program, args=(), isolate=None))
+    program.__name__ = program.__qualname__ = request.name
+    kept = {name: request.options.get(name) for name in ("storage", "lateness", "check")}
+    kept["spare_ranks"] = SPARE_RANKS
+    (folder / BEGAN).touch()
+    told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()
+    with told:
+        run = simulate(request.changed(program=program, args=(), isolate=None, options=kept))
+    for printed in folder.glob("forked-*"):
+        run.output[int(printed.name.partition("-")[2])] += printed.read_text("utf-8", "replace")
+    return run
 
 
-def _running(worlds: list[RankWorld]) -> RankWorld | None:
+class _LiveFile:
+    """The view of a run that goes on, as a file that the parent reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._part = path, path.with_suffix(".part")
+
+    def show(self, status: str, lines: list[str]) -> None:
+        """Write it anew."""
+        self._part.write_text(json.dumps([status.partition("; ")[2], lines]), "utf-8")
+        self._part.replace(self._path)
+
+    def end(self, status: str) -> None:
+        """The parent sees the answer."""
+
+
+def _run_script(comm: Any, line: ScriptStart, code: Any, world: RankWorld) -> None:
+    """Run the script on one of the ranks that the run began with."""
+    if line.rc:
+        environment.set_settings(line.rc)
+    if line.is_pool:
+        _with_workers(comm, code, world)
+    else:
+        exec(code, vars(world.main))
+
+
+def _keep_printed(folder: Path) -> None:
+    """In a process that a rank has forked: what it prints goes into a file, for the rank's output."""
+    simulation = running()
+    if simulation is not None:
+        simulation.output.keep_in(str(folder / f"forked-{simulation.hub.rank}"))
+
+
+def _with_workers(comm: Any, code: Any, world: RankWorld) -> None:
+    """Run the program on rank 0, as the master of a pool; all other ranks are its workers."""
+    from labkit.comm.futures.manager import pool_manager, serve
+
+    manager = pool_manager()
+    if comm.rank > 0:
+        serve(manager.comm, 0, lambda: world.load_for_workers(code))
+        return
+    simulation = running()
+    assert simulation is not None
+    simulation.context.futures = manager
+    exec(code, vars(world.main))
+    manager.finish()
+    manager.dismiss()
+
+
+def _own_event_loops() -> None:
+    from labkit.sim.isolation.event_loop import RankLoops
+
+    RankLoops.__enter__()  # for the rest of this process
+
+
+def _patient_sockets() -> None:
+    from labkit.sim.isolation.sockets import RankSockets
+
+    RankSockets.__enter__()  # for the rest of this process
+
+
+def _running(worlds: dict[int, RankWorld]) -> RankWorld | None:
     rank = _kernels.current_rank()
-    return worlds[rank] if 0 <= rank < len(worlds) else None
+    if rank < 0:
+        owner = owner_of_thread()
+        rank = -1 if owner is None else owner.rank
+    return worlds.get(rank)
 
 
 def _simulate_clocks() -> None:
@@ -174,7 +284,11 @@ def _simulate_clocks() -> None:
                 raise ValueError("sleep length must be non-negative")
             simulation.context.sleep(seconds)
 
+    sleep.__module__, sleep.__qualname__ = "time", "sleep"  # pickled by name: a task of a pool may be it
     time.sleep = sleep
+
+    if "timeit" in sys.modules:
+        sys.modules["timeit"].default_timer = time.perf_counter  # type: ignore[attr-defined]
 
 
 def _clock(host: Callable[[], Any], from_seconds: Callable[[float], Any]) -> Callable[[], Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +15,31 @@ from labkit import _kernels, context
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
 from labkit.comm.handles.exceptions import RunEnded
-from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.errors import (
+    MORE_TIME,
+    DeadlockError,
+    LabkitError,
+    MachineError,
+    MismatchError,
+    RankError,
+    RunInterrupted,
+    TimeLimitError,
+)
+from labkit.live import Live
 from labkit.local.costs import KernelCosts, find_calibration
-from labkit.selector import Selector, selector_of
+from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
+from labkit.sim.isolation.logs import register_logs
+from labkit.sim.isolation.process_state import register_swaps
+from labkit.sim.isolation.switching import Swaps
+from labkit.sim.isolation.threads import register_owner
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
 from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_traceback
 from labkit.tally import Tally
+from labkit.units import format_seconds
 
 __all__ = ["Simulation", "running"]
 
@@ -69,16 +85,18 @@ class Simulation:
         Keep every message.
     timeout_s : float or None
         Limit of host time.
-    selector : Selector, optional
-        Chooses the collectives' algorithms.
-    machine : str
-        The platform's spec, which a choice may depend on.
+    choices : Choices, optional
+        Chooses the collectives' algorithms; default: as MPI libraries do.
     tolerance : float
         Relative error of the capacities allowed on links with many messages; 0: exact.
     calibration : KernelCosts, optional
         What node-local work costs; default: the calibration in use.
     has_counts : bool
         Count what the ranks send, count and hold: `labkit.tally`.
+    is_whole : bool
+        Whether the ranks have this process for themselves.
+    spare_ranks : int
+        How many may be spawned besides.
     measured : Measured, optional
         How the host's CPU time is charged; default: only where a program samples.
     """
@@ -91,32 +109,56 @@ class Simulation:
         *,
         trace: bool = False,
         timeout_s: float | None = None,
-        selector: Selector | None = None,
-        machine: str = "",
+        choices: Choices | None = None,
         tolerance: float = 0.0,
         calibration: KernelCosts | None = None,
         measured: Measured | None = None,
         has_counts: bool = False,
+        is_whole: bool = False,
+        spare_ranks: int = 0,
     ) -> None:
         self.ranks = ranks
         self.calibration = find_calibration(calibration)
-        self.hub = _kernels.Hub(platform, model, trace, tolerance)
-        self.calls = CollectiveCalls(self.hub, selector or selector_of(), machine)
+        spare = {"spare_ranks": spare_ranks} if spare_ranks else {}
+        self.hub = _kernels.Hub(platform, model, trace, tolerance, **spare)
+        self.calls = CollectiveCalls(self.hub, choices or Choices(selector_of()))
         measured = measured or Measured(is_everything=False)
         if measured.is_everything:
-            self.hub.measure_host(measured.flops_per_cpu_s)
+            self._measure(measured)
         self.context = RankContext(self, measured)
+        self.calls.note_fault = self.context.note
         #: what its ranks call, while it is traced (`labkit.sim.calls`)
         self.call_notes: Any = None
+        #: what is looked at, while it is checked (`labkit.sim.checking`)
+        self.checks: Any = None
         if has_counts:
             self.hub.keep_counts()
             self.context.tally = Tally(self.hub.rank_counts)
-        self.output = RankOutput(ranks)
+        self.output = RankOutput(ranks, is_whole)
+        #: what runs, and where
+        self.title = f"{ranks} simulated ranks"
+        #: what ranks have for themselves of what the process has once, and of logging
+        self.swaps = Swaps()
+        self.logs: dict[tuple[int, int, str], Any] = {}
+        #: calls of MPI by threads of ranks
+        self.thread_calls: list[RankError] = []
         self.results: list[Any] = [None] * ranks
         self.timeout_s = timeout_s
         self._deadline_s: float | None = None
         self._main: Callable[[int], Any] | None = None
         self._failure: BaseException | None = None
+
+    def _measure(self, measured: Measured) -> None:
+        """Charge what the ranks' code takes, or what it once took."""
+        if measured.replay is None:
+            self.hub.measure_host(measured.flops_per_cpu_s)
+        elif measured.replay.ranks == self.ranks:
+            self.hub.replay_host(measured.replay.stretches, measured.flops_per_cpu_s)
+        else:
+            raise MachineError(
+                f"the computation was recorded on {measured.replay.ranks} ranks, and this run has "
+                f"{self.ranks}; record it anew"
+            )
 
     def tolerance_use(self) -> dict[str, Any]:
         """Return what the tolerance came to, by the names of `labkit.tolerance.ToleranceUse`."""
@@ -139,10 +181,13 @@ class Simulation:
         stack: list[Simulation] = _local.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
-            with self.output, _patient_collector(self.ranks), TimeLimit(self, self.timeout_s):
+            live = Live(self.title, self._status, self.output.last_lines)
+            self.output.is_watched = live.is_on
+            with self.output, _patient_collector(self.ranks), live, TimeLimit(self, self.timeout_s):
                 self._run()
         finally:
             stack.pop()
+            self.swaps.close()
             self._main = None
             self.hub.close()
         if self._failure is not None:
@@ -158,12 +203,18 @@ class Simulation:
             self._fail(error)
             outcome = "stopped"
         if outcome == "deadlock":
-            report = deadlock.describe(self.hub, self.calls)
-            self._failure = DeadlockError(report)
+            found = deadlock.describe(self.hub, self.calls)
+            self._failure = self.thread_calls[0] if self.thread_calls else found
+            report = str(found)
             self.hub.set_ending(lambda: DeadlockError(report))
         if outcome != "finished":
             with contextlib.suppress(TimeUp):  # its limit is noted; it knocks until the run is over
                 self.hub.unwind()
+
+    def _status(self) -> str:
+        """Say how far the run is."""
+        hub = self.hub
+        return f"simulated clock {format_seconds(hub.makespan)}, {hub.messages:,} messages"
 
     def _rank_main(self, rank: int) -> None:
         assert self._main is not None
@@ -171,9 +222,14 @@ class Simulation:
         if self.context.tally is not None:
             self.context.tally.begin(rank)
         try:
-            self.results[rank] = self._main(rank)
+            result = self._main(rank)
+            if rank < self.ranks:
+                self.results[rank] = result
             self.hub.catch_up_host()
+            self._refuse_thread_calls()
         except SystemExit as error:
+            if self.thread_calls:
+                self._fail(self.thread_calls[0])
             if error.code is not None and error.code != 0:
                 self._fail(error)
         except BaseException as error:
@@ -192,6 +248,11 @@ class Simulation:
             self.hub.set_ending(RunEnded)
         self.hub.stop()
 
+    def _refuse_thread_calls(self) -> None:
+        """Fail if a thread of a rank has called MPI: what it was to do has not been done."""
+        if self.thread_calls:
+            raise self.thread_calls[0]
+
     def _struck_without_room(self, error: BaseException) -> bool:
         """Whether the time limit struck where no stack was left for its handler, which then did not run."""
         is_late = self._deadline_s is not None and time.monotonic() >= self._deadline_s
@@ -200,8 +261,8 @@ class Simulation:
     def _as_failure(self, error: BaseException) -> BaseException:
         rank = self.hub.rank
         if isinstance(error, KeyboardInterrupt):
-            return KeyboardInterrupt()
-        if isinstance(error, MismatchError):
+            return RunInterrupted(self.output.texts())
+        if isinstance(error, MismatchError) or error in self.thread_calls:
             return error
         if rank < 0:
             return error if isinstance(error, LabkitError) else RankError(-1, trimmed_traceback(error))
@@ -217,9 +278,11 @@ class Simulation:
         if self._failure is not None or self.hub.is_ending:
             return
         report = self._where(frame)
-        self._failure = TimeLimitError(
-            f"the run took more than its time limit of {self.timeout_s:g} s of host time\n{report}"
+        late = TimeLimitError(
+            f"the run took more than its time limit of {self.timeout_s:g} s of host time; {MORE_TIME}\n"
+            f"{report}"
         )
+        self._failure = self.thread_calls[0] if self.thread_calls else late
         self.hub.set_ending(RunEnded)
         self.hub.stop()
 
@@ -232,7 +295,7 @@ class Simulation:
 
     def _states(self, frame: FrameType | None) -> Iterator[tuple[int, str]]:
         current = self.hub.rank
-        for rank in range(self.ranks):
+        for rank in range(self.hub.ranks):
             state = self.hub.state(rank)
             if rank == current and frame is not None:
                 yield rank, f"running at {place_of(frame)}"
@@ -248,3 +311,41 @@ def _find() -> RankContext | None:
 
 
 context.register_simulator(_find)
+
+
+def _own_swaps() -> Swaps | None:
+    simulation = running()
+    return simulation.swaps if simulation is not None else None
+
+
+def _own_logs() -> tuple[dict[tuple[int, int, str], Any], int] | None:
+    simulation = running()
+    return (simulation.logs, simulation.hub.rank) if simulation is not None else None
+
+
+class _ThreadOwner:
+    """A rank whose threads may call MPI, and must not."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.rank = simulation.hub.rank
+        self._simulation = simulation
+
+    def report(self, name: str) -> None:
+        place = place_of(sys._getframe(2))
+        where = f" at {place}" if place is not None else ""
+        text = (
+            f"rank {self.rank}: the thread {threading.current_thread().name!r} called {name}{where}; a "
+            "simulated rank's calls of MPI come from its main thread only (MPI.Query_thread() says "
+            "THREAD_FUNNELED). Call it there, or run on real MPI (--on mpi)"
+        )
+        self._simulation.thread_calls.append(RankError(self.rank, text, text))
+
+
+def _own_threads() -> _ThreadOwner | None:
+    simulation = running()
+    return _ThreadOwner(simulation) if simulation is not None else None
+
+
+register_swaps(_own_swaps)
+register_logs(_own_logs)
+register_owner(_own_threads)

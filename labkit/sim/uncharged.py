@@ -8,11 +8,12 @@ the stack of a rank that may have used it up.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from types import FrameType, TracebackType
+from collections.abc import Sequence
+from types import TracebackType
 
+from labkit import _kernels
 from labkit.sim.isolation.code import is_installed
 
 __all__ = ["REMARK", "OwnCode"]
@@ -24,6 +25,8 @@ REMARK = (
 _INTERVAL_S = 0.01
 #: what is notable: so many seconds, and such a share of the run's CPU time
 _LEAST_S, _LEAST_SHARE = 0.03, 0.2
+#: how deep it looks for the program's code below that of libraries
+_FRAMES = 64
 
 
 class OwnCode:
@@ -68,18 +71,16 @@ class OwnCode:
         last_s = self._began_s
         while not self._is_over.wait(_INTERVAL_S):
             now_s = time.clock_gettime(clock)
-            if _is_own(sys._current_frames().get(self._watched)):
+            if _is_own(_kernels.code_of_thread(self._watched, _FRAMES)):
                 self.seconds += now_s - last_s
             last_s = now_s
 
 
-def _is_own(frame: FrameType | None) -> bool:
+def _is_own(running: Sequence[tuple[str | None, str]]) -> bool:
     """Whether the innermost code that is neither a library's nor built in is the program's, not labkit's."""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] == "labkit":
+    for module, file in running:
+        if str(module).partition(".")[0] == "labkit":
             return False
-        if not is_installed(module, frame.f_code.co_filename):
+        if not is_installed(module, file):
             return True
-        frame = frame.f_back
     return False

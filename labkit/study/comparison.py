@@ -151,4 +151,5 @@ def _html_cell(entry: _Entry | None) -> str:
     if verdict is None:
         return growth
     color, sign = markup.MATCH_COLORS[verdict.match], markup.MATCH_SIGNS[verdict.match]
-    return f'<span style="color:{color};font-weight:600" title="{verdict.match}">{sign}</span>&nbsp;{growth}'
+    style = f"background:{color};color:#fff;border-radius:3px;padding:0 4px;font-weight:600"
+    return f'<span style="{style}" title="{verdict.match}">{sign}</span>&nbsp;{growth}'

@@ -243,8 +243,12 @@ class Harvest:
         if not self.rows:
             raise self.errors[0]
         ordered = [row for _, row in sorted(self.rows, key=lambda pair: pair[0])]
+        points: dict[str, list[str]] = {}
         for failure in self.failures:
-            warnings.warn(f"the point {failure['point']} failed: {failure['error']}", stacklevel=3)
+            points.setdefault(failure["error"], []).append(failure["point"])
+        for error, (point, *more) in points.items():
+            others = f" and {len(more)} more" if more else ""
+            warnings.warn(f"the point {point}{others} failed: {error}", stacklevel=3)
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
             "counts": self.counts,

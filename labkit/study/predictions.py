@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -102,7 +103,7 @@ class Predictions:
         expectation : str, optional
             Such as ``"n log2(n) / p + p"``.
         """
-        x1, x2, y, symbols = pick_two(self.data, parameters, metric, phase, where)
+        x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
         if expectation is None:
             return fit_surface(x1, x2, y, symbols)
-        return judge_surface(x1, x2, y, expectation, symbols)
+        return replace(judge_surface(x1, x2, y, expectation, symbols), unit=unit)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-__all__ = ["progress_bar"]
+__all__ = ["BarView", "progress_bar"]
 
 
 class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
@@ -36,3 +36,18 @@ def progress_bar(total: int, progress: bool | None) -> Any:
     return kind(
         total=total, disable=not progress, unit="point", leave=False, mininterval=every_s, file=sys.stderr
     )
+
+
+class BarView:
+    """Shows the point that runs in a sweep's bar: a view of `labkit.live`."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar, self._point = bar, ""
+
+    def show(self, status: str, lines: list[str]) -> None:
+        """Write how far the point is, and what it has printed last."""
+        said = status.partition("; ")[2]
+        self._bar.set_postfix_str(" | ".join([said, *lines[-1:]])[:160], refresh=True)
+
+    def end(self, status: str) -> None:
+        """Leave the bar to the next point."""

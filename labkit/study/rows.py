@@ -70,7 +70,8 @@ def run_rows(
     -------
     list of dict
         A row for the makespan, for each phase (the longest time a rank spent in it), for messages and bytes
-        where the machine counts them, and for what else was counted, in all and in each phase.
+        where the machine counts them, and for what else was counted, in all and in each phase. Where
+        computation was measured, ``computation_s``: what the rank that computed longest is charged.
     """
     base = {"program": run.program, "on": run.on, "model": run.model or "", "ranks": run.ranks, **parameters}
     if run.machine.get("kind") == "slurm":
@@ -85,6 +86,9 @@ def run_rows(
     is_valid = bool(run.is_valid)
     rows = [row("makespan_s", run.makespan_s, is_valid=is_valid)]
     rows += [row("phase_s", seconds, name, is_valid) for name, seconds in phase_seconds(run.phases)]
+    computation = getattr(run, "computation", None)
+    if computation is not None:
+        rows.append(row("computation_s", float(computation.rank_seconds.max())))
     counts = getattr(run, "counts", None)  # a runner of the caller's own gives what it gives
     counted = [] if counts is None else metrics_of(counts)
     known = {name for name, phase, _ in counted if not phase}

@@ -145,7 +145,7 @@ def pick_two(
     metric: str | None = None,
     phase: str | None = None,
     where: Mapping[str, Any] | None = None,
-) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str]]:
+) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str], str]:
     """Pick the measurements of one metric over two parameters.
 
     Returns
@@ -154,6 +154,8 @@ def pick_two(
         A row per measurement.
     symbols : tuple of str
         The parameters' symbols in expectations.
+    unit : str
+        Of the values.
 
     Raises
     ------
@@ -169,7 +171,7 @@ def pick_two(
         raise DataError(f"{others[0]} varies too; choose with where={{{others[0]!r}: ...}}")
     symbols = ["p" if c == "ranks" else c for c in columns]
     x1, x2 = (rows[c].to_numpy(float) for c in columns)
-    return x1, x2, rows["value"].to_numpy(float), (symbols[0], symbols[1])
+    return x1, x2, rows["value"].to_numpy(float), (symbols[0], symbols[1]), str(rows["unit"].iloc[0])
 
 
 def _one(

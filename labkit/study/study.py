@@ -7,21 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from labkit import html as markup
-from labkit.errors import ExpectationError
+from labkit.errors import ExpectationError, SuggestsNames
 from labkit.scaling import Expectation, Model, Term, Verdict
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
+from labkit.study.choices import Choices
 from labkit.study.doubts import doubted
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
 from labkit.study.reporting.questions import Reports
-from labkit.study.rows import parameter_columns, tidy
-from labkit.study.selection import Curve, bind, pick, pick_all, rows_where
+from labkit.study.rows import tidy
+from labkit.study.selection import bind
 from labkit.study.store import write_study
 from labkit.study.table import Table
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-class Study(Predictions, Interchange, Reports):
+class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -52,6 +54,13 @@ class Study(Predictions, Interchange, Reports):
     """
 
     recipe: Recipe | None = None
+    _INSTEAD = MappingProxyType(
+        {
+            **dict.fromkeys(("judge", "verdict", "check"), 'expect("p log p")'),
+            **dict.fromkeys(("df", "frame", "rows", "results", "values"), "data"),
+            **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
+        }
+    )
 
     def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any] | None = None) -> None:
         self.data = tidy(data.to_dict("records"))
@@ -60,90 +69,6 @@ class Study(Predictions, Interchange, Reports):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out: a notebook's function need not be picklable, a study must be."""
         return {name: value for name, value in vars(self).items() if name != "recipe"}
-
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The points that failed, with their errors."""
-        return list(self.notes.get("failures", []))
-
-    @property
-    def metrics(self) -> list[str]:
-        """The metrics measured."""
-        return [str(m) for m in self.data["metric"].unique()]
-
-    @property
-    def phases(self) -> list[str]:
-        """The phases measured, in the order of the program."""
-        return [str(p) for p in self.data["phase"].unique() if p]
-
-    @property
-    def parameters(self) -> list[str]:
-        """The parameters' columns."""
-        return parameter_columns(self.data)
-
-    def curve(
-        self,
-        metric: str | None = None,
-        phase: str | None = None,
-        parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> Curve:
-        """Return the measurements of one metric over one parameter.
-
-        Parameters
-        ----------
-        metric : str, optional
-            ``makespan_s`` by default, ``phase_s`` with a phase, or the only metric there is.
-        phase : str, optional
-            A phase of the program: the longest time a rank spent in it.
-        parameter : str, optional
-            The parameter's column; by default the one that varies.
-        where : mapping, optional
-            Values other columns must have, where several curves were measured.
-
-        Raises
-        ------
-        DataError
-            When the choice is empty or leaves several curves.
-        """
-        return pick(self.data, metric, phase, parameter, where)
-
-    def curves(
-        self,
-        metric: str | None = None,
-        phase: str | None = None,
-        parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> dict[str, Curve]:
-        """Return every curve of a metric, by what tells it from the others: machine, algorithm, parameters.
-
-        Parameters
-        ----------
-        metric, phase, parameter, where
-            As in `curve`; what they leave open gives one curve each.
-        """
-        return pick_all(self.data, metric, phase, parameter, where)
-
-    def filter(self, **columns: Any) -> Study:
-        """Return the rows whose columns have these values, or one of a list: ``filter(on="star", n=[1, 2])``.
-
-        Raises
-        ------
-        DataError
-            There is no such column, or no such row.
-        """
-        return Study(rows_where(self.data, columns), self.notes)
-
-    def group(self, column: str) -> dict[Any, Study]:
-        """Return a study for each value of a column, such as each machine: ``study.group("on")``.
-
-        Raises
-        ------
-        DataError
-            There is no such column.
-        """
-        values = self.data[column].drop_duplicates().tolist() if column in self.data else [None]
-        return {value: self.filter(**{column: value}) for value in values}
 
     def fit(
         self,
@@ -155,7 +80,20 @@ class Study(Predictions, Interchange, Reports):
         space: Space = None,
         aggregate: str = "auto",
     ) -> Model:
-        """Return the scaling model of one curve; see `curve` and `labkit.fit`."""
+        """Return the scaling model of one curve; see `curve` and `labkit.fit`.
+
+        Parameters
+        ----------
+        metric, phase, parameter, where : optional
+            As in `curve`.
+        space, aggregate : optional
+            As in `labkit.fit`.
+
+        Returns
+        -------
+        Model
+            In the unit of the measurements.
+        """
         curve = self.curve(metric, phase, parameter, where)
         return fit_samples(
             curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate, unit=curve.unit
@@ -182,10 +120,12 @@ class Study(Predictions, Interchange, Reports):
         expectation : str
             Such as ``"p log2(p)"``, with ``p`` for ``ranks`` and columns by their names; what the other
             columns were (fixed, or following p as in weak scaling) is taken from the rows.
-        metric, phase, parameter, where
+        metric, phase : str, optional
             Which curve; see `curve`.
         deviation : str, optional
             The limit of an approximate match; see `labkit.judge`.
+        parameter, where : optional
+            Which curve; see `curve`.
         given, space, aggregate, tolerance
             As in `labkit.judge`.
 
@@ -265,6 +205,15 @@ class Study(Predictions, Interchange, Reports):
     ) -> Any:
         """Draw one curve with its model and, if given, its expectation and verdict; of several a line each.
 
+        Parameters
+        ----------
+        expectation : str, optional
+            In big-O notation: the verdict is drawn as well.
+        metric, phase : str, optional
+            As in `curve`.
+        **choice : value
+            What `curve` takes besides: ``parameter``, ``where``.
+
         Returns
         -------
         labkit.plot.Figure
@@ -286,6 +235,16 @@ class Study(Predictions, Interchange, Reports):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).
 
+        Parameters
+        ----------
+        path : path
+            Its ending is free; ``.study`` is usual.
+
+        Returns
+        -------
+        Path
+            Of the file.
+
         Raises
         ------
         DataError
@@ -301,6 +260,7 @@ class Study(Predictions, Interchange, Reports):
         Parameters
         ----------
         path : path
+            A ``.zip`` file.
         notebook : path or False, optional
             The notebook that belongs to it; by default the one this is called in; False: none.
         host_metrics : iterable of str
@@ -340,7 +300,10 @@ class Study(Predictions, Interchange, Reports):
         texts = []
         if not self.data["is_valid"].all():
             texts.append("some measurements are not valid for a verdict")
-        texts += [f"failed at {f.get('point')}: {f.get('error')}" for f in self.failures]
+        points: dict[str, list[str]] = {}
+        for failure in self.failures:
+            points.setdefault(str(failure.get("error")), []).append(str(failure.get("point")))
+        texts += [f"failed at {'; '.join(where)}: {error}" for error, where in points.items()]
         return texts + [str(remark) for remark in self.notes.get("remarks", [])]
 
     def _repr_html_(self) -> str:
@@ -376,6 +339,16 @@ class Study(Predictions, Interchange, Reports):
 
 def load(path: str | os.PathLike[str]) -> Study:
     """Load a saved study, or measurements from Extra-P's text, JSON, JSON lines and experiments, or from CSV.
+
+    Parameters
+    ----------
+    path : path
+        A study, or a file that `labkit.study.formats` knows.
+
+    Returns
+    -------
+    Study
+        With the notes that the file keeps.
 
     Raises
     ------

@@ -15,12 +15,14 @@ import numpy as np
 
 from labkit import __version__
 from labkit.errors import DataError, MachineError
+from labkit.live import told_to
 from labkit.local.costs import find_calibration
 from labkit.run import machine_of, together
-from labkit.sim.measured import measured_of
+from labkit.sim.computation import MOST_BYTES, Records
+from labkit.sim.measured import Measured, measured_of
 from labkit.study.measure import Harvest, Job
 from labkit.study.points import Point, is_real, plan_points
-from labkit.study.progress import progress_bar
+from labkit.study.progress import BarView, progress_bar
 from labkit.study.recipe import recipe_of
 from labkit.study.spread import check_jobs, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
@@ -30,7 +32,7 @@ from labkit.tolerance import check_tolerance
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["Planned", "plan_sweep", "sweep"]
+__all__ = ["Planned", "plan_sweep", "records_of", "sweep"]
 
 #: repetitions of a simulated point, where seeds change something
 _SIMULATED = 5
@@ -93,8 +95,9 @@ def sweep(
         Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
     calibration : str, path or KernelCosts, optional
         What node-local work costs in the simulated runs, see `labkit.run`.
-    compute : str or Measured, optional
-        ``"measured"`` charges simulated ranks what their code takes of this host's CPU, see `labkit.run`.
+    compute : str, Study or Measured, optional
+        ``"measured"`` charges simulated ranks what their code takes of this host's CPU, see `labkit.run`. It
+        is kept with the study: ``compute=study`` (one loaded from a file, too) repeats it to the bit.
     measure : callable, optional
         Gets each Run and returns further metrics by name, with the unit as ending: ``{"sent_bytes": ...}``.
         Messages, bytes, rounds, comparisons and memory are counted without it, see `labkit.Run.counts`.
@@ -140,6 +143,7 @@ def sweep(
     )  # fmt: skip
     planned.carry_out(progress)
     study = planned.harvest.study()
+    keep_computation(study, planned.job)
     study.recipe = recipe_of(planned.job, planned.plan, (number for number, _ in planned.harvest.rows))
     return study
 
@@ -168,7 +172,7 @@ class Planned:
     def carry_out(self, progress: bool | None) -> None:
         """Run the points."""
         job, plan, harvest = self.job, self.plan, self.harvest
-        with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar:
+        with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar, told_to(BarView(bar)):
             if self.workers == 1:
                 one_by_one(ready, plan, harvest, bar)
             else:
@@ -198,12 +202,14 @@ def plan_sweep(
     **parameters: Any,
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
+    options = dict(options or {})
+    compute = options.pop("compute", None) if compute is None else compute
     plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))
     how = {
-        **(options or {}),
+        **options,
         **_tolerance(tolerance, program, plan),
         **_simulated("calibration", calibration, find_calibration, program, plan),
-        **_simulated("compute", compute, measured_of, program, plan),
+        **_simulated("compute", compute, _recorded, program, plan),
     }
     asked, most = _repeats(repeats, any(is_real(point.on) for point in plan))
     job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked)
@@ -266,6 +272,37 @@ def _simulated(
     if all(is_real(point.on) for point in plan):
         raise MachineError(f"{option} belongs to simulated runs, not to real machines; leave it out")
     return {option: read(value)}
+
+
+def _recorded(compute: Any) -> Measured:
+    """Read the option; what is measured is kept, and what a study has is all that there is."""
+    measured = measured_of(compute)
+    if measured.replay is not None:
+        raise MachineError("compute=run repeats one run; for a sweep give it a study, or a file of records")
+    if measured.is_everything and measured.records is None:
+        return dataclasses.replace(measured, records=Records())
+    return measured
+
+
+def records_of(job: Job) -> Records | None:
+    """Return where a sweep keeps what it measures."""
+    measured = job.options.get("compute")
+    return None if measured is None else measured.records
+
+
+def keep_computation(study: Study, job: Job) -> None:
+    """Keep what was measured of all points with the study, unless it is too much."""
+    records = records_of(job)
+    if not records:
+        return
+    if records.packed_bytes > MOST_BYTES:
+        study.notes["remarks"].append(
+            f"the measured computation of this sweep is too large to be kept "
+            f"({records.packed_bytes >> 20} MiB packed, at most {MOST_BYTES >> 20}): "
+            'compute="recorded:FILE" keeps it in a file'
+        )
+        return
+    study.notes["computation"] = records.kept
 
 
 def _collectives(coll: Any, options: Mapping[str, Any] | None, program: Any) -> Any:

@@ -132,6 +132,8 @@ class Clocks:
 
     def text(self) -> str:
         """Say it in a sentence."""
+        if not any(self.samples):
+            return "its times are those of the file"
         own = [rank for rank in range(len(self.samples)) if self.is_own(rank)]
         known = quantity(self.bound_s, "s", 3)
         if not own:

@@ -89,7 +89,13 @@ class Repeats:
         return self.least == self.most or self.within == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return it as plain data.
+
+        Returns
+        -------
+        dict
+            JSON-able; times in seconds.
+        """
         return asdict(self)
 
 

@@ -9,7 +9,7 @@ References
 ----------
 .. [1] T. Hoefler, T. Schneider, A. Lumsdaine: Accurately measuring overhead, communication time and
    progression of blocking and nonblocking collective operations at massive scale. International Journal of
-   Parallel, Emergent and Distributed Systems 25(4), 2010. doi:10.1080/17445760902894688
+   Parallel, Emergent and Distributed Systems 25(4), 2010.
 .. [2] S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think. IEEE
    TPDS 27(12), 2016. doi:10.1109/TPDS.2016.2539167
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from labkit.trace.bottlenecks import WINDOW, Bottlenecks, find_bottlenecks
 from labkit.trace.critical_path import Step, critical_path
 from labkit.trace.phases import PhaseClock
 from labkit.trace.states import state_of_step
+from labkit.units import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
 
+#: collectives that are named one by one
+_MOST_SAID = 6
 #: parts of a run in its `Bottlenecks.utilisation`
 BINS = 200
 
@@ -65,6 +69,8 @@ class Explanation:
         What held each transfer; utilisation of every link over time. None of a real run, which does not tell.
     trace : Trace
         What was explained.
+    collectives : mapping
+        Situation to algorithm, as `Run.collectives`.
     """
 
     program: str
@@ -75,6 +81,7 @@ class Explanation:
     links: pd.DataFrame
     bottlenecks: Bottlenecks | None
     trace: Trace
+    collectives: Mapping[Any, str] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
@@ -120,6 +127,15 @@ class Explanation:
         said = clocks.text() if clocks is not None else ""
         return f"Which links its messages used, a real run does not tell{'; ' if said else ''}{said}."
 
+    def algorithms(self) -> str:
+        """Say by which algorithms the collectives were carried out; empty where none was chosen."""
+        said = [
+            f"{at.operation} on {at.ranks}{f', {format_bytes(at.n_bytes)}' if at.n_bytes else ''}: {name}"
+            for at, name in self.collectives.items()
+        ]
+        more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
+        return f"collectives by algorithm: {'; '.join(said[:_MOST_SAID])}{more}" if said else ""
+
     def record(self) -> dict[str, Any]:
         """Return the explanation as plain data: reading, reasons, and the 20 foremost links."""
         links = self.links.drop(columns="number").head(20)
@@ -128,6 +144,7 @@ class Explanation:
             "reasons": self.reasons.to_dict("records"),
             "links": links.to_dict("records"),
             "is_exact": self.is_exact,
+            "collectives": [{**at._asdict(), "algorithm": name} for at, name in self.collectives.items()],
         }
 
     def __repr__(self) -> str:
@@ -141,6 +158,8 @@ class Explanation:
                 for reason, seconds in zip(rows["reason"].tolist(), rows["seconds"].tolist(), strict=True)
             ]
             lines.append(f"  {phase}: {spent} = {', '.join(parts)}")
+        if self.collectives:
+            lines.append(f"  {self.algorithms()}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -153,6 +172,8 @@ class Explanation:
             for phase in grid.index
         ]
         parts = [f"<p>{escape(self.reading())}</p>", table(["phase", *map(escape, order)], rows)]
+        if self.collectives:
+            parts.append(f"<p>{escape(self.algorithms())}</p>")
         busiest = self.links[self.links["held_s"] > 0].head(6)
         if len(busiest):
             cells = [
@@ -188,6 +209,7 @@ def explain_run(run: Run) -> Explanation:
         return Explanation(
             run.program, run.on, run.makespan_s, _own_reasons(steps, clock, run.makespan_s),
             _path(steps, clock), _no_links(), None, trace,
+            run.collectives,
         )  # fmt: skip
     machine, network = trace.setting
     if network.sharing != "maxmin":
@@ -199,7 +221,7 @@ def explain_run(run: Run) -> Explanation:
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, BINS)
     return Explanation(
         run.program, run.on, run.makespan_s, _reasons(steps, clock, found, built, run.makespan_s),
-        _path(steps, clock), _links(built, found, run.makespan_s), found, trace,
+        _path(steps, clock), _links(built, found, run.makespan_s), found, trace, run.collectives,
     )  # fmt: skip
 
 

@@ -49,7 +49,8 @@ class Trace:
     calls : pandas.DataFrame or None
         A row for every call of MPI that the program made: rank, call (its name), bytes (what the rank gave to
         a collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or
-        -1), root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase.
+        -1), root (rank, or -1), position (the rank's own in the communicator), place (its call path), phase,
+        algorithm (by which a simulated run's collective was carried out, else "").
         Tests and probes that find nothing are one call where they follow each other closely. None of a run
         that was no program: a schedule, or a trace replayed.
     clocks : Clocks or None
@@ -58,6 +59,9 @@ class Trace:
         Of a real run when each rank entered the program, behind a barrier.
     blocks : dict
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
+    given_waits : pandas.DataFrame or None
+        Wait states that what recorded the run found itself, as for windows: see
+        `labkit.trace.waiting.tables.given_columns`.
 
     Notes
     -----
@@ -78,6 +82,7 @@ class Trace:
     clocks: Clocks | None = None
     begins_s: list[float] | None = None
     blocks: dict[int, list[int]] = field(default_factory=dict)
+    given_waits: pd.DataFrame | None = None
 
     @classmethod
     def from_columns(

@@ -1,12 +1,13 @@
 """JupyterLab as a user gets it from ``labkit lab``, in a browser that leaves no request out of sight.
 
-The server runs on a copy of the notebooks, with a home of its own; it opens the browser as it would for a
-user, by the address it hands to ``$BROWSER``. Whatever was started is ended, also when a test fails.
+The server runs on a working copy of the course, with a home of its own; it opens the browser as it would for
+a user, by the address it hands to ``$BROWSER``. Whatever was started is ended, also when a test fails.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "screenshots"
 MARK = "LABKIT_BROWSER_TEST"
 START_S, END_S = 120, 30
+VIEWPORT = {"width": 1400, "height": 1000}
+LIGHT = "JupyterLab Light"
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -87,11 +90,19 @@ def make_visitor():
     return Visitor
 
 
+@pytest.fixture(scope="session")
+def guests(chromium, lab) -> Iterator[Guests]:
+    """Return who opens JupyterLab for the tests, one visitor for many."""
+    several = Guests(chromium, lab)
+    yield several
+    several.send_away()
+
+
 @pytest.fixture
-def visitor(chromium, lab, request) -> Iterator[Visitor]:
-    """Open what ``labkit lab`` opens, in a fresh browser profile."""
-    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
-    one = Visitor(context, lab)
+def visitor(guests, request) -> Iterator[Visitor]:
+    """Be at JupyterLab with nothing open; a test that failed leaves its page to nobody."""
+    failed = request.session.testsfailed
+    one = guests.come()
     try:
         yield one
         one.check()
@@ -99,7 +110,73 @@ def visitor(chromium, lab, request) -> Iterator[Visitor]:
         name = re.sub(r"\W+", "_", request.node.name)
         with contextlib.suppress(Exception):  # the browser may be what failed
             one.shot(f"{name}_end")
-        one.close()
+        try:
+            one.leave()
+        except Exception:
+            guests.send_away()
+        if request.session.testsfailed > failed:
+            guests.send_away()
+
+
+@pytest.fixture
+def show_cells(visitor, lab) -> Iterator[Callable[[str, list[str]], Visitor]]:
+    """Return what runs cells in a notebook of their own; the first one shows a picture."""
+    paths = []
+
+    def show(name: str, cells: list[str]) -> Visitor:
+        made = [
+            {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [],
+             "execution_count": None}
+            for i, source in enumerate(cells)
+        ]  # fmt: skip
+        kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+        notebook = {"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        paths.append(lab.notebooks / name)
+        paths[-1].write_text(json.dumps(notebook))
+        visitor.arrive()
+        visitor.page.evaluate(f"() => jupyterapp.commands.execute('docmanager:open', {{path: '{name}'}})")
+        visitor.wait_for_notebook(name)
+        visitor.run_all()
+        visitor.wait_for_canvas(0)
+        return visitor
+
+    yield show
+    for path in paths:
+        path.unlink()
+
+
+ASK = """async code => {
+  const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel
+  let said = ""
+  const future = kernel.requestExecute({code})
+  future.onIOPub = (message) => { if (message.header.msg_type === "stream") said += message.content.text }
+  await future.done
+  return said
+}"""
+
+
+class Guests:
+    """A browser profile and its page, handed from one test to the next: loading JupyterLab takes seconds."""
+
+    def __init__(self, chromium, lab: Lab) -> None:
+        self.chromium = chromium
+        self.lab = lab
+        self.one: Visitor | None = None
+
+    def come(self) -> Visitor:
+        """Return the visitor that is there, or a new one in a fresh profile."""
+        if self.one is None:
+            self.one = Visitor(self.chromium.new_context(viewport=VIEWPORT), self.lab)
+        self.one.messages.clear()
+        self.one.foreign.clear()
+        self.one.page.set_viewport_size(VIEWPORT)
+        return self.one
+
+    def send_away(self) -> None:
+        """End the visit; the next one starts afresh."""
+        if self.one is not None:
+            self.one.close()
+        self.one = None
 
 
 class Lab:
@@ -108,7 +185,7 @@ class Lab:
     Parameters
     ----------
     folder : Path
-        For the copy of the notebooks, the home and the log.
+        For the working copy, the home and the log.
     python : str
         The interpreter whose labkit is served.
     """
@@ -116,8 +193,7 @@ class Lab:
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.folder = folder
         self.python = python
-        self.notebooks = folder / "course" / "notebooks"
-        shutil.copytree(ROOT / "notebooks", self.notebooks, ignore=shutil.ignore_patterns(".*"))
+        self.notebooks = folder / "course"
         self.mark = uuid.uuid4().hex
         self.address = folder / "address"
         self.log = folder / "log"
@@ -138,7 +214,8 @@ class Lab:
             if name in os.environ
         }
         environment = {**kept, "HOME": str(home), "BROWSER": f"{opener} %s", MARK: self.mark}
-        command = [self.python, "-m", "labkit", "lab", "--notebooks", str(self.notebooks)]
+        command = [self.python, "-m", "labkit", "lab", "--notebooks", str(ROOT / "notebooks")]
+        command += ["--work", str(self.notebooks)]
         options = ["--", "--port=0", "--LabApp.expose_app_in_browser=True"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -191,6 +268,7 @@ class Visitor:
         self.lab = lab
         self.messages: list[str] = []
         self.foreign: list[str] = []
+        self.start: str | None = None  # the start page's path, once it was seen
         context.route("**/*", self._route)
         context.on("console", self._heard)
         context.on("weberror", lambda error: self.messages.append(f"uncaught: {error.error}"))
@@ -239,9 +317,20 @@ class Visitor:
     # --- JupyterLab -----------------------------------------------------------------------------------
 
     def arrive(self) -> None:
-        """Open the address that the server handed to the browser."""
-        self.page.goto(self.lab.address.read_text().strip())
+        """Open the address that the server handed to the browser, or in a page that has it the start page."""
+        if self.start is None:
+            self.page.goto(self.lab.address.read_text().strip())
+        else:
+            self.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", self.start)
         self.wait_for_notebook("00_start_here.ipynb")
+        self.start = self.page.evaluate("() => jupyterapp.shell.currentWidget.context.path")
+
+    def leave(self) -> None:
+        """Close what is open, as it is in its file, end its kernels, and take the light theme again."""
+        if self.start is None:
+            return
+        self.page.evaluate(LEAVE, LIGHT)
+        self.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'true'")
 
     def wait_for_notebook(self, name: str) -> None:
         """Wait until a notebook is the one in front, and its kernel is ready."""
@@ -261,6 +350,10 @@ class Visitor:
         for name in inside:
             label = re.compile(f"^{re.escape(name)}")
             self.page.locator(".lm-Menu-itemLabel:visible", has_text=label).first.click()
+
+    def ask(self, code: str) -> str:
+        """Run code in the notebook's kernel, and return what it prints."""
+        return self.page.evaluate(ASK, code)
 
     def run_all(self, limit_s: float = 300) -> None:
         """Run all cells by the menu, and wait until the last has ended; a cell that fails is shown."""
@@ -337,6 +430,22 @@ CELLS = """() => {
     })
   })
   return found
+}"""
+
+#: closes all documents, without a question about what is not saved, and ends all kernels
+LEAVE = """async (theme) => {
+  for (const dialog of document.querySelectorAll(".jp-Dialog")) dialog.remove()
+  document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", keyCode: 27}))
+  const open = [...jupyterapp.shell.widgets("main")]
+  const ended = open.map((one) => one.context?.sessionContext?.shutdown().catch(() => undefined))
+  await Promise.all(ended)
+  for (const one of open) {
+    if (one.context) one.context.model.dirty = false
+    one.dispose()
+  }
+  await jupyterapp.serviceManager.sessions.shutdownAll()
+  await jupyterapp.serviceManager.kernels.shutdownAll()
+  await jupyterapp.commands.execute("apputils:change-theme", {theme})
 }"""
 
 #: whether a canvas holds more than one colour

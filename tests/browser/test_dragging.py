@@ -15,49 +15,25 @@ PLACE = """i => {
     if (view.frame != null && view.model.x_range != null) plot = view
     for (const child of view.child_views ?? []) look(child)
   }
-  for (const root of Object.values(Bokeh.index)) look(root)
+  for (const root of Bokeh.index.roots) if (root.el.isConnected) look(root)
   const source = plot.model.renderers.map((one) => one.data_source).findLast((one) => one.data.x.length < 20)
   const area = plot.canvas.events_el.getBoundingClientRect()
   return [area.x + plot.frame.x_scale.compute(source.get_array("x")[i]),
           area.y + plot.frame.y_scale.compute(source.get_array("y")[i])]
 }"""
 
-ASK = """async code => {
-  const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel
-  let said = ""
-  const future = kernel.requestExecute({code})
-  future.onIOPub = (message) => { if (message.header.msg_type === "stream") said += message.content.text }
-  await future.done
-  return said
-}"""
-
 
 @pytest.fixture
-def explorer(visitor, lab):
+def explorer(show_cells):
     """Show the explorer in a notebook of its own."""
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [],
-         "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]  # fmt: skip
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path = lab.notebooks / "dragging.ipynb"
-    path.write_text(json.dumps(notebook))
-    visitor.arrive()
-    visitor.page.evaluate("() => jupyterapp.commands.execute('docmanager:open', {path: 'dragging.ipynb'})")
-    visitor.wait_for_notebook("dragging.ipynb")
-    visitor.run_all()
-    visitor.wait_for_canvas(0)
-    yield visitor
-    path.unlink()
+    return show_cells("dragging.ipynb", CELLS)
 
 
 def test_a_point_follows_however_the_drag_begins(explorer):
     page = explorer.page
 
     def points():
-        return json.loads(page.evaluate(ASK, "import json; print(json.dumps(e.points[1].tolist()))"))
+        return json.loads(explorer.ask("import json; print(json.dumps(e.points[1].tolist()))"))
 
     for point, (hold_ms, mode) in enumerate([(0, "command"), (0, "edit"), (700, "command"), (700, "edit")]):
         page.evaluate(

@@ -42,7 +42,9 @@ def run_all(ranks: int, cases: list[tuple[Case, Case]]) -> list[tuple[list[int],
     ]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8, 16, 31])
+@pytest.mark.parametrize(
+    "ranks", [1, 2, 3, 5, 8, *(pytest.param(p, marks=pytest.mark.slow) for p in (16, 31))]
+)
 @pytest.mark.parametrize("median", MEDIANS)
 def test_sizes_are_exact_and_rounds_bounded_whatever_the_keys(ranks: int, median: str) -> None:
     cases = [

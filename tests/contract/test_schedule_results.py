@@ -17,11 +17,14 @@ from labkit.sim.schedules import perform
 from tests.support.collectives import affine, case_of
 from tests.support.where import at
 
-SIZES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32]
+SIZES = [[1, 2, 3, 4, 5, 7, 8, 16], pytest.param([6, 9, 13, 17, 32], marks=pytest.mark.slow)]
 
 
-def cases(problem: str, name: str, sizes: list[int]):
-    """Yield schedules and calls: every kind of root, no, one, few elements, both kinds of operators."""
+def cases(problem: str, name: str, sizes: list[int], *, empty_on: int | None = None):
+    """Yield schedules and calls: every kind of root, no, one, few elements, both kinds of operators.
+
+    With `empty_on`, no element and one are tried on so many ranks only.
+    """
     algorithm = registry.get(problem, name)
     for p in sizes:
         rng = np.random.default_rng([p, len(name), len(problem)])
@@ -30,7 +33,8 @@ def cases(problem: str, name: str, sizes: list[int]):
             if algorithm.requirements.unmet(p, commutative):
                 continue
             schedule = algorithm.build(p, root=int(rng.integers(p)), commutative=commutative)
-            for n in (0, 1, int(rng.integers(2, 40))):
+            few = (0, 1) if empty_on in (None, p) else ()
+            for n in (*few, int(rng.integers(2, 40))):
                 yield schedule, case_of(schedule, rng, n, op), rng
 
 
@@ -45,10 +49,11 @@ def performed(schedule: Any, case: Any, model: str, **more: Any) -> Any:
 EVERY = pytest.mark.parametrize(("problem", "name"), registry.schedules())
 
 
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 @EVERY
-def test_native(problem: str, name: str) -> None:
+def test_native(problem: str, name: str, sizes: list[int]) -> None:
     proof: Any = None
-    for schedule, case, rng in cases(problem, name, SIZES):
+    for schedule, case, rng in cases(problem, name, sizes):
         with at(schedule=schedule):
             result = performed(schedule, case, "lab", start_s=rng.random(schedule.size) * 1e-4)
             if proof is None or proof.schedule is not schedule:
@@ -69,7 +74,7 @@ def test_native_with_rendezvous(problem: str, name: str) -> None:
 
 @EVERY
 def test_over_messages(problem: str, name: str) -> None:
-    for schedule, case, _ in cases(problem, name, [1, 2, 3, 5, 8]):
+    for schedule, case, _ in cases(problem, name, [1, 2, 3, 5, 8], empty_on=2):
         world = World(schedule.size)
 
         def one(rank: int, world: World = world, schedule: Any = schedule, case: Any = case) -> None:

@@ -113,6 +113,7 @@ def test_those_keys_have_the_distribution(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sorted", "g_group", "mirrored", "staggered", "all_to_one"])
+@pytest.mark.slow
 def test_taking_pieces_as_mixed_evenly_changes_messages_by_little(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_taking_pieces_as_mixed_evenly_changes_messages_by_little(
     (7, 250, "star:7", 1),
 ])  # fmt: skip
 @pytest.mark.parametrize("name", ["uniform", "gaussian", "zipf"])
+@pytest.mark.slow
 def test_any_ranks_machines_and_digits(name: str, p: int, n: int, on: str, bits: int) -> None:
     given = given_of(name, p, n)
     same(*both(given, keys_of(given, bits, seed=p), on, bits=bits))

@@ -63,7 +63,7 @@ def test_json_is_alone_on_stdout(labkit):
     [
         ("raise", 1, "rank 1 failed: ValueError: boo"),
         ("exit", 1, "the rank called sys.exit(7)"),
-        ("wait", 5, "where each rank was:\nranks 0-1:\n"),
+        ("wait", 4, "deadlock: 2 of 2 ranks wait for what can never happen"),
     ],
 )
 def test_failures_have_their_exit_codes_within_seconds(labkit, word, code, words):

@@ -65,7 +65,7 @@ def test_a_sweep_hands_in_its_jobs_before_it_waits_and_simulates_the_rest(slurm)
 
 
 def test_options_are_those_of_slurm(slurm):
-    with pytest.raises(MachineError, match=r"no option 'partitoin', and .*; did you mean partition"):
+    with pytest.raises(MachineError, match=r"no option 'partitoin', and .*; did you mean 'partition'"):
         lk.run(program, 2, slurm, partitoin="debug")
     with pytest.raises(MachineError, match="belong to simulated runs, not to Slurm"):
         lk.run(program, 2, slurm, model="lab")

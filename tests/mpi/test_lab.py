@@ -30,7 +30,9 @@ def test_lab_serves_the_first_notebook_and_ends_when_it_is_ended(tmp_path, monke
     log = tmp_path / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "labkit", "lab", "--", *options], stdout=file, stderr=file
+            [sys.executable, "-m", "labkit", "lab", "--work", str(tmp_path / "work"), "--", *options],
+            stdout=file,
+            stderr=file,
         )
     try:
         deadline = time.monotonic() + 60
@@ -43,6 +45,12 @@ def test_lab_serves_the_first_notebook_and_ends_when_it_is_ended(tmp_path, monke
             except (urllib.error.URLError, OSError):
                 time.sleep(0.2)
         assert b"01_" in content, log.read_text()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/custom/custom.css", timeout=5) as answer:
+            assert b"word-break: normal" in answer.read()
+        assert b'"algorithms"' in content
+        assert b'"assignments"' in content
+        assert f"http://127.0.0.1:{port}/lab/tree/00_start_here.ipynb?token=" in log.read_text()
+        assert "nbgrader" not in log.read_text()
     finally:
         process.terminate()
         process.wait(30)

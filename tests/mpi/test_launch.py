@@ -1,9 +1,8 @@
-"""Programs that work on real MPI: results, phases, output and times in the shapes of a `Run`."""
+"""Programs that work on real MPI: phases, output, seeds, scripts and the environment of a launch."""
 
 from __future__ import annotations
 
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -12,37 +11,6 @@ import labkit as lk
 from labkit.real.cores import available_cores
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_results_phases_and_output_come_in_rank_order(ranks):
-    def program(comm, base, *, factor):
-        with lk.phase("exchange"):
-            total = comm.allreduce(comm.rank)
-        with lk.phase("talk"):
-            print("rank", comm.rank, "of", comm.size)
-            print("to stderr", file=sys.stderr)
-        with lk.phase("exchange"):
-            comm.barrier()
-        lk.compute(seconds=1000.0)  # charged in simulation, ignored here
-        return base + factor * total, comm.rank
-
-    run = lk.run(program, ranks, "mpi", args=(5,), kwargs={"factor": 2})
-    total = ranks * (ranks - 1) // 2
-    assert run.results == [(5 + 2 * total, rank) for rank in range(ranks)]
-    assert run.output == [f"rank {rank} of {ranks}\nto stderr\n" for rank in range(ranks)]
-    assert (run.program, run.ranks, run.on, run.model) == ("program", ranks, "mpi", None)
-    assert list(run.phases.columns) == ["rank", "phase", "begin_s", "end_s"]
-    assert run.phases["rank"].tolist() == [rank for rank in range(ranks) for _ in range(3)]
-    assert run.phases["phase"].tolist() == ["exchange", "talk", "exchange"] * ranks
-    assert (run.phases["begin_s"] >= 0).all()
-    assert (run.phases["end_s"] >= run.phases["begin_s"]).all()
-    assert (run.phases["end_s"] <= run.makespan_s).all()
-    assert 0 < run.makespan_s < run.host_seconds
-    assert run.messages is None
-    assert run.is_valid == (ranks <= available_cores())
-    assert (run.notes == []) == run.is_valid
-    assert run.machine["library"].startswith(("Open MPI", "MPICH", "Intel"))
 
 
 def test_oversubscribed_times_may_not_be_used():
@@ -73,27 +41,6 @@ def test_makespan_runs_from_the_first_entry_to_the_last_exit():
 
     makespan_s = lk.run(program, 2, "mpi").makespan_s
     assert makespan_s >= 0.1
-
-
-def test_repetitions_share_a_launch_but_nothing_else():
-    def program(comm, keys, seen=[]):  # noqa: B006 - the trap is the point
-        keys.sort()
-        seen.append(len(seen))
-        print("repetition", keys[0], len(seen))
-        return keys[0], list(seen), random.random(), np.random.random()
-
-    run = lk.run(program, 2, "mpi", args=([3, 1, 2],), repeats=3, seed=7)
-    assert len(run.repetitions) == 3
-    makespans = sorted(one.makespan_s for one in run.repetitions)
-    assert run.makespan_s == makespans[1]
-    for one in run.repetitions:
-        assert [result[:2] for result in one.results] == [(1, [0])] * 2
-        assert one.output == ["repetition 1 1\n"] * 2
-        assert one.repetitions == []
-    drawn = [result[column] for one in run.repetitions for result in one.results for column in (2, 3)]
-    assert len(set(drawn)) == len(drawn)
-    alone = lk.run(program, 2, "mpi", args=([3, 1, 2],), seed=9)
-    assert alone.results == run.repetitions[2].results
 
 
 def test_seed_decides_the_random_numbers():

@@ -74,7 +74,7 @@ def program(comm: Any) -> None:
 
 def of(run: Any) -> Any:
     calls = run.trace.calls
-    assert list(calls.columns) == [*SAME[:3], "begin_s", "end_s", "joint", *SAME[3:]]
+    assert list(calls.columns) == [*SAME[:3], "begin_s", "end_s", "joint", *SAME[3:], "algorithm"]
     assert (calls["begin_s"] <= calls["end_s"]).all()
     return calls
 

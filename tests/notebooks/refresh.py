@@ -31,14 +31,20 @@ def stills(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     if "image/png" not in data:
         return []
     kept = {kind: data[kind] for kind in ("image/png", "text/plain") if kind in data}
-    size = {"image/png": output.get("metadata", {}).get("image/png", {})}
-    return [nbformat.v4.new_output("display_data", kept, metadata=size)]
+    return [nbformat.v4.new_output("display_data", kept, metadata=how_shown(output))]
+
+
+def how_shown(output: nbformat.NotebookNode) -> dict[str, object]:
+    """Return what an output says of its picture: the size, and what it is drawn on."""
+    said = output.get("metadata", {})
+    return {name: said[name] for name in ("image/png", "needs_background") if said.get(name)}
 
 
 def refresh(path: Path) -> list[str]:
     """Run one notebook and store it; return what is wrong with it."""
     book = nbformat.read(path, as_version=4)
-    NotebookClient(book, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
+    place = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(book, timeout=300, resources=place, coalesce_streams=True).execute()
     wrong = []
     count = 0
     for cell in book.cells:
@@ -58,8 +64,7 @@ def refresh(path: Path) -> list[str]:
             if output.output_type == "stream":
                 output.pop("metadata", None)
             else:
-                sizes = output.get("metadata", {}).get("image/png")
-                output.update(metadata={"image/png": sizes} if sizes else {})
+                output.update(metadata=how_shown(output))
             if "execution_count" in output:
                 output.execution_count = count
     book.metadata = nbformat.from_dict(METADATA)
@@ -72,6 +77,8 @@ def refresh(path: Path) -> list[str]:
 def main(names: list[str]) -> int:
     """Refresh some notebooks, or all; return the exit code."""
     os.environ["BOKEH_RESOURCES"] = "inline"
+    os.environ["MATPLOTLIBRC"] = str(FOLDER.parent / "labkit/cli/jupyter_config/matplotlibrc")
+    os.environ["LABKIT_PROGRESS"] = "off"  # what goes on while a cell runs is no output of it
     wrong = []
     for path in [Path(name) for name in names] or sorted(FOLDER.glob("*.ipynb")):
         print(path.name, flush=True)

@@ -13,11 +13,11 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 
 #: each room of labkit imports from those before it only, inside functions too; a room is a file or a folder
 ROOMS = (
-    "errors", "plain", "moved", "html", "units", "checks", "tolerance", "phantom", "context", "tally",
-    "sampling", "timing",
-    "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "comm", "printed",
-    "trace", "result_html", "result", "request", "process", "sim", "real", "run", "calibration", "study",
-    "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
+    "nearest", "errors", "plain", "moved", "html", "units", "checks", "tolerance", "phantom", "context",
+    "regions", "tally", "sampling", "timing",
+    "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "trial",
+    "comm", "printed", "live", "trace", "result", "request", "process", "sim", "synthesis", "real", "run",
+    "calibration", "study", "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it
 KNOW_ALGORITHMS = ("registry", "cli", "grading")

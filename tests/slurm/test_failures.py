@@ -11,7 +11,7 @@ import time
 import pytest
 
 import labkit as lk
-from labkit.errors import MachineError, RankError, TimeLimitError
+from labkit.errors import DeadlockError, MachineError, RankError, TimeLimitError
 
 
 def hello(comm):
@@ -68,6 +68,16 @@ def test_a_hang_ends_with_a_report_from_all_nodes(slurm):
     assert "comm.recv(source=1)  # never sent" in text
     assert "rank 1: had finished" in text
     assert time.monotonic() - begin < 200  # not until the job's own limit
+
+
+def test_a_deadlock_on_one_node_is_told_with_its_cycle(slurm):
+    def facing(comm):
+        comm.recv(source=1 - comm.rank)
+
+    with pytest.raises(DeadlockError) as caught:
+        lk.run(facing, 2, on=slurm.on(nodes=1, time="5"), timeout_s=120)
+    assert "cycle: rank 0 waits for rank 1 waits for rank 0" in str(caught.value)
+    assert f"{__file__}:" in str(caught.value)
 
 
 def test_after_a_hang_the_next_point_of_the_allocation_runs(slurm, mpich):

@@ -15,11 +15,13 @@ from labkit.schedule import PROBLEMS, check
 def test_every_file_is_registered() -> None:
     package = importlib.import_module("labkit.algorithms")
     for folder in Path(package.__path__[0]).iterdir():
-        if (folder / "__init__.py").exists():
+        if (folder / "__init__.py").exists() and folder.name != "teaching":
             files = {f.stem for f in folder.glob("*.py") if not f.stem.startswith("_")}
             assert files == set(registry.names(folder.name))
             for name in files:
                 assert registry.get(folder.name, name).name == name
+    forms = Path(package.__path__[0]).glob("teaching/*/[!_]*.py")
+    assert {(form.parent.name, form.stem) for form in forms} == set(registry.teaching_forms())
 
 
 def test_every_collective_has_an_algorithm() -> None:

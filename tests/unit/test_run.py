@@ -51,7 +51,7 @@ def test_the_programs_parameters_are_not_mistaken():
         lk.run(own, 2, n=5, kwargs={"n": 6})
     with pytest.raises(MachineError, match="no option 'm', and own no such parameter"):
         lk.run(own, 2, n=5, m=3)
-    with pytest.raises(MachineError, match=r"did you mean model\?"):
+    with pytest.raises(MachineError, match=r"did you mean 'model'\?"):
         lk.run(own, 2, n=5, modell="lab")
     with pytest.raises(ProgramError, match="missing a required argument: 'n'"):
         lk.run(own, 2)

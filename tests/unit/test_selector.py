@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.errors import ProgramError, ScheduleError
+from labkit import registry
+from labkit.errors import ScheduleError
 from labkit.options import collectives_of
 from labkit.selector import Choices, First, Fixed, Rules, Selector, Situation, selector_of
 
@@ -108,5 +109,88 @@ def test_a_file_that_is_no_table(tmp_path):
     path.write_text("rules = 3")
     with pytest.raises(ScheduleError, match="a table of rules has a list `rules`"):
         selector_of(path)
-    with pytest.raises(ProgramError, match="or a file of rules"):
+    with pytest.raises(ScheduleError, match="or a file of rules"):
         collectives_of(["allreduce"])
+
+
+def test_a_row_of_steps_is_several_rules():
+    rows = [
+        {"operation": "allgather", "ranks_below": 9, "use": [[8, "ring"], [64, "bruck"], "spreading"]},
+        {
+            "operation": "allgather",
+            "by": "total_bytes",
+            "use": [[1000, "neighbor_exchange or shifts"], "ring"],
+        },
+    ]
+    choose = Rules(rows).choose
+    assert [choose(Situation("allgather", 8, n)) for n in (0, 7, 8, 63, 64)] == [
+        "ring", "ring", "bruck", "bruck", "spreading",
+    ]  # fmt: skip
+    assert [choose(Situation("allgather", p, n)) for p, n in ((10, 99), (11, 90), (10, 100))] == [
+        "neighbor_exchange", "shifts", "ring",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "use", [[], [[8, "ring"]], [["ring"], "ring"], [[8, "ring"], [8, "bruck"], "ring"], [8]]
+)
+def test_steps_that_are_none(use):
+    with pytest.raises(ScheduleError, match="rule 1"):
+        Rules([{"operation": "allgather", "use": use}])
+
+
+def test_best_takes_the_fastest_of_all_that_can_be_used():
+    def program(comm, count=100):
+        comm.Allreduce(np.ones(count), np.empty(count))
+
+    for ranks, on, count in ((5, "star:5", 1), (8, "torus:4x2", 40_000), (6, "star:2,cores=3", 500)):
+        best = lk.run(program, ranks, on, args=(count,), coll="best")
+        times = {}
+        for name in registry.names("allreduce"):
+            try:
+                times[name] = lk.run(program, ranks, on, args=(count,), coll={"allreduce": name}).makespan_s
+            except ScheduleError:
+                continue  # not for so many ranks
+        assert len(times) > 10
+        assert best.makespan_s == pytest.approx(min(times.values()), rel=1e-9)
+        assert next(iter(best.collectives.values())).partition(":")[0] in times
+
+
+def test_best_needs_a_machine():
+    with pytest.raises(ScheduleError, match="best simulates"):
+        Choices(selector_of("best"))("allreduce", 4)
+
+
+def test_algorithms_by_nodes_take_the_machines_nodes():
+    def program(comm):
+        comm.Allreduce(np.ones(4), np.empty(4))
+
+    for on, node in (("star:4,cores=3", 3), ("star:12", 1)):
+        run = lk.run(program, 12, on, coll="allreduce=smp_ring")
+        assert set(run.collectives.values()) == {f"smp_ring:node={node}"}
+    assert set(lk.run(program, 12, "star:12", coll="allreduce=smp_ring:node=4").collectives.values()) == {
+        "smp_ring:node=4"
+    }
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "count", "segments"),
+    [("pipeline", 1, 1), ("pipeline", 1000, 1), ("pipeline", 1001, 2), ("double_tree", 2001, 2)],
+)
+def test_segments_of_so_many_bytes(algorithm, count, segments):
+    def program(comm):
+        data = np.arange(count) if comm.rank == 0 else np.empty(count, np.int64)
+        comm.Bcast(data)
+        return int(data.sum())
+
+    run = lk.run(program, 5, "star:5", coll=f"bcast={algorithm}:segment_bytes=8000")
+    assert set(run.collectives.values()) == {f"{algorithm}:segments={segments}"}
+    assert run.results == [count * (count - 1) // 2] * 5
+
+
+@pytest.mark.parametrize(
+    "name", ["binomial:segment_bytes=8", "pipeline:segment_bytes=0", "pipeline:segments=2:segment_bytes=8"]
+)
+def test_segments_that_are_none(name):
+    with pytest.raises(ScheduleError, match=r"segment_bytes is"):
+        selector_of({"bcast": name})

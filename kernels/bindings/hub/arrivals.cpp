@@ -16,13 +16,15 @@ namespace {
 
 CollectiveKey next_key(const CommObject* comm, Hub& hub) {
   const Rank owner = comm->kind == CommKind::self ? hub.current() : -1;
-  return {comm->context, hub.collectives().number(comm->context, hub.current()), owner};
+  const Context context = context_of(comm, &hub);
+  return {context, hub.collectives().number(context, hub.current()), owner};
 }
 
 std::shared_ptr<SharedCall> arrive_at(const CommObject* comm, Hub& hub, const CollectiveKey& key) {
-  ++hub.collectives().number(comm->context, hub.current());
+  ++hub.collectives().number(key.context, hub.current());
   Arrival who{hub.current(), comm_rank(comm, &hub), comm_size(comm, &hub), nullptr};
   if (comm->kind == CommKind::group) who.members = *comm->members;
+  if (comm->kind == CommKind::world && hub.is_spawned()) who.members = hub.job().members;
   return hub.collectives().arrive(key, who);
 }
 

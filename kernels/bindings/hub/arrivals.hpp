@@ -35,6 +35,8 @@ nanobind::object start_collective(Hub& hub, nanobind::handle comm, const std::sh
 /// Several messages, rows of (buffer, peer, tag), as one request, whose status is the first receive's.
 nanobind::object start_messages(Hub& hub, nanobind::object comm, std::string name, const nanobind::list& receives,
                                 const nanobind::list& sends, bool sends_first);
+/// A request that the program completes itself.
+nanobind::object start_general(Hub& hub, std::string name);
 /// What a rank has under way: rows of (name, world ranks that have not come to it, whether it is waited for, the
 /// engine's number of the agent).
 nanobind::list operations_of(Hub& hub, Rank rank);

@@ -52,16 +52,18 @@ bool has_greenlet_api() {
 Hub* Hub::active() { return active_hub; }
 
 Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
-         bool keeps_messages, SharingOptions options)
-    : collectives_(rank_hosts.size()), engine_(std::move(platform), model, std::move(rank_hosts), options),
+         bool keeps_messages, SharingOptions options, std::size_t spare_ranks)
+    : collectives_(rank_hosts.size(), spare_ranks),
+      engine_(std::move(platform), model, std::move(rank_hosts), options, spare_ranks),
       ranks_(static_cast<std::size_t>(engine_.rank_count())),
+      world_(engine_.rank_count() - static_cast<Rank>(spare_ranks)),
       serial_(++last_serial) {
   engine_.recorder().keep_messages(keeps_messages);
 }
 
 void Hub::keep_calls() {
   std::vector<double> speeds;
-  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) {
+  for (Rank rank = 0; rank < world_; ++rank) {
     speeds.push_back(engine_.platform().host(engine_.host_of(rank)).speed_flops);
   }
   calls_ = std::make_unique<CallLog>(std::move(speeds));
@@ -77,10 +79,12 @@ void Hub::close() {
   operations_.forget();
   collectives_.forget();
   quick_.forget();
+  transfer_ends_.forget();
   Py_CLEAR(start_);
   Py_CLEAR(context_);
   Py_CLEAR(hub_greenlet_);
   Py_CLEAR(make_ending_);
+  Py_CLEAR(on_any_);
   Py_CLEAR(on_limit_);
 }
 
@@ -98,7 +102,10 @@ void Hub::set_limit(double seconds, PyObject* on_limit) {
   Py_XSETREF(on_limit_, Py_NewRef(on_limit));
 }
 
-void Hub::set_ending(PyObject* make_error) { Py_XSETREF(make_ending_, Py_NewRef(make_error)); }
+void Hub::set_ending(PyObject* make_error) {
+  Py_XSETREF(make_ending_, Py_NewRef(make_error));
+  needs_care_ = true;
+}
 
 bool Hub::raise_ending() {
   if (current_ >= 0 && ++at(current_).endings > kMostEndings) return abandon();
@@ -180,12 +187,6 @@ bool Hub::block(const Call& call) {
   return is_ending() ? raise_ending() : true;
 }
 
-double Hub::host_time_s() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 bool Hub::compute_together(double seconds) {
   // An operator that the engine calls may not block; what it charges is not shared.
   if (is_busy_) return engine_.sleep(current_, seconds), true;
@@ -198,9 +199,9 @@ bool Hub::compute_flops(double flops) {
 }
 
 bool Hub::charge_host() {
-  const double spent_s = host_time_s() - host_mark_s_;
-  host_mark_s_ += spent_s;
-  return current_ < 0 || !(spent_s > 0.0) || compute_flops(spent_s * flops_per_cpu_s_);
+  if (current_ < 0) return true;
+  const double flops = host_clock_.take(static_cast<std::size_t>(current_));
+  return !(flops > 0.0) || compute_flops(flops);
 }
 
 bool Hub::abandon() {
@@ -257,14 +258,14 @@ void Hub::settle() {
 Hub::Outcome Hub::run(PyObject* main) {
   if (!has_greenlet_api()) return Outcome::error;
   install_frame_pool();
-  const bool is_many = ranks_.size() >= kManyRanks;
+  const bool is_many = static_cast<std::size_t>(world_) >= kManyRanks;
   Py_XSETREF(start_, is_many ? PyCFunction_New(&small_start, main) : Py_NewRef(main));
   Py_XSETREF(context_, PyContext_CopyCurrent());
   if (start_ == nullptr || context_ == nullptr) return Outcome::error;
   Py_XSETREF(hub_greenlet_, reinterpret_cast<PyObject*>(PyGreenlet_GetCurrent()));
   Activation activation(this);
-  unfinished_ = engine_.rank_count();
-  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) engine_.start(rank);
+  unfinished_ = world_;
+  for (Rank rank = 0; rank < world_; ++rank) engine_.start(rank);
   while (unfinished_ > 0 && !is_stopped_) {
     const Rank next = std::exchange(has_handoff_, false) ? handoff_ : pick();
     if (next == kFailed) return Outcome::error;
@@ -279,7 +280,7 @@ Hub::Outcome Hub::run(PyObject* main) {
 bool Hub::unwind() {
   Activation activation(this);
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-  for (Rank rank = 0; rank < engine_.rank_count(); ++rank) {
+  for (Rank rank = 0; rank < ranks(); ++rank) {
     RankState& state = at(rank);
     if (state.state != State::suspended) continue;
     if (!start_or_resume(rank)) {
@@ -338,7 +339,11 @@ void Hub::deliver(Request& send, Request& receive) {
   if (is_phantom) {
     to->is_unfilled = to->is_object || !phantom_memory().holds(to->data);
   } else if (!to->is_object) {
-    if (bytes > 0 && !phantom_memory().holds(to->data)) std::memmove(to->data, from->data, bytes);
+    if (to->layout != nullptr) {
+      to->layout->unpack(to->data, from->data, bytes);
+    } else if (bytes > 0 && !phantom_memory().holds(to->data)) {
+      std::memmove(to->data, from->data, bytes);
+    }
   } else if (from->owner != nullptr && bytes == from->bytes) {
     to->received = Py_NewRef(from->owner);
   } else {

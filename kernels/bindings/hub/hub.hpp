@@ -14,10 +14,14 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "hub/host_clock.hpp"
 #include "hub/hub_collective.hpp"
 #include "hub/hub_operations.hpp"
+#include "hub/one_sided.hpp"
 #include "hub/quick_calls.hpp"
 #include "labkit/engine/engine.hpp"
 #include "mpi/payload.hpp"
@@ -35,7 +39,7 @@ struct Call {
 class Hub final : public Client {
  public:
   Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vector<HostId> rank_hosts,
-      bool keeps_messages, SharingOptions options = {});
+      bool keeps_messages, SharingOptions options = {}, std::size_t spare_ranks = 0);
   ~Hub() override;
 
   /// The hub whose ranks run on this thread; nullptr outside any run.
@@ -48,6 +52,20 @@ class Hub final : public Client {
   /// From now on every call of a rank raises make_error().
   void set_ending(PyObject* make_error);
   [[nodiscard]] bool is_ending() const { return make_ending_ != nullptr; }
+  /// Whether calls may be refused: the run is ending, or a rank is before Init or after Finalize.
+  [[nodiscard]] bool needs_care() const { return needs_care_; }
+  /// Refuse the rank's calls from now on, with this reason; an empty one: refuse them no more.
+  void refuse_calls(Rank rank, const std::string& why);
+  /// Why the running rank's calls are refused; nullptr: they are not.
+  [[nodiscard]] const std::string* refusal() const;
+
+  /// From now on ranks are late for their calls, by chance (seed) and by up to so many seconds: other orders in
+  /// which messages may come. on_any(source, tag) is told what receives from anybody have got.
+  void stagger(std::uint64_t seed, double most_s, PyObject* on_any);
+  /// The running rank is about to make a call.
+  void be_late();
+  /// The running rank has got a message from anybody.
+  void saw_any(Rank source, std::int32_t tag);
   /// Resume every suspended rank, so that it raises and unwinds. False: a Python error is set.
   bool unwind();
   /// Leave run() as soon as control is back at the hub.
@@ -56,6 +74,28 @@ class Hub final : public Client {
   void close();
   /// Host-time limit: on_limit() is called (and must raise) once the limit has passed.
   void set_limit(double seconds, PyObject* on_limit);
+
+  // --- worlds: the ranks that the run began with, and each job that was spawned (worlds.cpp) ------
+  /// Begin ranks that were spare, on these hosts and at the running rank's clock: a world of its own. The number
+  /// of the first; the others follow.
+  Rank spawn(const std::vector<HostId>& hosts);
+  /// Ranks until now, spawned ones included.
+  [[nodiscard]] Rank ranks() const { return jobs_.empty() ? world_ : jobs_.back().first + jobs_.back().size(); }
+  [[nodiscard]] Rank first_world() const { return world_; }
+  /// Whether the running rank is in a world that was spawned.
+  [[nodiscard]] bool is_spawned() const { return current_ >= world_; }
+  /// The running rank's world: its size, the number of its first rank.
+  [[nodiscard]] std::int32_t world_size() const { return is_spawned() ? job().size() : world_; }
+  [[nodiscard]] Rank world_first() const { return is_spawned() ? job().first : 0; }
+  struct Job {
+    Rank first = 0;
+    Context context = 0;
+    std::shared_ptr<const Members> members;
+    [[nodiscard]] std::int32_t size() const { return static_cast<std::int32_t>(members->world_ranks.size()); }
+  };
+  /// The job of the running rank, a spawned one, or of another.
+  [[nodiscard]] const Job& job() const { return job_of(current_); }
+  [[nodiscard]] const Job& job_of(Rank rank) const;
 
   // --- for the running rank ---------------------------------------------------------------------
   [[nodiscard]] Rank current() const { return current_; }
@@ -76,13 +116,12 @@ class Hub final : public Client {
   }
   bool compute_flops(double flops);
   // Host time (labkit.sim.measured): what this thread spends in a rank between its calls is charged to it.
-  /// Each second of CPU time counts for so many operations from now on; 0: none.
-  void measure_host(double flops_per_cpu_s) { flops_per_cpu_s_ = flops_per_cpu_s; }
+  [[nodiscard]] HostClock& host_clock() { return host_clock_; }
   /// Charge the running rank what it has spent since its last call. False: an error.
-  bool catch_up_host() { return flops_per_cpu_s_ > 0.0 ? charge_host() : true; }
+  bool catch_up_host() { return host_clock_.is_on() ? charge_host() : true; }
   /// What has been spent until now is nobody's.
   void skip_host() {
-    if (flops_per_cpu_s_ > 0.0) host_mark_s_ = host_time_s();
+    if (host_clock_.is_on()) host_clock_.skip();
   }
   /// Forget a request whose handle is gone; it goes on by itself.
   void drop(RequestId id, Payload* payload);
@@ -94,6 +133,7 @@ class Hub final : public Client {
   [[nodiscard]] CollectiveTable& collectives() { return collectives_; }
   [[nodiscard]] OperationTable& operations() { return operations_; }
   [[nodiscard]] QuickTable& quick() { return quick_; }
+  [[nodiscard]] TransferEnds& transfer_ends() { return transfer_ends_; }
   /// Whether the engine is at work: what it calls back (a reduction operator) may not communicate.
   [[nodiscard]] bool is_busy() const { return is_busy_; }
   /// Marks the engine as working.
@@ -149,7 +189,6 @@ class Hub final : public Client {
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   bool compute_together(double seconds);
   bool charge_host();
-  static double host_time_s();
   Rank pick();
   Advance advance();
   bool look_up();
@@ -164,18 +203,27 @@ class Hub final : public Client {
   CollectiveTable collectives_;
   OperationTable operations_;
   QuickTable quick_;
+  TransferEnds transfer_ends_;
   std::unique_ptr<CallLog> calls_;
   Engine engine_;
-  std::vector<RankState> ranks_;
+  std::vector<RankState> ranks_;  // spare ones included
+  Rank world_;                    // ranks that the run begins with
+  std::vector<Job> jobs_;         // by their first ranks
   std::vector<std::vector<RequestId>> frozen_requests_;         // by rank; empty: not frozen
   PyObject* start_ = nullptr;    // what a rank's greenlet calls
   PyObject* context_ = nullptr;  // the context variables of whoever called run()
   PyObject* hub_greenlet_ = nullptr;
   PyObject* make_ending_ = nullptr;
+  bool needs_care_ = false;
+  std::unordered_map<Rank, std::string> refused_;
+  std::uint64_t late_seed_ = 0;
+  double most_late_s_ = 0.0;
+  bool is_always_late_ = false;
+  std::vector<std::uint64_t> calls_made_;  // by rank, while they are late
+  PyObject* on_any_ = nullptr;
   PyObject* on_limit_ = nullptr;
   std::chrono::steady_clock::time_point limit_ = std::chrono::steady_clock::time_point::max();
-  double flops_per_cpu_s_ = 0.0;
-  double host_mark_s_ = 0.0;
+  HostClock host_clock_;
   std::uint64_t serial_ = 0;
   std::uint64_t switches_ = 0;
   Context next_context_ = 2;

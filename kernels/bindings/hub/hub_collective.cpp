@@ -50,7 +50,9 @@ std::uint32_t& CollectiveTable::number(Context context, Rank rank) {
   const auto index = static_cast<std::size_t>(context);
   if (numbers_.size() <= index) numbers_.resize(index + 1);
   auto& numbers = numbers_[index];
-  if (numbers.empty()) numbers.resize(of_rank_.size(), 0);
+  if (numbers.size() <= static_cast<std::size_t>(rank)) {  // few communicators have spawned ranks
+    numbers.resize(static_cast<std::size_t>(rank) < world_ ? world_ : of_rank_.size(), 0);
+  }
   return numbers[static_cast<std::size_t>(rank)];
 }
 

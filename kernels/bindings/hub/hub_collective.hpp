@@ -82,7 +82,8 @@ struct Arrival {
 
 class CollectiveTable {
  public:
-  explicit CollectiveTable(std::size_t ranks) : of_rank_(ranks) {}
+  /// Of a world of ranks, and spare ones besides.
+  CollectiveTable(std::size_t world, std::size_t spare_ranks) : world_(world), of_rank_(world + spare_ranks) {}
   /// The number that a rank's next call on a context has.
   std::uint32_t& number(Context context, Rank rank);
   /// The call of this key, nullptr until the first rank has come.
@@ -102,6 +103,7 @@ class CollectiveTable {
   void forget();
 
  private:
+  std::size_t world_;
   std::map<CollectiveKey, std::shared_ptr<SharedCall>> calls_;
   std::vector<std::shared_ptr<SharedCall>> of_rank_;
   std::vector<std::vector<std::uint32_t>> numbers_;  // [context][rank]

@@ -1,5 +1,7 @@
 #include "hub/hub_operations.hpp"
 
+#include <algorithm>
+
 #include "hub/hub.hpp"
 #include "python_side.hpp"
 
@@ -79,6 +81,23 @@ bool Progress::is_sound() {
   if (fault_.empty()) return true;
   raise_mpi(kErrTruncate, "%s: %s", name_.c_str(), fault_.c_str());
   return false;
+}
+
+bool GeneralProgress::start(Rank agent) {
+  (void)agent;
+  return false;
+}
+
+bool OperationTable::complete(Hub& hub, const std::shared_ptr<Progress>& progress) {
+  Engine& engine = hub.engine();
+  const Rank agent = progress->operation_.agent;
+  const Rank owner = engine.owner_of(agent);
+  const auto found = under_way_.find({owner, agent});
+  if (found == under_way_.end() || found->second != progress) return false;
+  engine.sleep(agent, std::max(0.0, engine.clock(hub.current()) - engine.clock(agent)));
+  through(owner, agent);
+  progress->end();
+  return true;
 }
 
 // --- collectives ----------------------------------------------------------------------------------

@@ -34,8 +34,14 @@ class Progress : public Driver {
   [[nodiscard]] virtual const Status* status() const { return nullptr; }
   /// Raise what went wrong while it was under way: false with a Python error.
   [[nodiscard]] bool is_sound();
+  /// What to call once it has been waited for, when all went well.
+  void set_after(nanobind::object after) { after_ = std::move(after); }
+  [[nodiscard]] nanobind::object take_after() { return std::exchange(after_, nanobind::object()); }
   /// The run has ended: let go of Python objects, which could lead back to the hub.
-  virtual void forget() { failure_ = nullptr; }
+  virtual void forget() {
+    failure_ = nullptr;
+    after_.reset();
+  }
   void resume(Rank agent) final;
 
  protected:
@@ -54,6 +60,19 @@ class Progress : public Driver {
   std::string name_;
   Operation operation_;
   std::exception_ptr failure_;
+  nanobind::object after_;
+};
+
+/// What the program itself completes: a generalised request.
+class GeneralProgress final : public Progress {
+ public:
+  using Progress::Progress;
+  [[nodiscard]] nanobind::tuple absent() override { return {}; }
+
+ protected:
+  bool start(Rank agent) override;
+  bool go_on() override { return false; }
+  void ended() override {}
 };
 
 /// One rank's part of a collective call.
@@ -87,6 +106,8 @@ class OperationTable {
   /// What an agent carries on.
   [[nodiscard]] std::shared_ptr<Progress> of(Rank owner, Rank agent) const { return under_way_.at({owner, agent}); }
   void through(Rank owner, Rank agent) { under_way_.erase({owner, agent}); }
+  /// The running rank completes an operation that waits for nothing else. False: it is over already.
+  bool complete(Hub& hub, const std::shared_ptr<Progress>& progress);
   /// What a rank has under way.
   [[nodiscard]] std::vector<std::shared_ptr<Progress>> of(Rank owner) const;
   void forget();

@@ -79,7 +79,7 @@ class Arguments {
  public:
   Arguments(const QuickMethod* method, Hub* hub, const CommObject* comm) : method_(method), hub_(hub), comm_(comm) {
     form.method = method;
-    form.context = comm->context;
+    form.context = context_of(comm, hub);
   }
 
   /// False: not a plain call. No Python error is left.
@@ -233,7 +233,7 @@ bool take_short_way(const QuickMethod* method, Hub* hub, const CommObject* comm,
 /// The hub, where a rank may take the short way now; else the general way says why not.
 Hub* open_hub(PyObject* self) {
   Hub* hub = Hub::active();
-  if (hub == nullptr || hub->current() < 0 || hub->is_busy() || hub->is_ending() || hub->keeps_calls()) return nullptr;
+  if (hub == nullptr || hub->current() < 0 || hub->is_busy() || hub->needs_care() || hub->keeps_calls()) return nullptr;
   if (PyObject_TypeCheck(self, comm_type()) == 0) return nullptr;
   const auto* comm = reinterpret_cast<const CommObject*>(self);
   const bool is_good = comm->kind == CommKind::world || comm->kind == CommKind::self ||

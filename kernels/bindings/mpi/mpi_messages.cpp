@@ -133,6 +133,14 @@ nb::object start_messages(Hub& given, nb::object comm, std::string name, const n
   return nb::steal(make_operation_request(comm_of(comm.ptr()), hub, progress));
 }
 
+nb::object start_general(Hub& given, std::string name) {
+  Hub* hub = enter(name.c_str());
+  if (hub == nullptr || hub != &given) throw nb::python_error();
+  const auto progress = std::make_shared<GeneralProgress>(*hub, std::move(name));
+  hub->operations().begin(*hub, progress);
+  return nb::steal(make_operation_request(nullptr, hub, progress));
+}
+
 nb::list operations_of(Hub& hub, Rank rank) {
   nb::list rows;
   for (const auto& progress : hub.operations().of(rank)) {

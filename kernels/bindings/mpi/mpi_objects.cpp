@@ -36,8 +36,17 @@ void raise_schedule_fault(const std::exception& fault) {
 Hub* enter(const char* name) {
   Hub* hub = Hub::active();
   if (hub != nullptr && hub->current() >= 0 && !hub->is_busy()) {
-    if (!hub->is_ending()) return hub->catch_up_host() ? hub : nullptr;
-    hub->raise_ending();
+    if (!hub->needs_care()) return hub->catch_up_host() ? hub : nullptr;
+    if (hub->is_ending()) {
+      hub->raise_ending();
+      return nullptr;
+    }
+    const std::string* why = hub->refusal();
+    if (why == nullptr) {
+      hub->be_late();
+      return hub->catch_up_host() ? hub : nullptr;
+    }
+    raise_mpi(kErrOther, "%s: %s", name, why->c_str());
     return nullptr;
   }
   PyObject* error = PyObject_CallFunction(python_side().make_outside, "s", name);
@@ -105,19 +114,35 @@ bool take_int(PyObject* value, const char* what, int otherwise, int& out) {
 // --- communicators ----------------------------------------------------------------------------------
 
 std::int32_t comm_size(const CommObject* comm, Hub* hub) {
-  if (comm->kind == CommKind::world) return hub->engine().rank_count();
+  if (comm->kind == CommKind::world) return hub->world_size();
   return comm->kind == CommKind::self ? 1 : static_cast<std::int32_t>((*comm->members)->world_ranks.size());
 }
 
-std::int32_t from_world(const CommObject* comm, Hub* hub, Rank world) {
-  (void)hub;
-  if (comm->kind == CommKind::world) return world;
-  if (comm->kind == CommKind::self) return 0;
-  const auto found = (*comm->members)->places.find(world);
-  return found == (*comm->members)->places.end() ? -1 : found->second;
+namespace {
+
+std::int32_t place_in(const Members& members, Rank world) {
+  const auto found = members.places.find(world);
+  return found == members.places.end() ? -1 : found->second;
 }
 
-std::int32_t comm_rank(const CommObject* comm, Hub* hub) { return from_world(comm, hub, hub->current()); }
+/// The ranks that messages of a group's communicator have as peers.
+const Members& peers_of(const CommObject* comm) { return comm->remote == nullptr ? **comm->members : **comm->remote; }
+
+}  // namespace
+
+std::int32_t from_world(const CommObject* comm, Hub* hub, Rank world) {
+  if (comm->kind == CommKind::world) return world - hub->world_first();
+  return comm->kind == CommKind::self ? 0 : place_in(peers_of(comm), world);
+}
+
+Context context_of(const CommObject* comm, const Hub* hub) {
+  return comm->kind == CommKind::world && hub->is_spawned() ? hub->job().context | (comm->context & 1U) : comm->context;
+}
+
+std::int32_t comm_rank(const CommObject* comm, Hub* hub) {
+  if (comm->kind == CommKind::world) return hub->current() - hub->world_first();
+  return comm->kind == CommKind::self ? 0 : place_in(**comm->members, hub->current());
+}
 
 bool check_comm(const CommObject* comm, Hub* hub) {
   if (comm->kind == CommKind::null) {
@@ -133,14 +158,17 @@ bool check_comm(const CommObject* comm, Hub* hub) {
 
 bool to_world(const CommObject* comm, Hub* hub, int rank, const char* what, Rank& out) {
   if (!check_comm(comm, hub)) return false;
-  const std::int32_t size = comm_size(comm, hub);
+  const bool is_inter = comm->remote != nullptr;
+  const std::int32_t size = is_inter ? static_cast<std::int32_t>((*comm->remote)->world_ranks.size()) : comm_size(comm, hub);
   if (rank < 0 || rank >= size) {
-    raise_mpi(kErrRank, "%s=%d is not a rank of this communicator, which has ranks 0 to %d", what, rank, size - 1);
+    raise_mpi(kErrRank, "%s=%d is not a rank of %s, which has ranks 0 to %d", what, rank,
+              is_inter ? "the other group" : "this communicator", size - 1);
     return false;
   }
   out = rank;
+  if (comm->kind == CommKind::world) out += hub->world_first();
   if (comm->kind == CommKind::self) out = hub->current();
-  if (comm->kind == CommKind::group) out = (*comm->members)->world_ranks[static_cast<std::size_t>(rank)];
+  if (comm->kind == CommKind::group) out = peers_of(comm).world_ranks[static_cast<std::size_t>(rank)];
   return true;
 }
 
@@ -193,6 +221,7 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
                          StatusObject* status_out) {
   Engine& engine = hub->engine();
   Status status = engine.status(id);
+  if (hub->needs_care() && engine.request(id).peer == kAnySource) hub->saw_any(status.source, status.tag);
   PyObject* received = std::exchange(payload->received, nullptr);
   const std::uint64_t capacity = payload->bytes;
   const bool is_unfilled = payload->is_unfilled;

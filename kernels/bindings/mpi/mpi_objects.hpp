@@ -21,6 +21,7 @@ enum class CommKind : std::uint8_t { null, world, self, group };
 struct CommObject {
   PyObject_HEAD
   std::shared_ptr<const Members>* members;  ///< only of a group
+  std::shared_ptr<const Members>* remote;   ///< only of an intercommunicator: whom messages come from and go to
   std::uint64_t hub_serial;                 ///< only of a group: the run it belongs to
   Context context;
   CommKind kind;
@@ -42,6 +43,7 @@ struct RequestObject {
   PyObject_HEAD
   PyObject* comm;
   PyObject* result;        ///< of a finished request: what wait() returns
+  PyObject* alias;         ///< of a copied handle: the request that it stands for
   std::uint64_t hub_serial;
   RequestId id;
   Payload* payload;        ///< a receive's
@@ -50,6 +52,12 @@ struct RequestObject {
   RequestUse use;
   char is_persistent;
 };
+
+/// The request that a handle stands for.
+inline RequestObject* request_of(PyObject* self) {
+  auto* request = reinterpret_cast<RequestObject*>(self);
+  return request->alias == nullptr ? request : reinterpret_cast<RequestObject*>(request->alias);
+}
 
 struct MessageObject {
   PyObject_HEAD
@@ -79,9 +87,11 @@ bool take_int(PyObject* value, const char* what, int otherwise, int& out);
 
 std::int32_t comm_size(const CommObject* comm, Hub* hub);
 std::int32_t comm_rank(const CommObject* comm, Hub* hub);
+/// The number of its messages; a spawned world's is none of the first world's.
+Context context_of(const CommObject* comm, const Hub* hub);
 /// World rank of a rank of the communicator. False: a Python error (wrong rank, null communicator).
 bool to_world(const CommObject* comm, Hub* hub, int rank, const char* what, Rank& out);
-/// Rank in the communicator of a world rank.
+/// Rank in the communicator (of an intercommunicator: in the other group) of a world rank.
 std::int32_t from_world(const CommObject* comm, Hub* hub, Rank world);
 /// Refuse the null communicator and one of another run.
 bool check_comm(const CommObject* comm, Hub* hub);

@@ -76,6 +76,7 @@ PyObject* probe_method(PyObject* self, Args args, Py_ssize_t count, PyObject* kw
       return make_message(comm, hub, envelope, true);
     }
     if (!look(hub, kind, posted, tag, comm->context, envelope, is_found)) return nullptr;
+    if (is_found && hub->needs_care() && posted.peer == kAnySource) hub->saw_any(envelope.source, envelope.tag);
     if (is_found) fill_status(status, comm, hub, {envelope.source, envelope.tag, envelope.bytes, false, false});
     if (!kind.is_matched) return PyBool_FromLong(is_found);
     if (!is_found) Py_RETURN_NONE;

@@ -48,11 +48,13 @@ PyObject* comm_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->context = from->context;
   self->hub_serial = from->hub_serial;
   if (from->members != nullptr) self->members = new std::shared_ptr<const Members>(*from->members);
+  if (from->remote != nullptr) self->remote = new std::shared_ptr<const Members>(*from->remote);
   return reinterpret_cast<PyObject*>(self);
 }
 
 void comm_dealloc(PyObject* self) {
   delete as<CommObject>(self)->members;
+  delete as<CommObject>(self)->remote;
   free_object(self);
 }
 
@@ -80,6 +82,9 @@ PyObject* comm_number(PyObject* self, bool wants_rank) {
     return PyLong_FromLong(wants_rank ? 0 : 1);
   }
   if (!check_comm(comm, hub)) return nullptr;
+  if (hub->needs_care() && hub->refusal() != nullptr) {
+    return raise_mpi(kErrOther, "%s: %s", wants_rank ? "Get_rank" : "Get_size", hub->refusal()->c_str());
+  }
   return PyLong_FromLong(wants_rank ? comm_rank(comm, hub) : comm_size(comm, hub));
 }
 
@@ -88,25 +93,14 @@ PyObject* comm_get_size(PyObject* self, void*) { return comm_number(self, false)
 PyObject* comm_rank_method(PyObject* self, PyObject*) { return comm_number(self, true); }
 PyObject* comm_size_method(PyObject* self, PyObject*) { return comm_number(self, false); }
 
-PyObject* comm_context(PyObject* self, void*) { return PyLong_FromUnsignedLong(as<CommObject>(self)->context); }
+PyObject* comm_context(PyObject* self, void*) {
+  const auto* comm = as<CommObject>(self);
+  const Hub* hub = Hub::active();
+  const bool is_running = hub != nullptr && hub->current() >= 0;
+  return PyLong_FromUnsignedLong(is_running ? context_of(comm, hub) : comm->context);
+}
 
-// _become(kind, context, world_ranks): how labkit.comm makes a handle what it is.
-PyObject* comm_become(PyObject* self, PyObject* args) {
-  const char* kind = nullptr;
-  unsigned int context = 0;
-  PyObject* ranks = Py_None;
-  if (!PyArg_ParseTuple(args, "sI|O", &kind, &context, &ranks)) return nullptr;
-  auto* comm = as<CommObject>(self);
-  delete std::exchange(comm->members, nullptr);
-  comm->context = context;
-  comm->hub_serial = 0;
-  const std::string_view name(kind);
-  comm->kind = name == "world"  ? CommKind::world
-               : name == "self" ? CommKind::self
-               : name == "null" ? CommKind::null
-                                : CommKind::group;
-  if (comm->kind != CommKind::group) Py_RETURN_NONE;
-  Hub* hub = Hub::active();
+std::shared_ptr<const Members>* members_of(PyObject* ranks) {
   PyObject* sequence = PySequence_Fast(ranks, "world_ranks must be a sequence");
   if (sequence == nullptr) return nullptr;
   auto members = std::make_shared<Members>();
@@ -116,8 +110,31 @@ PyObject* comm_become(PyObject* self, PyObject* args) {
     members->world_ranks.push_back(static_cast<Rank>(rank));
   }
   Py_DECREF(sequence);
-  if (PyErr_Occurred() != nullptr) return nullptr;
-  comm->members = new std::shared_ptr<const Members>(std::move(members));
+  return PyErr_Occurred() == nullptr ? new std::shared_ptr<const Members>(std::move(members)) : nullptr;
+}
+
+// _become(kind, context, world_ranks, remote_ranks): how labkit.comm makes a handle what it is.
+PyObject* comm_become(PyObject* self, PyObject* args) {
+  const char* kind = nullptr;
+  unsigned int context = 0;
+  PyObject* ranks = Py_None;
+  PyObject* remote = nullptr;
+  if (!PyArg_ParseTuple(args, "sI|OO", &kind, &context, &ranks, &remote)) return nullptr;
+  auto* comm = as<CommObject>(self);
+  delete std::exchange(comm->members, nullptr);
+  delete std::exchange(comm->remote, nullptr);
+  comm->context = context;
+  comm->hub_serial = 0;
+  const std::string_view name(kind);
+  comm->kind = name == "world"  ? CommKind::world
+               : name == "self" ? CommKind::self
+               : name == "null" ? CommKind::null
+                                : CommKind::group;
+  if (comm->kind != CommKind::group) Py_RETURN_NONE;
+  Hub* hub = Hub::active();
+  comm->members = members_of(ranks);
+  if (comm->members == nullptr) return nullptr;
+  if (remote != nullptr && (comm->remote = members_of(remote)) == nullptr) return nullptr;
   comm->hub_serial = hub == nullptr ? 0 : hub->serial();
   Py_RETURN_NONE;
 }
@@ -143,9 +160,21 @@ PyObject* comm_world_ranks(PyObject* self, PyObject*) {
   const std::int32_t size = comm_size(comm, hub);
   PyObject* list = PyList_New(size);
   for (std::int32_t i = 0; list != nullptr && i < size; ++i) {
-    Rank world = 0;
-    if (!to_world(comm, hub, i, "rank", world)) return nullptr;
+    Rank world = i + (comm->kind == CommKind::world ? hub->world_first() : 0);
+    if (comm->kind == CommKind::self) world = hub->current();
+    if (comm->kind == CommKind::group) world = (*comm->members)->world_ranks[static_cast<std::size_t>(i)];
     PyList_SET_ITEM(list, i, PyLong_FromLong(world));
+  }
+  return list;
+}
+
+PyObject* comm_remote_ranks(PyObject* self, PyObject*) {
+  auto* comm = as<CommObject>(self);
+  if (comm->remote == nullptr) Py_RETURN_NONE;
+  const auto& ranks = (*comm->remote)->world_ranks;
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(ranks.size()));
+  for (std::size_t i = 0; list != nullptr && i < ranks.size(); ++i) {
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLong(ranks[i]));
   }
   return list;
 }
@@ -163,6 +192,7 @@ PyMethodDef plain_methods[] = {
     {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
     {"_use_context", comm_use_context, METH_O, "Turn to the messages of this context."},
     {"_world_ranks", comm_world_ranks, METH_NOARGS, "World ranks of the members, in order."},
+    {"_remote_ranks", comm_remote_ranks, METH_NOARGS, "World ranks of the other group; None of one group."},
     {nullptr, nullptr, 0, nullptr}};
 
 // --- Status -----------------------------------------------------------------------------------------
@@ -198,12 +228,12 @@ PyMemberDef status_members[] = {
 PyObject* request_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* source = nullptr;
   if (!take_source(request_type(), args, kwargs, "request", source)) return nullptr;
-  if (source != nullptr && as<RequestObject>(source)->use != RequestUse::null) {
-    PyErr_SetString(PyExc_NotImplementedError, "a simulated request cannot be copied: pass the request itself on");
-    return nullptr;
-  }
   auto* self = as<RequestObject>(type->tp_alloc(type, 0));
-  if (self != nullptr) self->use = RequestUse::null;
+  if (self == nullptr) return nullptr;
+  self->use = RequestUse::null;
+  if (source != nullptr && request_of(source)->use != RequestUse::null) {
+    self->alias = Py_NewRef(reinterpret_cast<PyObject*>(request_of(source)));
+  }
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -215,11 +245,12 @@ void request_dealloc(PyObject* self) {
   if (is_open && hub != nullptr && hub->serial() == request->hub_serial) hub->drop(request->id, request->payload);
   Py_CLEAR(request->comm);
   Py_CLEAR(request->result);
+  Py_CLEAR(request->alias);
   delete request->progress;
   free_object(self);
 }
 
-int request_bool(PyObject* self) { return as<RequestObject>(self)->use != RequestUse::null; }
+int request_bool(PyObject* self) { return request_of(self)->use != RequestUse::null; }
 
 PyObject* message_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* source = nullptr;
@@ -244,6 +275,21 @@ void message_dealloc(PyObject* self) {
 }
 
 int message_bool(PyObject* self) { return as<MessageObject>(self)->is_taken == 0; }
+
+PyObject* status_address(PyObject* self, void*) { return PyLong_FromVoidPtr(&as<StatusObject>(self)->source); }
+
+PyGetSetDef status_getset[] = {{"_address", status_address, nullptr, "Where source, tag and error lie, three ints.", nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+/// Which message it is: the same for all handles of one.
+PyObject* message_number(PyObject* self, void*) {
+  const RequestId send = as<MessageObject>(self)->envelope.send;
+  return Py_BuildValue("KI", static_cast<unsigned long long>(as<MessageObject>(self)->hub_serial) << 32U | send.index,
+                       static_cast<unsigned int>(send.generation));
+}
+
+PyGetSetDef message_getset[] = {{"_number", message_number, nullptr, "Which message it is.", nullptr},
+                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef message_members[] = {
     {"_is_no_proc", T_BOOL, offsetof(MessageObject, is_no_proc), 0, "Whether it is MESSAGE_NO_PROC."},
@@ -276,6 +322,7 @@ PyTypeObject* status_type() {
   static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(status_new)},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
                                 {Py_tp_members, status_members},
+                                {Py_tp_getset, status_getset},
                                 {0, nullptr}};
   static PyTypeObject* type = make_type("labkit._kernels.StatusBase", sizeof(StatusObject), slots);
   return type;
@@ -296,6 +343,7 @@ PyTypeObject* message_type() {
                                 {Py_tp_dealloc, reinterpret_cast<void*>(message_dealloc)},
                                 {Py_nb_bool, reinterpret_cast<void*>(message_bool)},
                                 {Py_tp_members, message_members},
+                                {Py_tp_getset, message_getset},
                                 {Py_tp_methods, message_methods()},
                                 {0, nullptr}};
   static PyTypeObject* type = make_type("labkit._kernels.MessageBase", sizeof(MessageObject), slots);

@@ -10,7 +10,6 @@
 namespace labkit::bindings {
 namespace {
 
-RequestObject* request_of(PyObject* self) { return reinterpret_cast<RequestObject*>(self); }
 CommObject* comm_of_request(const RequestObject* request) {
   return reinterpret_cast<CommObject*>(request->comm);
 }
@@ -41,7 +40,10 @@ PyObject* finish_operation(Hub* hub, const CommObject* comm, RequestObject* requ
   if (const Status* learnt = progress.status(); status != nullptr && learnt != nullptr) {
     learnt->source == kProcNull ? fill_no_proc(status) : fill_status(status, comm, hub, *learnt);
   }
-  return progress.is_sound() ? Py_NewRef(Py_None) : nullptr;
+  if (!progress.is_sound()) return nullptr;
+  const nanobind::object after = progress.take_after();
+  if (!after.is_valid()) return Py_NewRef(Py_None);
+  return PyObject_CallOneArg(after.ptr(), status == nullptr ? Py_None : reinterpret_cast<PyObject*>(status));
 }
 
 /// The request is complete: what it gave, and the handle becomes REQUEST_NULL (or, persistent, inactive).
@@ -62,7 +64,10 @@ PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
     const Status sent = hub->engine().status(request->id);
     hub->engine().release(request->id);
     fill_empty(status);
-    if (status != nullptr) status->is_cancelled = sent.is_cancelled ? 1 : 0;
+    if (status != nullptr) {
+      status->is_cancelled = sent.is_cancelled ? 1 : 0;
+      status->bytes = static_cast<long long>(request->status.bytes);  // of a file's; 0 of a message sent
+    }
     result = Py_NewRef(Py_None);
   } else if (use == RequestUse::operation) {
     result = finish_operation(hub, reinterpret_cast<CommObject*>(comm), request, status);
@@ -295,9 +300,32 @@ PyObject* peek_method(PyObject* self, PyObject* value) {
       fill_empty(status);
       if (request->use == RequestUse::send && status != nullptr) {
         status->is_cancelled = hub->engine().status(request->id).is_cancelled ? 1 : 0;
+        status->bytes = static_cast<long long>(request->status.bytes);
       }
     }
     Py_RETURN_NONE;
+  } catch (const std::exception& error) {
+    return raise_cpp(error);
+  }
+}
+
+/// _after(call): what to call with the status (or None) once this operation has been waited for; wait() returns
+/// what it returns.
+PyObject* after_method(PyObject* self, PyObject* value) {
+  RequestObject* request = request_of(self);
+  if (request->use != RequestUse::operation) return raise_mpi(kErrRequest, "not an operation");
+  (*request->progress)->set_after(nanobind::borrow(value));
+  Py_RETURN_NONE;
+}
+
+/// _complete(): a generalised request is over now. Whether it was not before.
+PyObject* complete_method(PyObject* self, PyObject*) {
+  RequestObject* request = request_of(self);
+  Hub* hub = enter("Complete");
+  if (hub == nullptr || !check_run(hub, request)) return nullptr;
+  if (request->use != RequestUse::operation) return raise_mpi(kErrRequest, "this request is not under way");
+  try {
+    return PyBool_FromLong(hub->operations().complete(*hub, *request->progress));
   } catch (const std::exception& error) {
     return raise_cpp(error);
   }
@@ -311,12 +339,14 @@ PyObject* make_persistent_method(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-/// _take(other): an inactive request becomes what the other one is; that becomes null.
+/// _take(other): an inactive (or null) request becomes what the other one is; that becomes null.
 PyObject* take_method(PyObject* self, PyObject* value) {
   if (!PyObject_TypeCheck(value, request_type())) return PyErr_Format(PyExc_TypeError, "expected a Request");
   RequestObject* request = request_of(self);
   RequestObject* other = request_of(value);
-  if (request->use != RequestUse::inactive) return raise_mpi(kErrRequest, "only an inactive request can be started");
+  if (request->use != RequestUse::inactive && request->use != RequestUse::null) {
+    return raise_mpi(kErrRequest, "only an inactive request can be started");
+  }
   request->comm = std::exchange(other->comm, nullptr);
   request->result = std::exchange(other->result, nullptr);
   request->progress = std::exchange(other->progress, nullptr);
@@ -326,6 +356,11 @@ PyObject* take_method(PyObject* self, PyObject* value) {
   request->status = other->status;
   request->use = std::exchange(other->use, RequestUse::null);
   Py_RETURN_NONE;
+}
+
+/// _original(): the request that this handle stands for.
+PyObject* original_method(PyObject* self, PyObject*) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(request_of(self)));
 }
 
 constexpr const char* kDoc = "As mpi4py's method of this name.";
@@ -348,6 +383,9 @@ PyMethodDef* request_methods() {
       {"_peek", peek_method, METH_O, kDoc},
       {"_make_persistent", make_persistent_method, METH_NOARGS, kDoc},
       {"_take", take_method, METH_O, kDoc},
+      {"_after", after_method, METH_O, kDoc},
+      {"_original", original_method, METH_NOARGS, kDoc},
+      {"_complete", complete_method, METH_NOARGS, kDoc},
       {nullptr, nullptr, 0, nullptr}};
   return methods;
 }

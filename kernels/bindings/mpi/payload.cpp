@@ -1,5 +1,7 @@
 #include "mpi/payload.hpp"
 
+#include <nanobind/nanobind.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -39,18 +41,28 @@ bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& p
   return true;
 }
 
-// A list form: Python resolves it to (object or None, offset, length), in bytes.
+// A list form: Python resolves it to (object or None, offset, length), in bytes; of a datatype with gaps to the
+// bytes that are sent, or to (object or None, 0, length, layout, address) where they are received.
 bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
   PyObject* args[] = {spec, is_writable ? Py_True : Py_False};
   PyObject* parsed = PyObject_Vectorcall(python_side().parse_buffer, args, 2, nullptr);
   if (parsed == nullptr) return false;
   PyObject* object = nullptr;
+  PyObject* layout = nullptr;
   Py_ssize_t offset = 0;
   Py_ssize_t length = 0;
-  bool is_good = PyArg_ParseTuple(parsed, "Onn", &object, &offset, &length) != 0;
-  if (is_good && object != Py_None) {
+  unsigned long long address = 0;
+  bool is_good = PyArg_ParseTuple(parsed, "Onn|OK", &object, &offset, &length, &layout, &address) != 0;
+  if (is_good && PyBytes_Check(object)) {
+    hold_bytes(object, payload);
+  } else if (is_good && object != Py_None) {
     is_good = fill_view(object, is_writable, false, payload);
     payload.data += offset;
+  }
+  if (is_good && layout != nullptr) {
+    payload.owner = Py_NewRef(layout);
+    payload.layout = nanobind::inst_ptr<ByteLayout>(layout);
+    payload.data = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
   }
   payload.bytes = static_cast<std::uint64_t>(length);
   Py_DECREF(parsed);
@@ -105,6 +117,7 @@ void PayloadPool::clear(Payload& payload) {
   Py_CLEAR(payload.received);
   std::free(payload.copy);
   payload.copy = nullptr;
+  payload.layout = nullptr;
   payload.data = nullptr;
   payload.bytes = 0;
   payload.is_object = false;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <deque>
 
+#include "labkit/local/byte_layout.hpp"
+
 namespace labkit::bindings {
 
 /// Memory that stands for phantom buffers (labkit.sized): it is never copied from or into.
@@ -25,7 +27,8 @@ PhantomMemory& phantom_memory();
 struct Payload {
   char* data = nullptr;
   std::uint64_t bytes = 0;         ///< of the message, or the room for it
-  PyObject* owner = nullptr;       ///< a bytes object holding `data`: never changes, needs no copy
+  PyObject* owner = nullptr;       ///< a bytes object holding `data`: never changes, needs no copy; or the layout
+  const ByteLayout* layout = nullptr;  ///< receive: how the bytes lie from `data` on; nullptr: in a row
   PyObject* received = nullptr;    ///< object receive: the message, as bytes
   char* copy = nullptr;            ///< a snapshot too long for `small`
   Payload* next_free = nullptr;

@@ -41,17 +41,17 @@ SharingOptions resolved(SharingOptions options, std::vector<HostId> hosts) {
 }  // namespace
 
 Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
-                     std::vector<HostId> hosts, SharingOptions options)
+                     std::vector<HostId> hosts, SharingOptions options, std::size_t spare_ranks)
     : platform(require(std::move(platform_))),
       model(std::move(model_)),
       network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
-      matching(slab, hosts.size()),
-      rank_count(static_cast<Rank>(hosts.size())),
-      ranks(hosts.size()),
+      matching(slab, hosts.size() + spare_ranks),
+      rank_count(static_cast<Rank>(hosts.size() + spare_ranks)),
+      ranks(hosts.size() + spare_ranks),
       cores(*platform, checked(hosts, *platform), queue, end_work) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
   model.validate();
-  if (cores.is_used()) computations.resize(hosts.size());
+  if (cores.is_used()) computations.resize(ranks.size());
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     ranks[i].host = hosts[i];
     ranks[i].shares_cores = cores.are_shared_by(static_cast<Rank>(i));
@@ -64,9 +64,9 @@ Request& Engine::Parts::live(RequestId id) {
 }
 
 Engine::Engine(std::shared_ptr<const Platform> platform, Model model,
-               std::vector<HostId> rank_hosts, SharingOptions options)
+               std::vector<HostId> rank_hosts, SharingOptions options, std::size_t spare_ranks)
     : parts_(std::make_unique<Parts>(std::move(platform), std::move(model),
-                                     std::move(rank_hosts), options)) {}
+                                     std::move(rank_hosts), options, spare_ranks)) {}
 
 Engine::~Engine() {
   RequestSlab& slab = parts_->slab;
@@ -124,6 +124,8 @@ std::vector<std::vector<RequestId>> Engine::requests_by_rank() const {
   }
   return out;
 }
+
+void Engine::place(Rank rank, HostId host) { parts_->rank(rank).host = checked({host}, *parts_->platform).front(); }
 
 void Engine::start(Rank rank, Time at) {
   Parts::RankState& state = parts_->rank(rank);

@@ -72,7 +72,7 @@ struct Engine::Parts {
   };
 
   Parts(std::shared_ptr<const Platform> platform_, Model model_, std::vector<HostId> hosts,
-        SharingOptions options);
+        SharingOptions options, std::size_t spare_ranks);
 
   std::shared_ptr<const Platform> platform;
   Model model;
@@ -84,7 +84,7 @@ struct Engine::Parts {
   CallLog* calls = nullptr;
   std::unique_ptr<Counts> counts;  // null: nobody asked
   Noise noise;
-  Rank rank_count = 0;            // of the program; behind them come agents
+  Rank rank_count = 0;            // of the program and spare ones; behind them come agents
   std::vector<RankState> ranks;
   std::vector<Agent> agents;
   std::deque<Rank> free_agents;

@@ -8,23 +8,24 @@ namespace labkit {
 
 namespace {
 
-/// Begin of a block, in elements from the buffer's start; split may ask for block n, the end.
-std::int64_t offset_of(Layout layout, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
-  switch (layout) {
-    case Layout::uniform: return block * like.count;
-    case Layout::split: return block * (like.count / blocks) + std::min(block, like.count % blocks);
+/// Begin of a part, in elements: `count` of them in n parts, the first (count mod n) one longer; part n is the end.
+std::int64_t begin_of_part(std::int64_t count, std::int64_t part, std::int64_t parts) {
+  return part * (count / parts) + std::min(part, count % parts);
+}
+
+/// Begin of a block, in elements from the buffer's start; all but table may ask for block n, the end.
+std::int64_t offset_of(Cut cut, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
+  switch (cut.layout) {
+    case Layout::uniform: return block / cut.parts * like.count + begin_of_part(like.count, block % cut.parts, cut.parts);
+    case Layout::split: return begin_of_part(like.count, block, blocks);
     case Layout::table: return like.displacements[static_cast<std::size_t>(block)];
   }
   return 0;
 }
 
-std::int64_t count_of(Layout layout, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
-  switch (layout) {
-    case Layout::uniform: return like.count;
-    case Layout::split: return like.count / blocks + (block < like.count % blocks ? 1 : 0);
-    case Layout::table: return like.counts[static_cast<std::size_t>(block)];
-  }
-  return 0;
+std::int64_t count_of(Cut cut, const BoundBuffer& like, std::int64_t block, std::int64_t blocks) {
+  if (cut.layout == Layout::table) return like.counts[static_cast<std::size_t>(block)];
+  return offset_of(cut, like, block + 1, blocks) - offset_of(cut, like, block, blocks);
 }
 
 std::int64_t modulo(std::int64_t value, std::int64_t n) {
@@ -73,10 +74,11 @@ std::byte* Collective::temporary(std::int32_t rank, std::size_t buffer, const Bo
     std::int64_t elements = 0;
     if (program_->layout() == Layout::table) {
       for (std::int64_t b = 0; b < blocks; ++b) {
-        elements = std::max(elements, offset_of(Layout::table, like, b, blocks) + count_of(Layout::table, like, b, blocks));
+        const Cut cut = program_->cut();
+        elements = std::max(elements, offset_of(cut, like, b, blocks) + count_of(cut, like, b, blocks));
       }
     } else {
-      elements = program_->layout() == Layout::split ? like.count : blocks * like.count;
+      elements = offset_of(program_->cut(), like, blocks, blocks);
     }
     const auto bytes = static_cast<std::size_t>(elements) * static_cast<std::size_t>(like.element_bytes);
     s.temporaries[number] = setup_.memory->take(bytes);
@@ -110,38 +112,38 @@ Collective::View Collective::view(std::int32_t rank, const Section& section) {
 Collective::Place Collective::locate(std::int32_t rank, const Section& section) {
   if (section.buffer < 0 || section.length == 0) return {0, nullptr};
   const View v = view(rank, section);
-  const Layout layout = program_->layout();
+  const Cut cut = program_->cut();
   const std::int64_t length = section.length < 0 ? v.blocks : section.length;
   const std::int64_t first = modulo(section.first, v.blocks);
-  const bool is_scattered = section.run > 0 || first + length > v.blocks || (layout == Layout::table && length > 1);
+  const bool is_scattered = section.run > 0 || first + length > v.blocks || (cut.layout == Layout::table && length > 1);
   if (is_scattered) return {bytes_of(rank, section), nullptr};
   const auto scale = static_cast<std::int64_t>(v.like->element_bytes);
-  const std::int64_t begin = offset_of(layout, *v.like, first, v.blocks);
-  const std::int64_t elements = layout == Layout::table
-                                    ? count_of(layout, *v.like, first, v.blocks)
-                                    : offset_of(layout, *v.like, first + length, v.blocks) - begin;
+  const std::int64_t begin = offset_of(cut, *v.like, first, v.blocks);
+  const std::int64_t elements = cut.layout == Layout::table
+                                    ? count_of(cut, *v.like, first, v.blocks)
+                                    : offset_of(cut, *v.like, first + length, v.blocks) - begin;
   return {static_cast<std::uint64_t>(elements * scale), v.data == nullptr ? nullptr : v.data + begin * scale};
 }
 
 std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
   if (section.buffer < 0 || section.length == 0) return 0;
   const auto buffer = static_cast<std::size_t>(section.buffer);
-  const Layout layout = program_->layout();
+  const Cut cut = program_->cut();
   if (buffer >= program_->buffers().size()) (void)view(rank, section);  // throws
   const BufferSpec& spec = program_->buffers()[buffer];
   const BoundBuffer& like = bound(rank, spec.like);
   const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
-  if (blocks <= 0 || layout == Layout::table) (void)view(rank, section);  // checks
+  if (blocks <= 0 || cut.layout == Layout::table) (void)view(rank, section);  // checks
   const auto scale = static_cast<std::uint64_t>(like.element_bytes);
-  if (layout == Layout::uniform || blocks == 1) {
-    return static_cast<std::uint64_t>(block_count(section, blocks) * count_of(layout, like, 0, blocks)) * scale;
+  if ((cut.layout == Layout::uniform && cut.parts == 1) || blocks == 1) {
+    return static_cast<std::uint64_t>(block_count(section, blocks) * count_of(cut, like, 0, blocks)) * scale;
   }
   std::int64_t elements = 0;
   for_each_range(section, blocks, [&](std::int64_t block, std::int64_t length) {
-    if (layout == Layout::split) {
-      elements += offset_of(layout, like, block + length, blocks) - offset_of(layout, like, block, blocks);
+    if (cut.layout != Layout::table) {
+      elements += offset_of(cut, like, block + length, blocks) - offset_of(cut, like, block, blocks);
     } else {
-      for (std::int64_t b = block; b < block + length; ++b) elements += count_of(layout, like, b, blocks);
+      for (std::int64_t b = block; b < block + length; ++b) elements += count_of(cut, like, b, blocks);
     }
   });
   return static_cast<std::uint64_t>(elements) * scale;
@@ -151,24 +153,20 @@ void Collective::pieces_of(std::int32_t rank, const Section& section, std::vecto
   out.clear();
   if (section.buffer < 0 || section.length == 0) return;
   const View v = view(rank, section);
-  const Layout layout = program_->layout();
+  const Cut cut = program_->cut();
   const auto scale = static_cast<std::int64_t>(v.like->element_bytes);
   const auto add = [&](std::int64_t offset, std::int64_t elements) {
     if (elements > 0) out.push_back({v.data + offset * scale, static_cast<std::size_t>(elements * scale)});
   };
   for_each_range(section, v.blocks, [&](std::int64_t block, std::int64_t length) {
-    if (layout == Layout::table) {
+    if (cut.layout == Layout::table) {
       for (std::int64_t b = block; b < block + length; ++b) {
-        add(offset_of(layout, *v.like, b, v.blocks), count_of(layout, *v.like, b, v.blocks));
+        add(offset_of(cut, *v.like, b, v.blocks), count_of(cut, *v.like, b, v.blocks));
       }
       return;
     }
-    if (layout == Layout::uniform) {
-      add(block * v.like->count, length * v.like->count);
-      return;
-    }
-    const std::int64_t begin = offset_of(layout, *v.like, block, v.blocks);
-    add(begin, offset_of(layout, *v.like, block + length, v.blocks) - begin);
+    const std::int64_t begin = offset_of(cut, *v.like, block, v.blocks);
+    add(begin, offset_of(cut, *v.like, block + length, v.blocks) - begin);
   });
 }
 

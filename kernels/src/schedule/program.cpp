@@ -12,10 +12,13 @@ std::size_t Step::entries() const {
 }
 
 Program::Program(std::string name, std::int32_t size, Layout layout, std::vector<BufferSpec> buffers, Open open,
-                 std::size_t max_kept_entries)
-    : name_(std::move(name)), size_(size), layout_(layout), buffers_(std::move(buffers)), open_(std::move(open)),
+                 std::size_t max_kept_entries, std::int64_t parts)
+    : name_(std::move(name)), size_(size), cut_{layout, parts}, buffers_(std::move(buffers)), open_(std::move(open)),
       max_kept_entries_(max_kept_entries) {
   if (size_ < 1) throw std::invalid_argument(name_ + ": a program needs at least 1 rank, got " + std::to_string(size_));
+  if (parts < 1 || (parts > 1 && layout != Layout::uniform)) {
+    throw std::invalid_argument(name_ + ": " + std::to_string(parts) + " parts; only uniform blocks are cut, into 1 or more");
+  }
   for (const BufferSpec& buffer : buffers_) {
     if (!buffer.is_temporary) ++caller_buffers_;
     const std::size_t counts = buffer.block_counts.size();

@@ -26,12 +26,12 @@ class FixedSteps final : public StepSource {
 
 std::shared_ptr<Program> program_of(std::int32_t size, Layout layout, std::vector<BufferSpec> buffers,
                                     const std::vector<Step>& steps, int* opened = nullptr,
-                                    std::size_t kept = 1000) {
+                                    std::size_t kept = 1000, std::int64_t parts = 1) {
   auto open = [steps, opened]() -> std::unique_ptr<StepSource> {
     if (opened != nullptr) ++*opened;
     return std::make_unique<FixedSteps>(steps);
   };
-  return std::make_shared<Program>("test", size, layout, std::move(buffers), open, kept);
+  return std::make_shared<Program>("test", size, layout, std::move(buffers), open, kept, parts);
 }
 
 SectionField section(std::int32_t buffer, std::int64_t first, std::int64_t length, std::int64_t run = 0,
@@ -70,9 +70,10 @@ std::shared_ptr<const std::vector<BoundBuffer>> one_buffer(std::vector<std::int3
 
 /// Rank 0 sends blocks of an 8-block buffer to rank 1, which receives them elsewhere.
 std::vector<std::int32_t> moved(Layout layout, std::int64_t count, std::size_t elements, SectionField from,
-                                SectionField to) {
+                                SectionField to, std::int64_t parts = 1) {
   auto program = program_of(2, layout, {{"data", 0, false, {8}}},
-                            {{{column(OpKind::send, {0}, 1, std::move(from)), column(OpKind::recv, {1}, 0, std::move(to))}}});
+                            {{{column(OpKind::send, {0}, 1, std::move(from)), column(OpKind::recv, {1}, 0, std::move(to))}}},
+                            nullptr, std::size_t{1000}, parts);
   Engine engine = engine_for(2);
   CollectiveSetup setup;
   setup.has_data = true;
@@ -106,6 +107,16 @@ TEST_CASE("split: the first blocks hold one element more") {
   CHECK(target == std::vector<std::int32_t>{-1, -1, -1, -1, 4, 5, 6, -1, -1, -1, -1});
   // 3 elements in 8 blocks: most are empty, and an empty message is a message.
   CHECK(moved(Layout::split, 3, 3, section(0, 4, 1), section(0, 5, 1)) == std::vector<std::int32_t>{-1, -1, -1});
+}
+
+TEST_CASE("uniform blocks are cut into parts, the first ones an element longer") {
+  // 2 blocks of 5 elements, each in 4 parts of 2, 1, 1 and 1: parts 3, 4 and 5 are elements 4, 5, 6 and 7.
+  const auto target = moved(Layout::uniform, 5, 10, section(0, 3, 3), section(0, 3, 3), 4);
+  CHECK(target == std::vector<std::int32_t>{-1, -1, -1, -1, 4, 5, 6, 7, -1, -1});
+  // the last part and, wrapped around, the first one
+  CHECK(moved(Layout::uniform, 5, 10, section(0, 7, 2), section(0, 7, 2), 4) ==
+        std::vector<std::int32_t>{0, 1, -1, -1, -1, -1, -1, -1, -1, 9});
+  CHECK_THROWS_AS(program_of(2, Layout::split, {}, {}, nullptr, 10, 2), std::invalid_argument);
 }
 
 TEST_CASE("a message longer than its place is the receiver's fault, and cut") {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from labkit import _kernels
 from labkit.comm.collective.actions import action_of, group_line
+from labkit.comm.place import here, there
 from labkit.errors import MismatchError
-from labkit.selector import Choices, Selector
+from labkit.selector import Choices
 
 __all__ = ["CollectiveCalls"]
 
@@ -18,23 +20,39 @@ class CollectiveCalls:
     Parameters
     ----------
     hub : labkit._kernels.Hub
-    selector : Selector
+    choose : Choices
         Chooses the algorithms.
-    machine : str
-        The platform's spec, which a choice may depend on.
     """
 
-    def __init__(self, hub: Any, selector: Selector, machine: str = "") -> None:
+    def __init__(self, hub: Any, choose: Choices) -> None:
         self.hub = hub
-        self.choose = Choices(selector, machine)
+        self.choose = choose
         #: whether the run is written down as a time-independent trace
         self.keeps_calls = False
         self._declared: set[tuple[int, int]] = set()
+        #: algorithms that are not chosen: by context and collective (`labkit.comm.collective.forced`)
+        self.forced: dict[tuple[int, str], str] = {}
         #: what communicators carry besides their ranks: by context; by context and rank
         self.topologies: dict[int, Any] = {}
         self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call
         self.private: dict[tuple[Any, ...], Any] = {}
+        #: every window, and who waits for which lock: by world rank the window and the rank in it (None: all)
+        self.windows: list[Any] = []
+        #: every file, and what they are on
+        self.files: list[Any] = []
+        self.storage: Any = None
+        self.server: Any = None
+        #: starts ranks of scripts (`labkit.sim.isolation.spawned_ranks`); None: this run has none
+        self.spawn: Callable[[str, list[Any]], list[int]] | None = None
+        #: of spawned ranks: what `Spawn` has told them, their communicators to their parents
+        self.spawned: dict[int, tuple[int, list[int], list[int], int]] = {}
+        self.parents: dict[int, Any] = {}
+        self.waiting_for_locks: dict[int, tuple[Any, int | None]] = {}
+        #: is told, call by call, which algorithm a rank's collective takes, while the run is traced
+        self.note_algorithm: Callable[[str], None] | None = None
+        #: says something about the run, once (set by the simulation)
+        self.note_fault: Callable[[str], None] = _forget
 
     def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> _kernels.SharedCall:
         """Note that the running rank calls a collective.
@@ -64,11 +82,34 @@ class CollectiveCalls:
             raise MismatchError(
                 f"rank {self.hub.rank} calls {name} where rank {call.first} called {call.name} (collective "
                 f"number {call.number + 1} on this communicator): all ranks must call the same collectives "
-                "in the same order"
+                f"in the same order{self._places(call)}"
             )
         elif call.facts != facts:
-            _compare(call, self.hub.rank, facts)
+            self._compare(call, facts)
         return call
+
+    def _compare(self, call: _kernels.SharedCall, facts: dict[str, Any]) -> None:
+        for fact, value in facts.items():
+            before = call.facts.setdefault(fact, value)
+            if before != value:
+                raise MismatchError(
+                    f"{call.name} with {fact}={value!r} at rank {self.hub.rank}, but {fact}={before!r} at "
+                    f"rank {call.first}: all ranks must give the same {fact}{self._places(call)}"
+                )
+
+    def _places(self, call: _kernels.SharedCall) -> str:
+        """Say where the running rank and the first one are in a call; that may be through with it."""
+        text = f"\n  rank {self.hub.rank}: at {here()}"
+        other = self.hub.call_of(call.first)
+        if (
+            call.first == self.hub.rank
+            or other is None
+            or other.number != call.number
+            or other.name != call.name
+        ):
+            return text
+        greenlet = self.hub.greenlet(call.first)
+        return f"{text}\n  rank {call.first}: at {there(getattr(greenlet, 'gr_frame', None))}"
 
     def note(self, comm: Any, call: Any) -> None:
         """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
@@ -87,17 +128,15 @@ class CollectiveCalls:
         """Note that the running rank is through a collective made of messages."""
         self.hub.leave()
 
+    def left(self) -> list[str]:
+        """Say which windows and files were not given back; the files are closed."""
+        return [text for kept in (*self.windows, *self.files) if (text := kept.left())]
+
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
         call = self.hub.call_of(rank)
         return None if call is None else (call.name, call.absent())
 
 
-def _compare(call: _kernels.SharedCall, rank: int, facts: dict[str, Any]) -> None:
-    for fact, value in facts.items():
-        before = call.facts.setdefault(fact, value)
-        if before != value:
-            raise MismatchError(
-                f"{call.name} with {fact}={value!r} at rank {rank}, but {fact}={before!r} at rank "
-                f"{call.first}: all ranks must give the same {fact}"
-            )
+def _forget(text: str) -> None:
+    """Say nothing."""

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
-from labkit.comm.collective.binding import block, blocks_kept, own_block, single, table
+from labkit.comm.collective.binding import block, blocks_kept, filled, own_block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.operators import Op
+from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
@@ -80,7 +80,7 @@ def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Cal
     call = Call(problem.name, name, root, {"root": root, "bytes": message.bytes}, message.bytes)
     call.buffers = (block(message),)
     call.is_split = True
-    return call
+    return call if comm.rank == root else call.receives_into(message)
 
 
 def _blocks_of(problem: Problem) -> Maker:
@@ -108,18 +108,20 @@ def _blocks_of(problem: Problem) -> Maker:
                 sent = blocks_kept(received, comm.rank if receives > sends else 0, sends or 1)
             else:
                 sent = parse_simple(sendbuf, False, sends)
+        if sent is not None and received is not None and sent.bytes != received.bytes:
+            if root is not None or (sends_all and receives_all):
+                raise ValueError(
+                    f"rank {comm.rank} sends blocks of {sent.bytes} bytes and receives {received.bytes}"
+                )
+            sent = filled(sent, blocks_kept(received, comm.rank), comm.rank, name)
         mine: Any = received if sent is None else sent
         n_bytes = mine.bytes
-        if received is not None and n_bytes != received.bytes:
-            raise ValueError(
-                f"rank {comm.rank} sends blocks of {n_bytes} bytes and receives {received.bytes}"
-            )
         facts = {"bytes": n_bytes} if root is None else {"root": root, "bytes": n_bytes}
         call = Call(problem.name, name, root or 0, facts, n_bytes)
         call.buffers = (
             ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
         )  # fmt: skip
-        return call
+        return call.receives_into(received)
 
     return make
 
@@ -128,42 +130,42 @@ def _blocks_of(problem: Problem) -> Maker:
 
 
 def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    root = int(root)  # a float is cut off, as by mpi4py
     received = parse_vector(recvbuf, True, comm.size) if _is_root(comm, root) else None
     if received is not None and is_in_place(sendbuf):
         sent = own_block(received, comm.rank)
     else:
         sent = parse_simple(sendbuf, False)
-    if received is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+    if received is not None and sent.element_bytes == received.element_bytes:  # more room is no fault
         received.counts[comm.rank] = min(int(received.counts[comm.rank]), sent.count)
     call = Call(problem.name, name, root, {"root": root}, sent.bytes)
     call.buffers = (single(sent), ANYTHING if received is None else table(received))
-    return call
+    return call.receives_into(received)
 
 
 def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    root = int(root)  # a float is cut off, as by mpi4py
     sent = parse_vector(sendbuf, False, comm.size) if _is_root(comm, root) else None
     if sent is not None and is_in_place(recvbuf):
         received = own_block(sent, comm.rank)
     else:
         received = parse_simple(recvbuf, True)
-        if sent is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+        if sent is not None and sent.element_bytes == received.element_bytes:  # more room is no fault
             received.count = min(received.count, int(sent.counts[comm.rank]))
     call = Call(problem.name, name, root, {"root": root}, received.bytes)
     call.buffers = (ANYTHING if sent is None else table(sent), single(received))
-    return call
+    return call.receives_into(received)
 
 
 def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     received = parse_vector(recvbuf, True, comm.size)
     sent = own_block(received, comm.rank) if is_in_place(sendbuf) else parse_simple(sendbuf, False)
-    sizes = received.counts * received.datatype.extent
+    sizes = received.counts * received.element_bytes
     if sizes[comm.rank] != sent.bytes:
-        raise ValueError(
-            f"{name}: rank {comm.rank} sends {sent.bytes} bytes and expects {sizes[comm.rank]} of itself"
-        )
+        sent = filled(sent, own_block(received, comm.rank), comm.rank, name)
     call = Call(problem.name, name, 0, {"bytes of each rank": sizes.tobytes()}, int(sizes.mean()))
     call.buffers = (single(sent), table(received))
-    return call
+    return call.receives_into(received)
 
 
 def _alltoallv(
@@ -176,13 +178,15 @@ def _alltoallv(
 ) -> Call:
     received = parse(recvbuf, True, comm.size)
     if is_in_place(sendbuf):
-        sent = Vector(received.memory.copy(), received.counts, received.displs, received.datatype)
+        sent = Vector(
+            received.memory.copy(), received.counts, received.displs, received.datatype, received.home
+        )
     else:
         sent = parse(sendbuf, False, comm.size)
-    mean = int(sent.counts.sum()) * sent.datatype.extent // max(comm.size, 1)
+    mean = int(sent.counts.sum()) * sent.element_bytes // max(comm.size, 1)
     call = Call(problem.name, name, 0, {}, mean)
     call.buffers = (table(sent), table(received))
-    return call
+    return call.receives_into(received)
 
 
 def _alltoallw(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
@@ -196,11 +200,11 @@ def _reduced(
     comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int | None = None
 ) -> Call:
     """A message cut into parts: reduce, allreduce, scan, exscan."""
-    received = parse_simple(recvbuf, True) if root is None or _is_root(comm, root) else None
+    received = parse_simple(recvbuf, True, 0, True) if root is None or _is_root(comm, root) else None
     if received is not None and is_in_place(sendbuf):
         sent = blocks_kept(received)
     else:
-        sent = parse_simple(sendbuf, False)
+        sent = parse_simple(sendbuf, False, 0, True)
     if received is not None:
         _agree(sent, received)
     call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
@@ -208,29 +212,29 @@ def _reduced(
         call.root = call.facts["root"] = root
     call.is_split = True
     call.buffers = (block(sent), ANYTHING if received is None else block(received))
-    return call
+    return call.receives_into(received)
 
 
 def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """Equal blocks: reduce_scatter_block."""
     if is_in_place(sendbuf):
-        received = parse_simple(recvbuf, True, comm.size)
+        received = parse_simple(recvbuf, True, comm.size, True)
         sent = blocks_kept(received, 0, comm.size)
     else:
-        received = parse_simple(recvbuf, True)
-        sent = parse_simple(sendbuf, False, comm.size)
+        received = parse_simple(recvbuf, True, 0, True)
+        sent = parse_simple(sendbuf, False, comm.size, True)
         _agree(sent, received)
     call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
     call.buffers = (block(sent), block(received))
-    return call
+    return call.receives_into(received)
 
 
 def _reduce_scatter(
     comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Op
 ) -> Call:
-    received = parse_simple(recvbuf, True)
+    received = parse_simple(recvbuf, True, 0, True)
     has_own = not is_in_place(sendbuf)
-    sent = parse_simple(sendbuf, False) if has_own else blocks_kept(received)
+    sent = parse_simple(sendbuf, False, 0, True) if has_own else blocks_kept(received)
     counts = counts_of(comm, recvcounts, received.count, has_own)
     if has_own:
         _agree_counts(sent, received, counts, comm.rank)
@@ -238,10 +242,10 @@ def _reduce_scatter(
         raise ValueError(f"mismatch in receive count {received.count} and sum(counts) {counts.sum()}")
     call = _operated(problem, name, sent, op, {"counts": counts.tobytes()})
     call.bytes = sent.bytes // comm.size
-    blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype)
-    mine = Simple(received.memory, received.offset, int(counts[comm.rank]), received.datatype)
+    blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype, sent.home)
+    mine = Simple(received.memory, received.offset, int(counts[comm.rank]), received.datatype, received.home)
     call.buffers = (table(blocks), single(mine))
-    return call
+    return call.receives_into(received)
 
 
 def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
@@ -290,8 +294,10 @@ def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str
     if reduction is None:
         raise MPIException(_ERR_OP, f"{op!r} is not defined on {sent.datatype!r}")
     constant = op._constant
-    facts["datatype"], facts["op"] = sent.datatype._name, constant or "the program's own"
-    return Call(problem.name, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)
+    facts["datatype"], facts["op"] = sent.datatype.name, constant or "the program's own"
+    call = Call(problem.name, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)
+    call.is_known = constant is not None and op is OPERATORS[constant]
+    return call
 
 
 #: by the blocks of the two buffers, and whether there is a root

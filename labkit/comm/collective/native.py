@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import context
+from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
 from labkit.errors import UnsupportedError
 from labkit.phantom import Sized
@@ -21,9 +22,11 @@ __all__ = [
     "Call",
     "arrive",
     "arrive_shared",
+    "call_under_way",
     "leave",
     "perform",
     "refuse_in_recordings",
+    "restoring",
     "shared_calls",
     "start",
 ]
@@ -64,8 +67,12 @@ class Call:
     is_cuttable : bool
         Whether the operator works element by element: MPI's own do, the program's may not.
     buffers : tuple of Bound
+    is_known : bool
+        Whether the operator, if there is one, is a constant of the module, which never goes away.
     is_split : bool
         Whether the first rank's element size decides how the message is cut.
+    homes : list of Home
+        Where what has arrived is to be put at the end: of datatypes with gaps.
     """
 
     problem: str
@@ -78,6 +85,13 @@ class Call:
     is_cuttable: bool = True
     buffers: tuple[Bound, ...] = ()
     is_split: bool = False
+    is_known: bool = True
+    homes: list[Any] = field(default_factory=list)
+
+    def receives_into(self, *messages: Any) -> Call:
+        """Note where messages are received whose datatypes have gaps; the call itself."""
+        self.homes = [message.home for message in messages if message is not None and message.home]
+        return self
 
 
 def shared_calls(name: str) -> Any:
@@ -92,6 +106,22 @@ def shared_calls(name: str) -> Any:
     if running is None:
         raise make_outside(name)
     return running.calls
+
+
+def call_under_way(handle: Any, kind: str, name: str, null: tuple[int, str]) -> tuple[Any, Any, int]:
+    """Return what a call on a window or file begins with: the run's calls, its state, this rank in it.
+
+    Raises
+    ------
+    MPI.Exception
+        The first of `null`, for a handle without a state: the second says what that is.
+    UnsupportedError
+        Outside any run.
+    """
+    state = handle._state
+    if state is None:
+        raise MPIException(null[0], f"{name}: this is {null[1]}")
+    return shared_calls(f"{kind}.{name}"), state, int(handle._comm.rank)
 
 
 def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
@@ -129,6 +159,8 @@ def perform(comm: Any, call: Call) -> None:
     if calls.keeps_calls:
         calls.note(comm, call)
     calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
+    for home in call.homes:
+        home.restore()
     if calls.keeps_calls:
         calls.hub.end_collective()
 
@@ -150,7 +182,15 @@ def start(comm: Any, call: Call) -> Any:
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
     shared, buffers, has_data, _ = _agree(calls, comm, call)
-    return calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
+    request = calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
+    return restoring(request, call.homes)
+
+
+def restoring(request: Any, homes: list[Any]) -> Any:
+    """Let a request put what has arrived where it belongs, once it is waited for."""
+    if homes:
+        request._after(lambda status: [home.restore() for home in homes] and None)
+    return request
 
 
 def refuse_in_recordings(calls: Any, name: str) -> None:
@@ -168,19 +208,24 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         # in a context of its own: what a schedule takes is not memory of the rank that came first
-        shared.program = Context().run(_program, calls, comm.size, call)
+        shared.program = Context().run(_program, calls, comm, call)
         shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
+    if calls.note_algorithm is not None:
+        calls.note_algorithm(shared.program.name)
     buffers = call.buffers
-    may_repeat = call.is_cuttable  # an operator of the program's own may change
+    may_repeat = call.is_cuttable and call.is_known  # an operator of the program's own may change or go
     if call.is_split and shared.element_bytes != buffers[0].element_bytes:
         buffers = tuple(_recut(buffer, shared.element_bytes) for buffer in buffers)
         may_repeat = False
     return shared, buffers, has_data, may_repeat
 
 
-def _program(calls: Any, size: int, call: Call) -> Any:
-    name = calls.choose(call.problem, size, call.bytes, call.is_commutative, call.is_cuttable)
-    return program(call.problem, name, size, call.root, call.is_commutative)
+def _program(calls: Any, comm: Any, call: Call) -> Any:
+    name = calls.choose(
+        *(call.problem, comm.size, call.bytes, call.is_commutative, call.is_cuttable),
+        given=calls.forced.get((comm._context, call.problem)),
+    )
+    return program(call.problem, name, comm.size, call.root, call.is_commutative)
 
 
 def _has_data(call: Call) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
-from labkit.comm.collective.native import refuse_in_recordings, shared_calls
+from labkit.comm.collective.native import refuse_in_recordings, restoring, shared_calls
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.pickling import pickle
@@ -18,8 +18,8 @@ from labkit.comm.surface import METHODS, Method, add_methods
 __all__ = ["NeighborCollectives"]
 
 _Bytes = NDArray[np.uint8]
-#: blocks sent, and places of those received
-_Exchange = tuple[list[_Bytes], list[_Bytes]]
+#: blocks sent, places of those received, and where these belong at the end (datatypes with gaps)
+_Exchange = tuple[list[_Bytes], list[_Bytes], list[Any]]
 _Messages = list[tuple[_Bytes, int, int]]
 _FIRST_TAG = 0x40000000
 
@@ -42,22 +42,24 @@ class NeighborCollectives:
     def _same(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent, received = parse_simple(sendbuf, False), parse_simple(recvbuf, True, len(sources))
-        return [array_of(sent)] * len(targets), _blocks(received, len(sources))
+        return [array_of(sent)] * len(targets), _blocks(received, len(sources)), _homes(received)
 
     def _same_to_table(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False)
-        return [array_of(sent)] * len(targets), _table(recvbuf, True, len(sources), parse_vector)
+        blocks, homes = _table(recvbuf, True, len(sources), parse_vector)
+        return [array_of(sent)] * len(targets), blocks, homes
 
     def _each(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False, len(targets))
         received = parse_simple(recvbuf, True, len(sources))
-        return _blocks(sent, len(targets)), _blocks(received, len(sources))
+        return _blocks(sent, len(targets)), _blocks(received, len(sources)), _homes(received)
 
     def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector] = parse_vector) -> _Exchange:
         sources, targets = self.inoutedges
-        return _table(sendbuf, False, len(targets), parse), _table(recvbuf, True, len(sources), parse)
+        sent, _ = _table(sendbuf, False, len(targets), parse)
+        return sent, *_table(recvbuf, True, len(sources), parse)
 
     def _tables_of_types(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         return self._tables(sendbuf, recvbuf, parse_vector_w)
@@ -84,7 +86,9 @@ class NeighborCollectives:
 
     # --- messages -------------------------------------------------------------------------------------
 
-    def _exchange(self, name: str, sent: list[_Bytes], received: list[_Bytes]) -> None:
+    def _exchange(
+        self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: Sequence[Any] = ()
+    ) -> None:
         """Post everything, then wait."""
         private, tag = self._private(name, 0)
         receives, sends = self._messages(sent, received, tag)
@@ -93,14 +97,17 @@ class NeighborCollectives:
         if requests:
             type(requests[0]).Waitall(requests)
         self._leave(name)
+        for home in homes:
+            home.restore()
 
-    def _begin(self, name: str, sent: list[_Bytes], received: list[_Bytes]) -> Any:
+    def _begin(self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: list[Any]) -> Any:
         """Post everything as one request."""
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
         private, tag = self._private(name, 0)
         self._leave(name)
-        return calls.hub.start_messages(private, name, *self._messages(sent, received, tag))
+        request = calls.hub.start_messages(private, name, *self._messages(sent, received, tag))
+        return restoring(request, homes)
 
     def _neighbor_init(self, name: str, build: Callable[[], _Exchange]) -> Prequest:
         build()  # what is wrong with it is said now
@@ -110,7 +117,9 @@ class NeighborCollectives:
         def begin() -> Any:
             calls = shared_calls(name)
             refuse_in_recordings(calls, name)
-            return calls.hub.start_messages(private, name, *self._messages(*build(), _FIRST_TAG))
+            sent, received, homes = build()
+            messages = self._messages(sent, received, _FIRST_TAG)
+            return restoring(calls.hub.start_messages(private, name, *messages), homes)
 
         return Prequest._of(begin)
 
@@ -142,13 +151,20 @@ def _blocks(message: Simple, blocks: int) -> list[_Bytes]:
     return [memory[i * message.bytes : (i + 1) * message.bytes] for i in range(blocks)]
 
 
-def _table(message: Any, is_writable: bool, blocks: int, parse: Callable[..., Vector]) -> list[_Bytes]:
+def _homes(message: Simple | Vector) -> list[Any]:
+    return [message.home] if message.home else []
+
+
+def _table(
+    message: Any, is_writable: bool, blocks: int, parse: Callable[..., Vector]
+) -> tuple[list[_Bytes], list[Any]]:
     if blocks == 0:
-        return []
+        return [], []
     vector = parse(message, is_writable, blocks)
-    extent = vector.datatype.extent
+    extent = vector.element_bytes
     places = zip(vector.displs.tolist(), vector.counts.tolist(), strict=True)
-    return [vector.memory[place * extent : (place + count) * extent] for place, count in places]
+    cut = [vector.memory[place * extent : (place + count) * extent] for place, count in places]
+    return cut, _homes(vector)
 
 
 _READERS = {

@@ -6,7 +6,6 @@ time of the starts.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +34,7 @@ class PersistentMessages:
 
     def _check_message(self, buf: Any, peer: int, tag: int, is_receive: bool) -> None:
         """Refuse at once what would be refused at every start."""
-        rank, number = operator.index(peer), operator.index(tag)
+        rank, number = int(peer), int(tag)  # a float is cut off, as by mpi4py
         if rank != PROC_NULL:
             parse_simple(buf, is_receive)
         is_any = is_receive and rank == ANY_SOURCE

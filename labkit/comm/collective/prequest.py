@@ -23,8 +23,10 @@ class Prequest(Request):
     _begin: Callable[[], Request]
 
     def __init__(self, request: Request | None = None) -> None:
-        if request is not None and not isinstance(request, Prequest):
+        if request and not isinstance(request, Prequest):
             raise TypeError(f"request: expected a Prequest, got {type(request).__name__}")
+        if request:
+            self._begin = request._begin
 
     @classmethod
     def _of(cls, begin: Callable[[], Request]) -> Prequest:

@@ -17,6 +17,11 @@ __all__ = ["exscan", "reduce", "scan"]
 _Op = Callable[[Any, Any], Any]
 
 
+def _named(op: _Op) -> str:
+    """Name of an operator of MPI; what the program made itself may be another object at every rank."""
+    return str(getattr(op, "_constant", None) or "a function")
+
+
 def _copy(comm: Any, obj: Any) -> Any:
     return comm._pickle.loads(comm._pickle.dumps(obj))
 
@@ -58,7 +63,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     name : str
         The collective, for reports.
     """
-    private, tag = comm._private(name, root)
+    private, tag = comm._private(name, root, _named(op))
     rank, size = comm.rank, comm.size
     result = _copy(comm, sendobj)
     mask = 1
@@ -79,7 +84,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
 
 
 def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclusive: bool) -> Any:
-    private, tag = comm._private(name, 0)
+    private, tag = comm._private(name, 0, _named(op))
     rank, size = comm.rank, comm.size
     partial = _copy(comm, sendobj)
     is_empty = not is_inclusive

@@ -49,15 +49,45 @@ class HandleType(type):
 
 
 class Handle(metaclass=HandleType):
-    """Mixin of the module's classes: the same for their instances."""
+    """Mixin of the module's classes: the same for their instances; and objects as numbers."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as mpi4py's handles
+
+    def toint(self) -> int:
+        """Return the number of the object, from which `fromint` makes a handle again."""
+        key = (type(self).__name__, self._identity())
+        if key not in _numbers:
+            _numbers[key] = len(_kept)
+            _kept.append(type(self)(self))  # type: ignore[call-arg]
+        return _numbers[key]
+
+    @classmethod
+    def fromint(cls, arg: int, /) -> Any:
+        """Return a handle of the object with a number."""
+        if not 0 <= int(arg) < len(_kept) or not isinstance(_kept[int(arg)], cls):
+            raise ValueError(f"{arg} is the number of no {cls.__name__}; toint() gives numbers")
+        kept = _kept[int(arg)]
+        return type(kept)(kept)  # type: ignore[call-arg]
+
+    py2f: Any = toint
+    f2py: Any = fromint
+    fromhandle = fromint
+    handle = property(toint, doc="Number of the object.")
+
+    def _identity(self) -> Any:
+        """Return what is the same for all handles of one object, and for no other."""
+        return id(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise refuse(f"MPI.{type(self).__name__}", name, type(self)._known)
+
+
+#: numbers of objects by class and identity, and handles of them, which keep them alive
+_numbers: dict[tuple[str, Any], int] = {}
+_kept: list[Handle] = []
 
 
 class Named(Handle):

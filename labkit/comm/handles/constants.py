@@ -60,13 +60,52 @@ ERROR_TEXTS: dict[int, str] = {
     17: "MPI_ERR_INTERN: internal error",
     18: "MPI_ERR_IN_STATUS: error code in status",
     19: "MPI_ERR_PENDING: pending request",
+    20: "MPI_ERR_ACCESS: invalid access mode",
+    21: "MPI_ERR_AMODE: invalid amode argument",
+    22: "MPI_ERR_ASSERT: invalid assert argument",
+    23: "MPI_ERR_BAD_FILE: bad file",
+    24: "MPI_ERR_BASE: invalid base",
+    25: "MPI_ERR_CONVERSION: error in data conversion",
+    26: "MPI_ERR_DISP: invalid displacement",
+    27: "MPI_ERR_DUP_DATAREP: error duplicating data representation",
+    28: "MPI_ERR_FILE_EXISTS: file exists already",
+    29: "MPI_ERR_FILE_IN_USE: file already in use",
+    30: "MPI_ERR_FILE: invalid file",
     31: "MPI_ERR_INFO_KEY: invalid info key",
     32: "MPI_ERR_INFO_NOKEY: no such info key",
     33: "MPI_ERR_INFO_VALUE: invalid info value",
     34: "MPI_ERR_INFO: invalid info object",
+    35: "MPI_ERR_IO: input/output error",
     36: "MPI_ERR_KEYVAL: invalid attribute key",
+    37: "MPI_ERR_LOCKTYPE: invalid lock",
+    38: "MPI_ERR_NAME: invalid name argument",
     39: "MPI_ERR_NO_MEM: no memory left",
+    40: "MPI_ERR_NOT_SAME: objects are not identical",
+    41: "MPI_ERR_NO_SPACE: no space left on device",
+    42: "MPI_ERR_NO_SUCH_FILE: no such file or directory",
+    43: "MPI_ERR_PORT: invalid port",
+    44: "MPI_ERR_QUOTA: out of quota",
+    45: "MPI_ERR_READ_ONLY: file is read only",
+    46: "MPI_ERR_RMA_CONFLICT: conflicting accesses to a window",
+    47: "MPI_ERR_RMA_SYNC: wrong synchronisation of a window",
+    48: "MPI_ERR_SERVICE: unknown service name",
+    49: "MPI_ERR_SIZE: invalid size",
+    50: "MPI_ERR_SPAWN: could not spawn processes",
+    51: "MPI_ERR_UNSUPPORTED_DATAREP: data representation not supported",
     52: "MPI_ERR_UNSUPPORTED_OPERATION: unsupported operation",
+    53: "MPI_ERR_WIN: invalid window",
+    68: "MPI_ERR_RMA_RANGE: not in the memory of the window",
+    69: "MPI_ERR_RMA_ATTACH: memory cannot be attached",
+    70: "MPI_ERR_RMA_FLAVOR: wrong kind of window",
+    71: "MPI_ERR_RMA_SHARED: memory cannot be shared",
+    74: "MPI_ERR_PROC_ABORTED: a peer has aborted",
+    75: "MPI_ERR_PROC_FAILED: a process has failed",
+    76: "MPI_ERR_PROC_FAILED_PENDING: a process has failed, the request is still active",
+    77: "MPI_ERR_REVOKED: the communicator has been revoked",
+    78: "MPI_ERR_SESSION: invalid session",
+    79: "MPI_ERR_VALUE_TOO_LARGE: value is too large to store",
+    80: "MPI_ERR_ABI: invalid application binary interface",
+    81: "MPI_ERR_ERRHANDLER: invalid error handler",
 }
 
 #: name -> error class
@@ -102,7 +141,26 @@ _NUMBERS: dict[str, int] = {
     "CONGRUENT": 1,
     "SIMILAR": 2,
     "UNEQUAL": 3,
-    "COMBINER_NAMED": 0,
+    **{
+        f"COMBINER_{name}": number
+        for name, number in (
+            *(("NAMED", 0), ("VALUE_INDEX", 0), ("DUP", 1), ("CONTIGUOUS", 2), ("VECTOR", 3), ("HVECTOR", 5)),
+            *(("INDEXED", 6), ("HINDEXED", 8), ("INDEXED_BLOCK", 9), ("HINDEXED_BLOCK", 18), ("STRUCT", 11)),
+            *(("SUBARRAY", 12), ("DARRAY", 13), ("F90_REAL", 14), ("F90_COMPLEX", 15), ("F90_INTEGER", 16)),
+            ("RESIZED", 17),
+        )
+    },
+    "ORDER_C": 0,
+    "ORDER_F": 1,
+    "ORDER_FORTRAN": 1,
+    "DISTRIBUTE_BLOCK": 0,
+    "DISTRIBUTE_CYCLIC": 1,
+    "DISTRIBUTE_NONE": 2,
+    "DISTRIBUTE_DFLT_DARG": -1,
+    "TYPECLASS_INTEGER": 1,
+    "TYPECLASS_REAL": 2,
+    "TYPECLASS_COMPLEX": 3,
+    "TYPECLASS_LOGICAL": 4,
     "THREAD_SINGLE": 0,
     "THREAD_FUNNELED": 1,
     "THREAD_SERIALIZED": 2,
@@ -117,6 +175,43 @@ _NUMBERS: dict[str, int] = {
     "MAX_INFO_VAL": 256,
     "MAX_PORT_NAME": 1024,
     "MAX_DATAREP_STRING": 128,
+    "MAX_PSET_NAME_LEN": 512,
+    "MAX_STRINGTAG_LEN": 1024,
+    # windows
+    "WIN_BASE": 7,
+    "WIN_SIZE": 8,
+    "WIN_DISP_UNIT": 9,
+    "WIN_CREATE_FLAVOR": 10,
+    "WIN_FLAVOR": 10,
+    "WIN_MODEL": 11,
+    "WIN_FLAVOR_CREATE": 1,
+    "WIN_FLAVOR_ALLOCATE": 2,
+    "WIN_FLAVOR_DYNAMIC": 3,
+    "WIN_FLAVOR_SHARED": 4,
+    "WIN_UNIFIED": 0,
+    "WIN_SEPARATE": 1,
+    "LOCK_EXCLUSIVE": 1,
+    "LOCK_SHARED": 2,
+    "MODE_NOCHECK": 1,
+    "MODE_NOPRECEDE": 2,
+    "MODE_NOPUT": 4,
+    "MODE_NOSTORE": 8,
+    "MODE_NOSUCCEED": 16,
+    # files
+    "MODE_CREATE": 1,
+    "MODE_RDONLY": 2,
+    "MODE_WRONLY": 4,
+    "MODE_RDWR": 8,
+    "MODE_DELETE_ON_CLOSE": 16,
+    "MODE_UNIQUE_OPEN": 32,
+    "MODE_EXCL": 64,
+    "MODE_APPEND": 128,
+    "MODE_SEQUENTIAL": 256,
+    "SEEK_SET": 600,
+    "SEEK_CUR": 602,
+    "SEEK_END": 604,
+    "DISPLACEMENT_CURRENT": -54278278,
+    "DISP_CUR": -54278278,
     **ERROR_CLASSES,
 }
 
@@ -124,14 +219,21 @@ _NUMBERS: dict[str, int] = {
 CONSTANTS: dict[str, int] = {name: Constant(number, name) for name, number in _NUMBERS.items()}
 
 
-def attribute_values(ranks: int) -> dict[int, int]:
-    """Return the predefined attributes of a communicator in a run of so many ranks, by key."""
+def attribute_values(ranks: int, last_code: int) -> dict[int, int]:
+    """Return the predefined attributes of a communicator in a run of so many ranks, by key.
+
+    Parameters
+    ----------
+    ranks : int
+    last_code : int
+        The highest error code in use.
+    """
     values = {
         "TAG_UB": TAG_UB,
         "IO": ANY_SOURCE,  # every rank can read and write files
         "WTIME_IS_GLOBAL": 1,  # there is one simulated clock
         "APPNUM": 0,
-        "LASTUSEDCODE": ERROR_CLASSES["ERR_LASTCODE"],
+        "LASTUSEDCODE": last_code,
         "UNIVERSE_SIZE": ranks,
     }
     return {_NUMBERS[name]: value for name, value in values.items()}

@@ -1,16 +1,23 @@
-"""Datatypes: MPI's predefined ones, and how buffers are recognised as one of them."""
+"""Datatypes: handles of them, MPI's predefined ones, and how buffers are recognised as one of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Named
-from labkit.errors import UnsupportedError
+from labkit.comm.handles.derived import DerivedTypes
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.keyvals import Keyed, deleted
+from labkit.comm.handles.packing import Packing
+from labkit.comm.handles.typebody import TypeBody
+from labkit.comm.handles.typemap import Typemap
 
-__all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "find_format", "lookup"]
+__all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "_datatype_create", "find_format", "lookup"]
+
+_ERR_TYPE = 3
 
 #: name, MPI's name, NumPy type string, character code; an alias repeats an MPI name
 _TABLE = """
@@ -30,7 +37,7 @@ DOUBLE_PRECISION DOUBLE_PRECISION f8 d | COMPLEX COMPLEX c8 F | DOUBLE_COMPLEX D
 LOGICAL1 LOGICAL1 b1 ? | LOGICAL2 LOGICAL2 i2 h | LOGICAL4 LOGICAL4 i4 i | LOGICAL8 LOGICAL8 i8 l
 INTEGER1 INTEGER1 i1 b | INTEGER2 INTEGER2 i2 h | INTEGER4 INTEGER4 i4 i | INTEGER8 INTEGER8 i8 l
 REAL4 REAL4 f4 f | REAL8 REAL8 f8 d | REAL16 REAL16 f16 g | COMPLEX8 COMPLEX8 c8 F
-COMPLEX16 COMPLEX16 c16 D | FLOAT16_T SHORT_FLOAT f2 e
+COMPLEX16 COMPLEX16 c16 D | COMPLEX32 COMPLEX32 c32 G | FLOAT16_T SHORT_FLOAT f2 e
 FLOAT_INT FLOAT_INT f4+i4 V | DOUBLE_INT DOUBLE_INT f8+i4 V | LONG_INT LONG_INT i8+i4 V
 TWOINT 2INT i4+i4 V | SHORT_INT SHORT_INT i2+i4 V | LONG_DOUBLE_INT LONG_DOUBLE_INT f16+i4 V
 """
@@ -45,89 +52,125 @@ _ALIASES = {
 }  # fmt: skip
 
 
-class Datatype(Named):
-    """An MPI datatype; the predefined ones are simulated.
+#: types of Fortran that no compiler here has: null, as with an MPI without them
+_ABSENT = ("BFLOAT16_T", "COMPLEX4", "INTEGER16", "LOGICAL16", "REAL2")
+
+
+class Datatype(DerivedTypes, Packing, Keyed, Named):
+    """An MPI datatype: a handle of a predefined one, or of one that the program has made.
 
     Attributes
     ----------
     code : str
-        NumPy's kind and size (``"f8"``), or two of them for a value with its location (``"f8+i4"``).
+        NumPy's kind and size (``"f8"``), or two of them for a value with its location (``"f8+i4"``); of a
+        derived type something that no other type has.
     """
 
-    __slots__ = ("_char", "_constant", "_name", "code", "dtype")
+    __slots__ = ("_body", "_constant")
     __module__ = MODULE_NAME
+    _attribute_kind = "Datatype"
     _known = names.DATATYPE
-    _char: str
-    _name: str
-    code: str
-    dtype: np.dtype[Any]
+    _body: TypeBody
 
-    def __new__(cls, datatype: Datatype | None = None) -> Datatype:
-        """Return DATATYPE_NULL, or the datatype given."""
-        if datatype is None:
-            return DATATYPE_NULL
-        if not isinstance(datatype, Datatype):
+    def __new__(cls, datatype: Datatype | None = None) -> Self:
+        """Return a handle of DATATYPE_NULL, or of the datatype given."""
+        if datatype is not None and not isinstance(datatype, Datatype):
             raise TypeError(f"datatype: expected a Datatype, got {type(datatype).__name__}")
-        return datatype
+        return cls._of(_NULL if datatype is None else datatype._body)
+
+    @classmethod
+    def _of(cls, body: TypeBody) -> Self:
+        self = object.__new__(cls)
+        self._constant, self._body = None, body
+        return self
 
     @classmethod
     def _make(cls, constant: str | None, name: str, code: str, char: str) -> Datatype:
-        self = object.__new__(cls)
-        self._constant, self._name, self.code, self._char = constant, name, code, char
-        parts = code.split("+")
-        value_index = [("value", parts[0]), ("index", parts[-1])]
-        self.dtype = np.dtype(value_index, align=True) if len(parts) == 2 else np.dtype(code or "V0")
+        """Make one of the module's own."""
+        self = cls._of(_basic_body(constant, name, code, char))
+        self._constant = constant
         return self
 
+    @classmethod
+    def _predefined(cls, name: str) -> Self:
+        """Return a handle of one of the module's own."""
+        return cls._of(DATATYPES[name]._body)
+
     def __repr__(self) -> str:
-        return f"labkit.MPI.{self._constant or 'Datatype'}"
+        return f"labkit.MPI.{self._body.constant or 'Datatype'}"
 
     def __bool__(self) -> bool:
-        return self is not DATATYPE_NULL
+        return not self._body.is_null
+
+    def __eq__(self, other: object) -> bool:
+        return self._body is other._body if isinstance(other, Datatype) else NotImplemented
+
+    __hash__ = None
+
+    def __reduce__(self) -> Any:
+        constant = self._body.constant
+        if constant is not None:
+            return constant if self._constant == constant else (type(self), (DATATYPES[constant],))
+        return _datatype_create, (*self.decode(), True)
+
+    def _identity(self) -> Any:
+        return id(self._body)
+
+    # --- size and bounds ----------------------------------------------------------------------------
 
     def Get_size(self) -> int:
         """Bytes of data in one element."""
-        if len(self.code.split("+")) == 2:
-            return sum(np.dtype(part).itemsize for part in self.code.split("+"))
-        return self.dtype.itemsize
+        return self._valid().map.size
 
     def Get_extent(self) -> tuple[int, int]:
         """Lower bound and extent, in bytes."""
-        return 0, self.dtype.itemsize
+        kind = self._valid().map
+        return kind.lb, kind.extent
 
-    def Get_name(self) -> str:
-        """MPI's name of the type."""
-        return self._name
+    def Get_true_extent(self) -> tuple[int, int]:
+        """Where the data begin, and how far it is to their end, in bytes."""
+        begin, end = self._valid().map.true_bounds
+        return begin, end - begin
 
     size = property(Get_size, doc="Bytes of data in one element.")
-    name = property(Get_name, doc="MPI's name of the type.")
+    extent = property(lambda self: self.Get_extent()[1], doc="Bytes from one element to the next.")
+    lb = property(lambda self: self._valid().map.lb, doc="Lower bound.")
+    ub = property(lambda self: self._valid().map.ub, doc="Upper bound.")
+    true_extent = property(lambda self: self.Get_true_extent()[1], doc="Bytes from first to last datum.")
+    true_lb = property(lambda self: self.Get_true_extent()[0], doc="Where the data begin.")
+    true_ub = property(lambda self: self._valid().map.true_bounds[1], doc="Where the data end.")
+    code = property(lambda self: self._body.code, doc="NumPy's kind and size.")
+    dtype = property(lambda self: self._body.dtype, doc="NumPy's dtype of a predefined type.")
 
-    @property
-    def extent(self) -> int:
-        """Bytes from one element to the next."""
-        return self.dtype.itemsize
+    # --- names --------------------------------------------------------------------------------------
 
-    lb = property(lambda self: 0, doc="Lower bound.")
-    ub = property(lambda self: self.dtype.itemsize, doc="Upper bound.")
-    is_predefined = property(lambda self: True, doc="Whether MPI defines it.")
-    is_named = property(lambda self: True, doc="Whether it has a name of its own.")
-    combiner = property(lambda self: 0, doc="COMBINER_NAMED.")
+    def Get_name(self) -> str:
+        """MPI's name of the type, or the one that it was given."""
+        return self._body.name
+
+    def Set_name(self, name: str) -> None:
+        """Name it."""
+        self._valid().name = str(name)
+
+    name = property(Get_name, Set_name, doc="MPI's name of the type, or the one that it was given.")
 
     @property
     def typechar(self) -> str:
-        """Character code, as in the array module; "V" for a value with its location."""
-        return self._char
+        """Character code, as in the array module; "V" where there is none."""
+        return self._body.char
 
     @property
     def typestr(self) -> str:
         """NumPy's type string."""
-        return f"V{self.dtype.itemsize}" if self._char == "V" else self.code
+        if self._body.is_null:
+            return ""
+        return f"V{self._body.map.extent}" if self._body.char == "V" else self._body.code
 
     def tocode(self) -> str:
         """Character code or type string that `fromcode` takes."""
-        if self._char == "V" or not self._char:
+        if self._body.char in ("V", ""):
             raise ValueError("cannot map to character code or type string")
-        return self._char
+        return self._body.char
 
     @classmethod
     def fromcode(cls, code: str) -> Datatype:
@@ -137,16 +180,43 @@ class Datatype(Named):
         except KeyError:
             raise ValueError(f"cannot map code {code!r} to an MPI datatype") from None
 
-    def Commit(self) -> Datatype:
-        """Nothing to do for a predefined type."""
+    # --- life ---------------------------------------------------------------------------------------
+
+    def Commit(self) -> Self:
+        """Make it ready for messages."""
+        self._valid().is_committed = True
         return self
 
-    def Dup(self) -> Datatype:
-        """Refuse: derived types are not simulated yet."""
-        raise UnsupportedError("MPI.Datatype.Dup makes a derived datatype; those are not simulated yet")
+    def Free(self) -> None:
+        """Give the handle back; it becomes DATATYPE_NULL. Messages under way keep what they need."""
+        body = self._valid()
+        if body.constant is not None or body.is_parametrised:
+            raise MPIException(_ERR_TYPE, f"{self!r} is predefined and cannot be freed")
+        deleted(self)
+        self._body = _NULL
+
+    def _kept(self) -> dict[int, Any]:
+        """Return the attributes that the program has set."""
+        return self._valid().attributes
+
+    def free(self) -> None:
+        """Give it back; a handle of a predefined type becomes null, the module's own stays as it is."""
+        if self and self._constant is None:
+            if self.is_predefined:
+                self._body = _NULL
+            else:
+                self.Free()
+
+    def _valid(self) -> TypeBody:
+        """Refuse DATATYPE_NULL."""
+        if self._body.is_null:
+            raise MPIException(_ERR_TYPE, "this is DATATYPE_NULL, or a datatype that has been freed")
+        return self._body
 
 
-DATATYPE_NULL = Datatype._make("DATATYPE_NULL", "MPI_DATATYPE_NULL", "", "")
+_NULL = TypeBody("DATATYPE_NULL", "MPI_DATATYPE_NULL", "", "")
+DATATYPE_NULL = Datatype._of(_NULL)
+DATATYPE_NULL._constant = "DATATYPE_NULL"
 
 
 def _predefined() -> dict[str, Datatype]:
@@ -155,7 +225,21 @@ def _predefined() -> dict[str, Datatype]:
         if row.strip():
             constant, name, code, char = row.split()
             made[constant] = Datatype._make(constant, f"MPI_{name}", code, char)
-    return made | {alias: made[name] for alias, name in _ALIASES.items()}
+    absent = dict.fromkeys(_ABSENT, DATATYPE_NULL)
+    return made | {alias: made[name] for alias, name in _ALIASES.items()} | absent
+
+
+def _basic_body(constant: str | None, name: str, code: str, char: str) -> TypeBody:
+    """Return what a predefined type is."""
+    parts = [np.dtype(part) for part in (code or "V0").split("+")]
+    fields = [("value", parts[0]), ("index", parts[-1])]
+    dtype = np.dtype(fields, align=True) if len(parts) == 2 else parts[0]
+    places = tuple(dtype.fields[field][1] for field, _ in fields) if dtype.fields else (0,)
+    sizes = tuple(part.itemsize for part in parts)
+    body = TypeBody(constant, name, code, char)
+    body.dtype, body.is_committed = dtype, True
+    body.map = Typemap.of_basic(sizes, places, dtype.itemsize, dtype.alignment)
+    return body
 
 
 #: name in the module -> datatype
@@ -226,3 +310,14 @@ def find_format(code: str | None) -> Datatype:
     if code[0] == ">":
         raise BufferError(f"format string {code!r} with non-native byte order")
     return lookup(code[1:] if code[0] in "@<=" else code)
+
+
+def _datatype_create(
+    datatype: Datatype, combiner: str, params: dict[str, Any], free: bool = False
+) -> Datatype:
+    """Make a datatype again from what `Datatype.decode` has said of it; mpi4py has the same function."""
+    made: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params)
+    return made.Commit()
+
+
+_datatype_create.__module__ = MODULE_NAME

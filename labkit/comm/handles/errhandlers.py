@@ -11,6 +11,7 @@ from typing import Any
 
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.limits import give_back, take_one
 
 __all__ = ["ERRHANDLERS", "Errhandler", "ErrorHandling"]
 
@@ -21,7 +22,7 @@ _KNOWN = frozenset({"Free", "f2py", "free", "fromhandle", "fromint", "handle", "
 class Errhandler(Handle):
     """What is to be done about an error of MPI; falsy when it is ERRHANDLER_NULL."""
 
-    __slots__ = ("_what",)
+    __slots__ = ("__weakref__", "_what")
     __module__ = MODULE_NAME
     __hash__ = None
     _known = _KNOWN
@@ -39,6 +40,9 @@ class Errhandler(Handle):
         self._what = what
         return self
 
+    def _identity(self) -> Any:
+        return self._what if isinstance(self._what, str | None) else id(self._what)
+
     def __bool__(self) -> bool:
         return self._what is not None
 
@@ -46,10 +50,10 @@ class Errhandler(Handle):
         return self._what is other._what if isinstance(other, Errhandler) else NotImplemented
 
     def __reduce__(self) -> Any:
-        if callable(self._what):
+        if isinstance(self._what, _Own):
             raise ValueError("cannot pickle an error handler that the program made itself")
         name = self._what or "ERRHANDLER_NULL"
-        return name if self is ERRHANDLERS[name] else (Errhandler, (ERRHANDLERS[name],))
+        return name if self is ERRHANDLERS[name] else (type(self), (ERRHANDLERS[name],))
 
     def Free(self) -> None:
         """Give the handle back; it becomes ERRHANDLER_NULL."""
@@ -57,18 +61,39 @@ class Errhandler(Handle):
             raise MPIException(_ERR_ARG, "this is ERRHANDLER_NULL already")
         if any(self is constant for constant in ERRHANDLERS.values()):
             raise MPIException(_ERR_ARG, f"{self._what} is predefined and cannot be freed")
+        if isinstance(self._what, _Own):
+            give_back(f"{self._what.kind}.Create_errhandler")
         self._what = None
 
     def free(self) -> None:
-        """Give it back unless it is null or predefined."""
-        if callable(self._what):
+        """Give the handle back; MPI's own handlers stay as they are."""
+        if isinstance(self._what, _Own):
             self.Free()
+        elif not any(self is constant for constant in ERRHANDLERS.values()):
+            self._what = None
 
 
 _NAMES = ("ERRORS_ARE_FATAL", "ERRORS_RETURN", "ERRORS_ABORT")
 ERRHANDLERS: dict[str, Errhandler] = {"ERRHANDLER_NULL": Errhandler._of(None)} | {
     name: Errhandler._of(name) for name in _NAMES
 }
+
+
+class _Own:
+    """A handler of the program's own."""
+
+    __slots__ = ("function", "kind")
+
+    def __init__(self, kind: str, function: Callable[[Any, int], None]) -> None:
+        self.kind, self.function = kind, function
+
+
+def made_handler(kind: str, function: Callable[[Any, int], None]) -> Errhandler:
+    """Make a handler of a function of an object of MPI and an error code."""
+    if not callable(function):
+        raise TypeError(f"Create_errhandler needs a function({kind.lower()}, errorcode), got {function!r}")
+    take_one(f"{kind}.Create_errhandler", "error handlers")
+    return Errhandler._of(_Own(kind, function))
 
 
 class ErrorHandling:
@@ -79,9 +104,7 @@ class ErrorHandling:
     @classmethod
     def Create_errhandler(cls, errhandler_fn: Callable[[Any, int], None]) -> Errhandler:
         """Make a handler of a function of a communicator and an error code."""
-        if not callable(errhandler_fn):
-            raise TypeError(f"Create_errhandler needs a function(comm, errorcode), got {errhandler_fn!r}")
-        return Errhandler._of(errhandler_fn)
+        return made_handler(getattr(cls, "_attribute_kind", cls.__name__), errhandler_fn)
 
     def Get_errhandler(self) -> Errhandler:
         """Return the handler; at first ERRORS_RETURN, which mpi4py sets: errors are raised."""
@@ -96,8 +119,8 @@ class ErrorHandling:
     def Call_errhandler(self, errorcode: int) -> None:
         """Let the handler of the program's own look at an error."""
         what = self._own().get("errhandler")
-        if callable(what):
-            what(self, int(errorcode))
+        if isinstance(what, _Own):
+            what.function(self, int(errorcode))
         elif what in ("ERRORS_ARE_FATAL", "ERRORS_ABORT"):
             from labkit.comm.environment import abort
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from labkit.comm.handles.base import public
-from labkit.comm.handles.constants import ERROR_TEXTS
+from labkit.comm.handles.constants import ERROR_CLASSES
+from labkit.comm.handles.errorcodes import class_of, text_of
 from labkit.errors import UnsupportedError
 
 __all__ = ["Exception", "RunEnded", "make_ended", "make_error", "make_outside"]
@@ -18,14 +19,16 @@ class Exception(RuntimeError):
     Parameters
     ----------
     ierr : int
-        Error code; SUCCESS counts as ERR_UNKNOWN's opposite only in mpi4py's own words.
+        Error code; a negative one becomes ERR_UNKNOWN.
     detail : str
         What was wrong, with the values that arrived.
     """
 
-    def __init__(self, ierr: int = 0, detail: str = "") -> None:
-        super().__init__(ierr, detail) if detail else super().__init__(ierr)
-        self._code = int(ierr)
+    def __init__(self, ierr: int = 0, detail: str = "", /) -> None:
+        code = int(ierr)
+        code = ERROR_CLASSES["ERR_UNKNOWN"] if code < 0 else code
+        super().__init__(code, detail) if detail else super().__init__(code)
+        self._code = code
         self._detail = detail
 
     def Get_error_code(self) -> int:
@@ -34,11 +37,11 @@ class Exception(RuntimeError):
 
     def Get_error_class(self) -> int:
         """Error class."""
-        return self._code if self._code in ERROR_TEXTS else 14
+        return class_of(self._code)
 
     def Get_error_string(self) -> str:
         """MPI's words for the error."""
-        return ERROR_TEXTS.get(self._code, ERROR_TEXTS[14])
+        return text_of(self._code)
 
     error_code = property(Get_error_code, doc="Error code.")
     error_class = property(Get_error_class, doc="Error class.")
@@ -57,8 +60,11 @@ class Exception(RuntimeError):
     def __hash__(self) -> int:
         return hash(self._code)
 
+    def __repr__(self) -> str:
+        return f"MPI.Exception({self._code})"
+
     def __eq__(self, other: object) -> bool:
-        return self._code == other if isinstance(other, int) else self is other
+        return bool(self._code == other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -88,8 +94,13 @@ def make_error(error_class: int, detail: str) -> _Exception:
     return Exception(error_class, detail)
 
 
+def told_outside(name: str) -> None:
+    """Is told of a call outside any rank's main thread: while runs are on, somebody may want to know."""
+
+
 def make_outside(name: str) -> _Exception:
     """Make the error of a call that only means something inside a run."""
+    told_outside(name)
     return UnsupportedError(
         f"{name}: labkit.MPI communicates only between the ranks of a run; call it in a program given to "
         "labkit.run(program, ranks=...), in the rank's own thread and outside reduction operators"

@@ -29,7 +29,7 @@ class Group(Handle):
         Rank of the running process in the group, UNDEFINED outside it.
     """
 
-    __slots__ = ("_ranks",)
+    __slots__ = ("__weakref__", "_ranks")
     __module__ = MODULE_NAME
     __hash__ = None
     _known = names.GROUP
@@ -65,7 +65,10 @@ class Group(Handle):
             return "GROUP_EMPTY" if self is GROUP_EMPTY else "GROUP_NULL"
         if self._ranks:
             raise ValueError("cannot pickle a group that the program made itself")
-        return Group, (GROUP_NULL if self._ranks is None else GROUP_EMPTY,)
+        return type(self), (GROUP_NULL if self._ranks is None else GROUP_EMPTY,)
+
+    def _identity(self) -> Any:
+        return self._ranks
 
     def _members(self) -> tuple[int, ...]:
         if self._ranks is None:
@@ -111,6 +114,12 @@ class Group(Handle):
         if mine == theirs:
             return _IDENT
         return _SIMILAR if sorted(mine) == sorted(theirs) else _UNEQUAL
+
+    @classmethod
+    def Create_from_session_pset(cls, session: Any, pset_name: str) -> Group:
+        """Return the group of a session's process set."""
+        made: Group = session.Create_group(pset_name)
+        return cls._of(made._ranks)
 
     # --- new groups -------------------------------------------------------------------------------
 

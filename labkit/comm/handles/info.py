@@ -18,7 +18,7 @@ _MISSING: Any = object()
 class Info(Handle):
     """A dictionary of hints, in the order in which they were set; falsy when it is INFO_NULL."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("__weakref__", "_items")
     __module__ = MODULE_NAME
     __hash__ = None
     _known = names.INFO
@@ -49,6 +49,9 @@ class Info(Handle):
         """Make one that describes the start of the program: with nothing in it."""
         return cls._of({})
 
+    def _identity(self) -> Any:
+        return id(self._items)
+
     def _dict(self) -> dict[str, str]:
         if self._items is None:
             raise MPIException(_ERR_INFO, "this is INFO_NULL, or one that has been freed")
@@ -60,9 +63,9 @@ class Info(Handle):
         self._items = None
 
     def free(self) -> None:
-        """Give it back unless it is null."""
-        if self:
-            self.Free()
+        """Give it back; a handle of INFO_ENV becomes null, the module's own stays as it is."""
+        if self and self is not INFO_ENV:
+            self._items = None
 
     def Dup(self) -> Info:
         """Return a copy."""
@@ -169,8 +172,8 @@ class Info(Handle):
             if self is constant:
                 return name
             if self._items is constant._items:
-                return Info, (constant,)
-        return Info.Create, (self._items,)
+                return type(self), (constant,)
+        return type(self).Create, (self._items,)
 
 
 INFO_NULL = Info()

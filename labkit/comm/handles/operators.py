@@ -11,6 +11,7 @@ import numpy as np
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Named
+from labkit.comm.handles.limits import give_back, take_one
 
 __all__ = ["OPERATORS", "Op"]
 
@@ -52,24 +53,30 @@ _FUNCTIONS: dict[str, _Function] = {
 class Op(Named):
     """A reduction operator: callable on two objects, applied to buffers by the collectives."""
 
-    __slots__ = ("_constant", "_function", "_is_commutative")
+    __slots__ = ("__weakref__", "_constant", "_function", "_is_commutative", "_is_of_number", "_token")
     __module__ = MODULE_NAME
     _known = names.OP
     _function: Callable[..., Any] | None
     _is_commutative: bool
+    _is_of_number: bool
+    _token: Any
 
     def __new__(cls, op: Op | None = None) -> Op:
-        """Return OP_NULL, or the operator given."""
+        """Return a handle of OP_NULL, or of the operator given."""
         if op is None:
-            return OPERATORS["OP_NULL"]
+            return cls._make("OP_NULL", None, False)
         if not isinstance(op, Op):
             raise TypeError(f"op: expected an Op, got {type(op).__name__}")
-        return op
+        return cls._make(op._constant, op._function, op._is_commutative, op._token)
 
     @classmethod
-    def _make(cls, constant: str | None, function: Callable[..., Any] | None, commute: bool) -> Op:
+    def _make(
+        cls, constant: str | None, function: Callable[..., Any] | None, commute: bool, token: Any = None
+    ) -> Op:
         self = object.__new__(cls)
         self._constant, self._function, self._is_commutative = constant, function, commute
+        self._is_of_number = False
+        self._token = token or constant or object()  # the same for all handles of one operator
         return self
 
     @classmethod
@@ -85,6 +92,7 @@ class Op(Named):
         """
         if not callable(function):
             raise TypeError(f"Op.Create needs a function(inbuf, inoutbuf, datatype), got {function!r}")
+        take_one("Op.Create", "reduction operations")
         return cls._make(None, function, bool(commute))
 
     def __call__(self, x: Any, y: Any) -> Any:
@@ -100,8 +108,21 @@ class Op(Named):
 
     def __reduce__(self) -> Any:
         if self._constant is not None:
-            return self._constant
+            constant = OPERATORS[self._constant]
+            return self._constant if self is constant else (type(self), (constant,))
+        if self._is_of_number:
+            raise ValueError("cannot pickle a handle that was made of a number")
         return type(self).Create, (self._function, self._is_commutative)
+
+    @classmethod
+    def fromint(cls, arg: int, /) -> Any:
+        """Return a handle of the operator with a number."""
+        made = super().fromint(arg)
+        made._is_of_number = True
+        return made
+
+    f2py = fromint
+    fromhandle = fromint
 
     def __bool__(self) -> bool:
         return self._function is not None
@@ -109,7 +130,10 @@ class Op(Named):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Op):
             return NotImplemented
-        return self is other or (not self and not other)  # a freed one is OP_NULL
+        return self._token == other._token or (not self and not other)  # a freed one is OP_NULL
+
+    def _identity(self) -> Any:
+        return self._token if self else None
 
     __hash__ = None
 
@@ -130,15 +154,24 @@ class Op(Named):
             from labkit.comm.handles.exceptions import Exception as MPIException
 
             raise MPIException(10, f"{self!r} is predefined and cannot be freed")
+        if self._function is not None:
+            give_back("Op.Create")
         self._function = None
+
+    def free(self) -> None:
+        """Forget it; a handle of a predefined one becomes null, the module's own stays as it is."""
+        if self and self._constant is None:
+            self.Free()
+        elif self._constant is not None and self is not OPERATORS[self._constant]:
+            self._constant = self._function = None
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """Combine two local buffers: inoutbuf = inbuf op inoutbuf, element by element."""
         from labkit.comm.buffers import array_of, parse_simple
         from labkit.comm.handles.exceptions import Exception as MPIException
 
-        left, right = parse_simple(inbuf, False), parse_simple(inoutbuf, True)
-        if left.datatype is not right.datatype:
+        left, right = parse_simple(inbuf, False, 0, True), parse_simple(inoutbuf, True, 0, True)
+        if left.datatype != right.datatype:
             raise ValueError("mismatch in inbuf and inoutbuf MPI datatypes")
         if left.count != right.count:
             raise ValueError(f"mismatch in inbuf count {left.count} and inoutbuf count {right.count}")
@@ -147,17 +180,41 @@ class Op(Named):
             raise MPIException(10, f"{self!r} is not defined on {right.datatype!r}")
         if right.count:
             reduction.apply(np.ascontiguousarray(array_of(left)), array_of(right), True)
+            if right.home:
+                right.home.restore()
 
     def _reduction(self, datatype: Any) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
         if self._constant is not None:
-            return _native(self._constant.lower(), datatype.code)
+            return _native(self._constant.lower(), datatype.code) if datatype.is_predefined else None
         function: Any = self._function
+        body = datatype._body
+        if not (body.map.is_dense or body.dtype.fields):
+            function = _on_elements(function, body)
 
         def on_bytes(left: memoryview, right: memoryview) -> None:
-            function(left, right, datatype)
+            function(_kernels.Buffer(left), _kernels.Buffer.frombuffer(right), datatype)
 
         return _kernels.PythonReduction(on_bytes)
+
+
+def _on_elements(function: Callable[[Any, Any, Any], None], body: Any) -> Callable[[Any, Any, Any], None]:
+    """Let a function that expects elements as they lie in memory combine them without their gaps."""
+    from labkit.comm.handles.packing import address_of, gathered, scattered
+
+    first, _ = body.map.span(1)
+
+    def combine(left: memoryview, right: memoryview, datatype: Any) -> None:
+        count = len(right) // body.map.size
+        _, end = body.map.span(count)
+        spread = [np.zeros(max(end, count * body.map.extent) - min(first, 0), np.uint8) for _ in range(2)]
+        views = [part[-min(first, 0) :] for part in spread]
+        for view, data in zip(views, (left, right), strict=True):
+            scattered(body, address_of(view), data)
+        function(_kernels.Buffer(views[0]), _kernels.Buffer.frombuffer(views[1]), datatype)
+        right[:] = gathered(body, address_of(views[1]), count)
+
+    return combine
 
 
 @lru_cache

@@ -10,16 +10,18 @@ from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.constants import UNDEFINED
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, lookup
+from labkit.comm.handles.elements import basic_elements, bytes_of_basic, whole_elements
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.statusmemory import StatusMemory
 
-__all__ = ["MESSAGE_NO_PROC", "MESSAGE_NULL", "REQUEST_NULL", "Message", "Request", "Status"]
+__all__ = ["REQUEST_NULL", "Request", "Status"]
 
 _BYTE = DATATYPES["BYTE"]
 #: indices and objects; None when there was nothing to wait for
 _Some = tuple[list[int] | None, list[Any] | None]
 
 
-class Status(Handle, _kernels.StatusBase):
+class Status(StatusMemory, Handle, _kernels.StatusBase):
     """What a receive or probe learnt about its message.
 
     Attributes
@@ -57,18 +59,15 @@ class Status(Handle, _kernels.StatusBase):
 
     def Get_count(self, datatype: Datatype | str = _BYTE) -> int:
         """Whole elements received, UNDEFINED when the bytes are no multiple of an element."""
-        extent = lookup(datatype).extent
-        if extent == 0:
-            return 0
-        return int(self._bytes) // extent if self._bytes % extent == 0 else UNDEFINED
+        return whole_elements(lookup(datatype)._valid(), int(self._bytes))
 
     def Get_elements(self, datatype: Datatype) -> int:
-        """Basic elements received: as `Get_count` for predefined types."""
-        return self.Get_count(datatype)
+        """Basic elements received, also of an element that came in part; UNDEFINED for a part of one."""
+        return basic_elements(lookup(datatype)._valid(), int(self._bytes))
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
-        """Set the number of elements received."""
-        self._bytes = lookup(datatype).extent * count
+        """Set the number of basic elements received."""
+        self._bytes = bytes_of_basic(lookup(datatype)._valid(), int(count))
 
     def Is_cancelled(self) -> bool:
         """Whether the request was cancelled."""
@@ -90,7 +89,7 @@ class Status(Handle, _kernels.StatusBase):
 
     def __reduce__(self) -> Any:
         state = (self.source, self.tag, self.error, int(self._bytes), bool(self._is_cancelled))
-        return Status, (), state
+        return type(self), (), state
 
     def __setstate__(self, state: tuple[int, int, int, int, bool]) -> None:
         self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
@@ -108,7 +107,10 @@ class Request(Handle, _kernels.RequestBase):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Request):
             return NotImplemented
-        return self is other or (not self and not other)
+        return self._original() is other._original() or (not self and not other)
+
+    def _identity(self) -> Any:
+        return id(self._original()) if self else None
 
     def __reduce__(self) -> Any:
         if self is REQUEST_NULL or not self:
@@ -178,7 +180,10 @@ class Request(Handle, _kernels.RequestBase):
         """Do as `Get_status_some`."""
         return cls.Get_status_some(requests, statuses)
 
-    free = _kernels.RequestBase.Free
+    def free(self) -> None:
+        """Give it back unless it is null."""
+        if self:
+            self.Free()
 
     # --- all --------------------------------------------------------------------------------------
 
@@ -352,45 +357,4 @@ def _finish_some(
     return chosen, _collect(requests, chosen, places, {first})
 
 
-class Message(Handle, _kernels.MessageBase):
-    """A message that a matched probe took out of the queue."""
-
-    __module__ = MODULE_NAME
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Message):
-            return NotImplemented
-        if self is other or (self._is_taken and other._is_taken):
-            return True
-        return not self._is_taken and not other._is_taken and bool(self._is_no_proc and other._is_no_proc)
-
-    def __reduce__(self) -> Any:
-        for constant, name in ((MESSAGE_NULL, "MESSAGE_NULL"), (MESSAGE_NO_PROC, "MESSAGE_NO_PROC")):
-            if self == constant:
-                return name if self is constant else (Message, (constant,))
-        raise ValueError("a message cannot be pickled: receive it first")
-
-    @classmethod
-    def Probe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message:
-        """Wait for a message and take it out of the queue."""
-        found: Message = comm.Mprobe(source, tag, status)
-        return found
-
-    @classmethod
-    def Iprobe(
-        cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None
-    ) -> Message | None:
-        """Take a message out of the queue if there is one."""
-        found: Message | None = comm.Improbe(source, tag, status)
-        return found
-
-    probe = Probe
-    iprobe = Iprobe
-
-
 REQUEST_NULL = Request()
-MESSAGE_NULL = Message()
-MESSAGE_NO_PROC = Message()
-MESSAGE_NO_PROC._is_no_proc = True  # type: ignore[attr-defined]
-MESSAGE_NO_PROC._is_taken = False  # type: ignore[attr-defined]

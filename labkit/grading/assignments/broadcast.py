@@ -13,7 +13,7 @@ from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, shown
 
-__all__ = ["BROADCAST"]
+__all__ = ["BROADCAST", "everybody_has_it"]
 
 _STATEMENT = """\
 Write broadcast(comm, data, root): rank `root` holds a NumPy array `data`, the others are given None;
@@ -66,7 +66,8 @@ def _any_data(seed: int) -> Iterator[Case]:
     yield _case(5, 1, _array(seed, 2, "uint8", "flags") > 127, "2 booleans")
 
 
-def _oracle(case: Case, results: list[Any]) -> str | None:
+def everybody_has_it(case: Case, results: list[Any]) -> str | None:
+    """Say which rank has not returned the very array that some rank was given; None where all have."""
     wanted = next(own[0] for own in case.arguments if own[0] is not None)
     for rank, found in enumerate(results):
         if not isinstance(found, np.ndarray):
@@ -103,23 +104,23 @@ BROADCAST = Assignment(
     statement=_STATEMENT,
     only_messages=True,
     checks=(
-        Correct("powers", "Right for 2, 4 and 8 ranks", 2, _powers_of_two, _oracle,
+        Correct("powers", "Right for 2, 4 and 8 ranks", 2, _powers_of_two, everybody_has_it,
                 "Draw the tree for 4 ranks: who sends to whom in each round?"),
-        Correct("any_number", "Right for any number of ranks, 1 included", 2, _any_number, _oracle,
+        Correct("any_number", "Right for any number of ranks, 1 included", 2, _any_number, everybody_has_it,
                 "Does a rank send to, or wait for, a rank that does not exist?"),
-        Correct("any_root", "Right for any root", 2, _any_root, _oracle,
+        Correct("any_root", "Right for any root", 2, _any_root, everybody_has_it,
                 "Number the ranks from the root on: (rank - root) % size."),
-        Correct("any_data", "Right for any data", 1, _any_data, _oracle,
+        Correct("any_data", "Right for any data", 1, _any_data, everybody_has_it,
                 "What does the receiver know of length and dtype? What if a send waits for its receive?"),
-        Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, _oracle,
+        Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, everybody_has_it,
               [_BYTES, _MESSAGES], "Every rank but the root receives the data once."),
-        Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, _oracle,
+        Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, everybody_has_it,
               [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(
-            p, 0, _array(seed, 10, "float64", p), "10 floats"), _oracle, "log p", bounds=(_BYTES, _ROUNDS),
-            hint="Does one rank send to "
+            p, 0, _array(seed, 10, "float64", p), "10 floats"), everybody_has_it, "log p",
+            bounds=(_BYTES, _ROUNDS), hint="Does one rank send to "
             "all others, one after another? Then the time grows with p."),
-        Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, _oracle,
+        Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, everybody_has_it,
               [Bound("rounds", _levels, "ceil(log2 p)")],
               "A binomial tree: in each round every rank that has the data sends it to one that has not.",
               is_bonus=True),

@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Limits", "Outcome"]
+__all__ = ["Limits", "Outcome", "Work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Tasks that the grader does for ranks: what is in each, nobody knows who has not had it done.
+
+    A rank calls the last of its arguments with a task's number; so much simulated time passes for it, and it
+    gets the result. So it is known which rank has done what, and none of it can be had for nothing.
+
+    Attributes
+    ----------
+    results : sequence
+        Of each task: plain values (`labkit.grading.sandbox.wire.encode`).
+    seconds : sequence of float
+        What each task takes.
+    """
+
+    results: Sequence[Any]
+    seconds: Sequence[float]
+
+    def number_of(self, task: Any) -> int:
+        """Return a task's number.
+
+        Raises
+        ------
+        IndexError
+            There is no such task.
+        """
+        if isinstance(task, bool) or not isinstance(task, int) or not 0 <= task < len(self.results):
+            raise IndexError(
+                f"there is no task {str(task)[:40]}: they are numbered from 0 to {len(self.results) - 1}"
+            )
+        return task
+
+    def n_bytes(self, task: int) -> int:
+        """Return the size of a task's result."""
+        return int(getattr(self.results[task], "nbytes", 8))
 
 
 @dataclass(frozen=True)
@@ -71,6 +109,10 @@ class Outcome:
         The recorded trace, if it was asked for.
     output : list of str
         What each rank printed.
+    tasks : list of list of int
+        Which tasks of the case's `Work` each rank has had done, in order.
+    attempts : list of str
+        What the processes said that they asked for and ranks are not given: evidence, no proof.
     """
 
     kind: str
@@ -83,6 +125,8 @@ class Outcome:
     bytes: int | None = None
     trace: Any = None
     output: list[str] = field(default_factory=list)
+    tasks: list[list[int]] = field(default_factory=list)
+    attempts: list[str] = field(default_factory=list)
 
     @property
     def is_finished(self) -> bool:

@@ -7,8 +7,7 @@ the simulated communicator, and answers; so every message, byte and second is co
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
-from types import FunctionType
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,9 @@ from labkit.grading.sandbox.asked import (
 )
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.grading.sandbox.calls import COLLECTIVES
+from labkit.grading.sandbox.lines import caller_at
+from labkit.grading.sandbox.notes import noted
+from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.waiting import MODES
 from labkit.grading.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
@@ -36,6 +38,7 @@ from labkit.grading.sandbox.wire import (
     TooLate,
     WireError,
     decode,
+    encode,
     read_frame,
     write_frame,
 )
@@ -65,18 +68,6 @@ _MOST_HANDLES = 10_000
 _TRACED_LINES = 100_000
 
 
-_template = lambda call, arguments: call(*arguments)  # noqa: E731 - its code object is copied below
-
-
-@lru_cache(maxsize=4096)
-def _caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
-    """Return a function that calls from a line of the submission, so that the engine's reports name it."""
-    code = _template.__code__.replace(
-        co_filename="submission.py", co_name=function, co_qualname=function, co_firstlineno=line
-    )
-    return FunctionType(code, {})
-
-
 class RankProxy:
     """One simulated rank, driven by the process of a submission.
 
@@ -92,20 +83,25 @@ class RankProxy:
         Refuse collectives: the task is to write one.
     charges : bool
         Whether time passes for what it charges.
+    work : Work, optional
+        The tasks that it may have done.
     """
 
     def __init__(
-        self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True
-    ) -> None:
+        self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True,
+        work: Work | None = None,
+    ) -> None:  # fmt: skip
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
-        self.only_messages, self.charges = only_messages, charges
+        self.only_messages, self.charges, self.work = only_messages, charges, work
         self.output = ""
+        self.tasks: list[int] = []
+        self.attempts: list[str] = []
         self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
         self._written: dict[int, Any] = {}  # by collectives under way
         self._handles = self._vain_polls = 0
-        self._call: Callable[[Any, Any], Any] = _caller_at(1, "submission")
+        self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
         self._place = "submission.py"
 
     def main(self, comm: Any) -> Any:
@@ -162,6 +158,7 @@ class RankProxy:
         printed = header.get("out")
         if isinstance(printed, str) and printed:
             self.output = (self.output + printed)[:_MOST_OUTPUT]
+        self.attempts = noted(self.attempts, header.get("asked"))
         self.budget.spend(self.rank, sum(len(part) for part in parts))
         return header, parts
 
@@ -190,7 +187,7 @@ class RankProxy:
         if isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 0 < at[0] < _TRACED_LINES:
             name = text(at[1], 60)
             function = name if name.isidentifier() or name in ("<module>", "<lambda>") else "submission"
-            self._call = _caller_at(at[0], function)
+            self._call = caller_at(at[0], function)
             self._place = f"submission.py:{at[0]} in {function}"
 
     # --- what a rank may ask for ------------------------------------------------------------------
@@ -330,7 +327,8 @@ class RankProxy:
         comm = self._comm(header)
         if header["name"] not in _OF_MESSAGES:
             raise self._failure("protocol", "a collective that does not exist")
-        private, tag = self._call(comm._private, (header["name"], whole(header["root"])))
+        arguments = header["name"], whole(header["root"]), text(header.get("op_name"), 40)
+        private, tag = self._call(comm._private, arguments)
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
     def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -354,6 +352,17 @@ class RankProxy:
         if made is None or made == mpi().COMM_NULL:
             return {"comm": None}, []
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
+
+    def task(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Do a task: its time passes, and its result is handed over."""
+        machine = context.current()
+        if self.work is None or machine is None:
+            raise self._failure("protocol", "a task, where there are none")
+        number = self.work.number_of(header.get("task"))
+        self.tasks.append(number)
+        machine.compute(self.work.seconds[number], None)
+        found: list[Any] = []
+        return {"value": encode(self.work.results[number], found)}, found
 
     def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Phases and computation; the simulated clock is not told: it would carry data."""
@@ -385,5 +394,6 @@ _SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
     "private": RankProxy.private,
     "leave": RankProxy.leave,
     "make": RankProxy.make,
+    "task": RankProxy.task,
     **dict.fromkeys(("begin", "end", "compute"), RankProxy.machine),
 }

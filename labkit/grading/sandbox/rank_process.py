@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import importlib
 import linecache
+import operator
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent
+from labkit.grading.sandbox.notes import watch
 from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame, write_frame
 from labkit.process.confinement import seccomp
 
@@ -73,6 +75,7 @@ class Caller:
         self.output: list[str] = []
         self.room = MOST_OUTPUT
         self.operators: list[Any] = []
+        self.notes: list[str] = []
 
     def printed(self) -> str:
         """Return what was printed since the last request."""
@@ -81,7 +84,8 @@ class Caller:
 
     def tell(self, header: dict[str, Any], parts: Any = ()) -> None:
         """Send a request that is not answered."""
-        write_frame(self.descriptor, {**header, "out": self.printed()}, parts)
+        asked, self.notes[:] = list(self.notes), []
+        write_frame(self.descriptor, {**header, "out": self.printed(), "asked": asked}, parts)
 
     def ask(self, header: dict[str, Any], parts: Any = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
@@ -218,6 +222,7 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     module.__file__ = SUBMISSION
     vars(module).update(dict.fromkeys(SHOWN_BY_NAME, Silent()))
     sys.modules["submission"] = module
+    watch(caller.notes)
     exec(compile(source, SUBMISSION, "exec", dont_inherit=True), vars(module))
     function = vars(module).get(job["function"])
     if function is None:
@@ -227,4 +232,26 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
         from labkit.grading.sandbox.schedule_rows import rows_of
 
         return rows_of(function, arguments[0])
+    if job["mode"] == "plain":
+        return function(*arguments)
+    if job["has_tasks"]:
+        arguments = [*arguments, _Tasks(caller)]
     return function(comm, *arguments)
+
+
+class _Tasks:
+    """Has tasks done: called with a task's number it takes the time that the task takes."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def __call__(self, task: int) -> Any:
+        """Have a task done.
+
+        Raises
+        ------
+        IndexError
+            There is no such task.
+        """
+        answer, parts = self._caller.ask({"op": "task", "task": operator.index(task)})
+        return decode(answer["value"], parts)

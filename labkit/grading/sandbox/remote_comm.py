@@ -216,9 +216,9 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
 
     # --- for the reductions of objects ------------------------------------------------------------
 
-    def _private(self, name: str, root: int) -> tuple[RemoteComm, int]:
-        header = {"op": "private", "comm": self._number, "name": name, "root": operator.index(root)}
-        answer, _ = self._caller.ask(header)
+    def _private(self, name: str, root: int, op: str = "") -> tuple[RemoteComm, int]:
+        asked = {"name": name, "root": operator.index(root), "op_name": op}
+        answer, _ = self._caller.ask({"op": "private", "comm": self._number, **asked})
         return RemoteComm(self._caller, answer["comm"], self.rank, self.size), answer["tag"]
 
     def _leave(self, name: str) -> None:

@@ -18,7 +18,7 @@ from labkit.comm import pickling
 from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
 from labkit.grading.sandbox.imports import imported_by
-from labkit.grading.sandbox.outcome import Limits, Outcome
+from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
 from labkit.process.child import ChildProcess, module_words, telling_words
@@ -169,6 +169,8 @@ class Sandbox:
         seed: int = 0,
         only_messages: bool = False,
         charges: bool = True,
+        work: Work | None = None,
+        is_plain: bool = False,
     ) -> Outcome:
         """Run ``function(comm, *arguments[rank])`` of a submission on simulated ranks.
 
@@ -188,6 +190,10 @@ class Sandbox:
         charges : bool
             Whether simulated time passes for what the submission charges, sleeping included; else only
             messages take time.
+        work : Work, optional
+            Tasks: then each rank's last argument is a function that has one done.
+        is_plain : bool
+            Call ``function(*arguments[0])``, without a communicator, on one rank.
 
         Returns
         -------
@@ -199,11 +205,13 @@ class Sandbox:
         MachineError
             The sandbox itself does not work.
         """
-        job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": "program"}
+        mode = "plain" if is_plain else "program"
+        job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": mode}
+        job["has_tasks"] = work is not None
         self._load(source)
         descriptors, pids = self._fork(ranks)
         budget = Budget(self.limits, pids)
-        rules = (budget, only_messages, charges)
+        rules = (budget, only_messages, charges, work)
         proxies = [RankProxy(r, descriptors[r], pids[r], *rules) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
@@ -211,6 +219,8 @@ class Sandbox:
                 outcome = _simulate(proxies, on=on, model=model, trace=trace)
             else:
                 outcome = Outcome(failure.kind, ranks, str(failure), failure.rank)
+            outcome.tasks = [proxy.tasks for proxy in proxies]
+            outcome.attempts = list(dict.fromkeys(one for proxy in proxies for one in proxy.attempts))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -236,6 +246,7 @@ class Sandbox:
             outcome = (
                 Outcome(failure.kind, 1, str(failure), 0) if failure else _simulate(proxies, on="star:1")
             )
+            outcome.attempts = proxies[0].attempts
         finally:
             os.close(descriptors[0])
             ends = self._end()

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from labkit.errors import DataError
-from labkit.jupyter.exercises import measuring, verdicts, watching
+from labkit.jupyter.exercises import (
+    choosing,
+    designs,
+    halos,
+    measuring,
+    messages,
+    network,
+    noise,
+    reports,
+    speedup,
+    verdicts,
+    waiting,
+    watching,
+)
 from labkit.jupyter.exercises.base import Answer, Exercise
+from labkit.nearest import nearest
 
 __all__ = ["EXERCISES", "check"]
 
-EXERCISES: dict[str, Exercise] = {**verdicts.EXERCISES, **measuring.EXERCISES, **watching.EXERCISES}
+EXERCISES: dict[str, Exercise] = {
+    name: exercise
+    for module in (
+        messages,
+        halos,
+        speedup,
+        network,
+        noise,
+        verdicts,
+        measuring,
+        watching,
+        waiting,
+        choosing,
+        designs,
+        reports,
+    )
+    for name, exercise in module.EXERCISES.items()
+}
 
 
 def check(name: str, answer: Any) -> Answer:
@@ -40,7 +70,6 @@ def check(name: str, answer: Any) -> Answer:
     … write a dict of growth to match, such as {"p": "exact"} in place of the question mark.
     """
     if name not in EXERCISES:
-        near = get_close_matches(str(name), EXERCISES, n=1)
-        also = f"; did you mean {near[0]!r}?" if near else ""
+        also = nearest(str(name), EXERCISES, 1)
         raise DataError(f"there is no exercise {name!r}{also} Exercises: {', '.join(EXERCISES)}")
     return EXERCISES[name].check(answer)

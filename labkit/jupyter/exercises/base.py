@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 
-__all__ = ["Answer", "Exercise", "Trap", "is_near", "letter"]
+__all__ = ["Answer", "Exercise", "Trap", "is_letter", "is_near", "letter"]
 
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[Any, ...] = (None, "", "?")
@@ -116,3 +116,8 @@ def letter(answer: Any) -> str:
     if found not in ("A", "B", "C", "D"):
         raise ValueError(found)
     return found
+
+
+def is_letter(wanted: str) -> Callable[[str], bool]:
+    """Return whether an answer is this letter, as a function of it."""
+    return lambda answer: answer == wanted

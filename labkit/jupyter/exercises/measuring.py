@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_near, letter
+from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, is_near, letter
 
 __all__ = ["EXERCISES"]
 
@@ -14,10 +14,6 @@ _MICROSECOND = 1e-6
 
 def _reads(offset_s: float) -> Callable[[float], bool]:
     return lambda answer: abs(answer - offset_s) < 0.6 * _MICROSECOND
-
-
-def _is(wanted: str) -> Callable[[str], bool]:
-    return lambda answer: answer == wanted
 
 
 def _of_two(wanted: float) -> Callable[[float], bool]:
@@ -72,14 +68,17 @@ EXERCISES = {
     "judged": Exercise(
         "one of the letters A, B, C, D",
         letter,
-        _is("B"),
+        is_letter("B"),
         "simulated ranks have a host each and their time is the same everywhere; how well the model of the "
         "network fits a real one is a question of its own, that of notebook 8.",
         "which of them let every rank have a core to itself, over a range in which log p can be told from p?",
         (
-            Trap(_is("A"), "the least of 100 is the luckiest of 100. Does it give 256 processes 256 cores?"),
-            Trap(_is("C"), "how much do 1 + log p and p differ between 1 and 4?"),
-            Trap(_is("D"), "do processes that wait for each other take turns so evenly?"),
+            Trap(
+                is_letter("A"),
+                "the least of 100 is the luckiest of 100. Does it give 256 processes 256 cores?",
+            ),
+            Trap(is_letter("C"), "how much do 1 + log p and p differ between 1 and 4?"),
+            Trap(is_letter("D"), "do processes that wait for each other take turns so evenly?"),
         ),
     ),
 }  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.jupyter.exercises.base import Exercise, Trap, letter
+from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, letter
 from labkit.run import run
 from labkit.study import sweep
 
@@ -69,10 +68,6 @@ def _is_power(ranks: int) -> bool:
     return ranks & (ranks - 1) == 0
 
 
-def _is(letter: str) -> Callable[[str], bool]:
-    return lambda answer: answer == letter
-
-
 EXERCISES = {
     "largest": Exercise(
         "a function largest(comm, x)",
@@ -104,14 +99,17 @@ EXERCISES = {
     "monday": Exercise(
         "one of the letters A, B, C, D",
         letter,
-        _is("B"),
+        is_letter("B"),
         "one thing at a time: if Friday's program passes with today's labkit, the change is yours; if it "
         "fails, the change is labkit's, and the baseline may be renewed with a note.",
         "two things have changed since Friday. How do you find out which of them it was?",
         (
-            Trap(_is("A"), "the test would pass. If the fault is yours, what does it still protect?"),
-            Trap(_is("C"), "which programs would then still fail the test?"),
-            Trap(_is("D"), "simulated times are the same on every run, to the last bit. Can it be flaky?"),
+            Trap(is_letter("A"), "the test would pass. If the fault is yours, what does it still protect?"),
+            Trap(is_letter("C"), "which programs would then still fail the test?"),
+            Trap(
+                is_letter("D"),
+                "simulated times are the same on every run, to the last bit. Can it be flaky?",
+            ),
         ),
     ),
 }  # fmt: skip

@@ -1,33 +1,68 @@
-"""Interactive explorers, one call each: `topology`, `collective`, `model` and `sorting`.
+"""Explorers, one call each: `topology`, `collective`, `messages`, `model`, `sorting`, `vary`, `waits`.
 
 In a notebook ``lk.explore.topology()``, or ``from labkit.jupyter import explorers``. Each returns a widget
-with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too.
+with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too. Each is loaded when
+it is first used.
 """
 
-from typing import Any
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
-from labkit.jupyter.explorers.collective_player import CollectivePlayer, collective
-from labkit.jupyter.explorers.model_explorer import ModelExplorer, model
-from labkit.jupyter.explorers.sorting_player import SortingPlayer, sorting
-from labkit.jupyter.explorers.topology_explorer import TopologyExplorer, topology
+
+if TYPE_CHECKING:
+    from labkit.jupyter.explorers.collective_player import CollectivePlayer as CollectivePlayer
+    from labkit.jupyter.explorers.collective_player import collective as collective
+    from labkit.jupyter.explorers.messages_player import MessagePlayer as MessagePlayer
+    from labkit.jupyter.explorers.messages_player import messages as messages
+    from labkit.jupyter.explorers.model_explorer import ModelExplorer as ModelExplorer
+    from labkit.jupyter.explorers.model_explorer import model as model
+    from labkit.jupyter.explorers.sorting_player import SortingPlayer as SortingPlayer
+    from labkit.jupyter.explorers.sorting_player import sorting as sorting
+    from labkit.jupyter.explorers.topology_explorer import TopologyExplorer as TopologyExplorer
+    from labkit.jupyter.explorers.topology_explorer import topology as topology
+    from labkit.jupyter.explorers.vary_explorer import Varied as Varied
+    from labkit.jupyter.explorers.vary_explorer import vary as vary
+    from labkit.jupyter.explorers.waits_explorer import WaitsExplorer as WaitsExplorer
+    from labkit.jupyter.explorers.waits_explorer import waits as waits
+
+_HOMES = {
+    "collective": "collective_player", "CollectivePlayer": "collective_player",
+    "messages": "messages_player", "MessagePlayer": "messages_player",
+    "model": "model_explorer", "ModelExplorer": "model_explorer",
+    "sorting": "sorting_player", "SortingPlayer": "sorting_player",
+    "topology": "topology_explorer", "TopologyExplorer": "topology_explorer",
+    "vary": "vary_explorer", "Varied": "vary_explorer",
+    "waits": "waits_explorer", "WaitsExplorer": "waits_explorer",
+}  # fmt: skip
+_VERBS = ("collective", "messages", "model", "sorting", "topology", "vary", "waits")
 
 __all__ = [
     "CollectivePlayer",
+    "MessagePlayer",
     "ModelExplorer",
     "SortingPlayer",
     "TopologyExplorer",
+    "Varied",
+    "WaitsExplorer",
     "collective",
+    "messages",
     "model",
     "sorting",
     "topology",
+    "vary",
+    "waits",
 ]
-
-_VERBS = ("collective", "model", "sorting", "topology")
 
 
 def __getattr__(name: str) -> Any:
-    raise unknown_name("labkit.explore", name, _VERBS)
+    if name not in _HOMES:
+        raise unknown_name("labkit.explore", name, _VERBS)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

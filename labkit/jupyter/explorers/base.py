@@ -12,13 +12,14 @@ import ipywidgets as w
 from labkit.errors import LabkitError
 from labkit.html import escape
 from labkit.plot.figure import Figure
-from labkit.plot.still import is_live, still_bundle
+from labkit.plot.stills.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 
 __all__ = ["Explorer", "choice", "number", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
+_PALE = ".labkit-pale { opacity: .35 }"
 _STYLE = {"description_width": "7.5em"}
 
 
@@ -32,20 +33,24 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     ----------
     problem : str
         The sentence that is shown; empty when all is well.
+    is_current : bool
+        Whether what is shown is that of the controls: where they make no sense, it is what was shown before.
     """
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.problem = ""
+        self.is_current = True
         self._says = w.HTML("")
         self._pictures: dict[str, Picture] = {}
         self._figures: dict[str, Figure] = {}
+        self._shown: Sequence[Any] = ()
         self._due: asyncio.TimerHandle | None = None
         self._is_setting = False
         super().__init__()
 
-    def start(self, controls: Sequence[Any], *rest: Any) -> None:
-        """Lay out the controls and what stands beside them, and draw for the first time.
+    def start(self, controls: Sequence[Any], *rest: Any, is_wide: bool = False) -> None:
+        """Lay out the controls and what they change, and draw for the first time.
 
         Parameters
         ----------
@@ -53,6 +58,8 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
             Each is watched.
         *rest : widgets
             Beside the controls, from left to right.
+        is_wide : bool
+            Put the controls above the rest, side by side: the pictures then have the whole width.
 
         Raises
         ------
@@ -62,14 +69,19 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         for control in controls:
             if "value" in control.traits():
                 control.observe(self._changed, "value")
-        heading = w.HTML(f"<b>{escape(self.title)}</b>")
-        column = w.VBox([heading, *controls, self._says], layout=w.Layout(width="21.5em", flex="0 0 auto"))
+        heading = w.HTML(f"<style>{_PALE}</style><b>{escape(self.title)}</b>")
         self.compute()  # what the caller gave, and does not fit, is the caller's error
+        self._shown = rest
         for one in rest:
             one.layout.overflow = "visible"
-        self.children = [
-            w.HBox([column, *rest], layout=w.Layout(flex_flow="row wrap", align_items="flex-start"))
-        ]
+        flow = w.Layout(flex_flow="row wrap", align_items="flex-start")
+        if is_wide:
+            for control in controls:
+                control.layout.width = "17.5em"
+            self.children = [heading, w.HBox(list(controls), layout=flow), self._says, *rest]
+            return
+        column = w.VBox([heading, *controls, self._says], layout=w.Layout(width="21.5em", flex="0 0 auto"))
+        self.children = [w.HBox([column, *rest], layout=flow)]
 
     def compute(self) -> None:
         """Read the controls, ask the model, show what it says."""
@@ -78,8 +90,10 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     def refresh(self) -> None:
         """Compute at once, and say in a sentence what does not work."""
         self._due = None
+        self.is_current = False
         try:
             self.compute()
+            self.is_current = True
             self.say("")
         except (LabkitError, ValueError) as error:
             self.say(_sentence(error))
@@ -88,10 +102,14 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
             self.say(f"{type(error).__name__}: {error} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})")
 
     def say(self, problem: str) -> None:
-        """Show a sentence about what does not work; none for an empty one."""
+        """Show a sentence about what does not work, and pale what is not of these controls; none if empty."""
         self.problem = problem
-        style = "color:#b00;line-height:1.35;white-space:normal"
-        self._says.value = f'<div role="alert" style="{style}">{escape(problem)}</div>' if problem else ""
+        style = "color:var(--jp-error-color1, #b00);line-height:1.35;white-space:normal"
+        said = f"{problem}{'' if self.is_current else ' (pale: as it was before)'}"
+        self._says.value = f'<div role="alert" style="{style}">{escape(said)}</div>' if problem else ""
+        for one in self._shown:
+            change = one.add_class if problem and not self.is_current else one.remove_class
+            change("labkit-pale")
 
     def picture(self, name: str, figure: Figure) -> Picture:
         """Show a figure in the place called `name`; return the widget of that place."""

@@ -19,6 +19,8 @@ from labkit.schedule.values import value_text
 __all__ = ["draw_round"]
 
 _SIDE = 330
+#: width of the table of blocks: both together fill a notebook of 1366 pixels
+_WIDE = 550
 _LABELLED = 16
 
 
@@ -102,7 +104,7 @@ def _carried(message: Sent) -> str:
 def _table(title: str, ranks: int, columns: int, cells: dict[str, list[Any]], label: str) -> Any:
     """Cells by row (a rank) and column: colour, text, hover, and whether they are new."""
     fig = figure(
-        width=_SIDE + 90, height=_SIDE + 30, tools=TOOLS, active_drag=None,
+        width=_WIDE, height=_SIDE + 30, tools=TOOLS, active_drag=None,
         x_range=Range1d(-0.6, columns - 0.4), y_range=Range1d(ranks - 0.4, -0.6),
     )  # fmt: skip
     source = ColumnDataSource(cells)

@@ -27,6 +27,11 @@ _SIZES = [8 * 8**i for i in range(8)]
 class CollectivePlayer(Explorer):
     """A collective to step through; see `collective`.
 
+    Parameters
+    ----------
+    problem, algorithm, ranks, on, n_bytes
+        As in `collective`.
+
     Attributes
     ----------
     problem_name, algorithm, ranks, root, size, machine, buffer, step : widgets
@@ -52,15 +57,15 @@ class CollectivePlayer(Explorer):
         self.step = slider("round", 0, 0, 1, "0 is the start; arrow keys step", live=True)
         self.play = w.Play(interval=900, min=0, max=1, value=0)
         self._link = w.jslink((self.play, "value"), (self.step, "value"))
-        self._facts = w.HTML(layout=w.Layout(max_width="36em"))
+        self._facts = w.HTML(layout=w.Layout(max_width="60em"))
         self.problem_name.observe(self._chosen, "value")
         self.prepared = self._prepare()
         self._fit()
         place = w.VBox()
         controls = [self.problem_name, self.algorithm, self.ranks, self.root, self.size, self.machine,
                     self.buffer, self.step]  # fmt: skip
-        self.start(controls, place)
-        place.children = [*self.pictures(), w.HBox([self.play]), self._facts]
+        self.start([*controls, self.play], place, is_wide=True)
+        place.children = [*self.pictures(), self._facts]
 
     def compute(self) -> None:
         """Draw the round that the controls say."""
@@ -72,7 +77,13 @@ class CollectivePlayer(Explorer):
         self._facts.value = self.prepared.html()
 
     def set(self, **values: Any) -> None:
-        """Set controls; the round last, since the other ones say how many there are."""
+        """Set controls; the round last, since the other ones say how many there are.
+
+        Parameters
+        ----------
+        **values : value
+            By the names of controls.
+        """
         step = values.pop("step", None)
         super().set(**values)
         if step is not None and not self.problem:

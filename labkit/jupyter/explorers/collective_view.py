@@ -171,7 +171,7 @@ def _complete(found: Rounds, step: int) -> tuple[int, int]:
     for number, buffer in enumerate(schedule.buffers):
         for rank in range(schedule.size):
             for block in range(0 if buffer.is_temporary else int(counts[number][rank])):
-                wanted: Any = schedule.problem.final(buffer.name, rank, block, schedule.size, schedule.root)
+                wanted: Any = schedule.wanted(buffer.name, rank, block)
                 if wanted is not None:
                     total += 1
                     done += found.states[step][rank].get((number, block)) == wanted

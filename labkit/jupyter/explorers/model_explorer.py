@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as w
 import numpy as np
+from bokeh.core.properties import value as constant
 from bokeh.models import BoxZoomTool, ColumnDataSource, CustomJS, PanTool, Range1d
 from bokeh.plotting import figure
 
@@ -14,7 +15,7 @@ from labkit.errors import DataError
 from labkit.jupyter.explorers.base import Explorer, choice, text
 from labkit.jupyter.explorers.model_view import EXAMPLES, Fitted, fitted
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, heading, rank_axis, style_axes, value_axis
+from labkit.plot.style import COLORS, FONT, heading, rank_axis, style_axes, value_axis
 from labkit.plot.tools import TOOLS
 from labkit.study import Study
 
@@ -60,6 +61,13 @@ _ROOM = 8.0
 class ModelExplorer(Explorer):
     """Points to be moved; see `model`.
 
+    Parameters
+    ----------
+    x, y : sequences of float, or None
+        Points of one's own; None: an example.
+    expectation, unit : str
+        As in `model`.
+
     Attributes
     ----------
     example, expectation, point, factor : widgets
@@ -104,7 +112,15 @@ class ModelExplorer(Explorer):
         return np.asarray(data["x"], np.float64), np.asarray(data["y"], np.float64)
 
     def move(self, point: int, value: float) -> None:
-        """Move a point up or down, as the mouse does."""
+        """Move a point up or down, as the mouse does.
+
+        Parameters
+        ----------
+        point : int
+            Its number, from 0 on.
+        value : float
+            Above 0.
+        """
         y = [*self.points[1].tolist()]
         y[point] = float(value)
         self.source.data = {**self.source.data, "y": y}
@@ -119,6 +135,8 @@ class ModelExplorer(Explorer):
         self._expected.data = _columns(at, y=curves.expectation)
         self._band.data = _columns(at, low=curves.low, high=curves.high)
         self._says_fit.value = self.fitted.html()
+        is_law = self.fitted.model is None or not self.fitted.model.is_nearest
+        self._named.label = constant("model" if is_law else "nearest curve")
         reading = self.fitted.reading()
         alt = f"Points with their model, expectation and limits, both axes logarithmic. {reading}"
         if "model" not in self._pictures:
@@ -137,7 +155,7 @@ class ModelExplorer(Explorer):
         self._given = [float(v) for v in y]
         low, high = float(np.min(y)) / _ROOM, float(np.max(y)) * _ROOM
         fig = figure(
-            width=620, height=420, x_axis_type="log", y_axis_type="log", tools=TOOLS, active_drag=None,
+            width=610, height=420, x_axis_type="log", y_axis_type="log", tools=TOOLS, active_drag=None,
             x_range=Range1d(float(x[0]) / 1.3, float(x[-1]) * 2.2), y_range=Range1d(low, high),
         )  # fmt: skip
         self.source = ColumnDataSource({"x": [float(v) for v in x], "y": list(self._given)})
@@ -161,8 +179,9 @@ class ModelExplorer(Explorer):
         for event in _EVENTS:
             fig.js_on_event(event, grabbed)
         fig.xaxis.axis_label = "ranks p"
-        fig.legend.location = "top_left" if y[-1] >= y[0] else "top_right"
-        fig.legend.background_fill_alpha = 0.8
+        fig.add_layout(fig.legend[0], "right")  # beside the frame: points may be dragged anywhere in it
+        fig.legend.label_text_font, fig.legend.border_line_color = FONT, None
+        self._named = fig.legend[0].items[1]
         fig.add_layout(heading("drag a point up or down", 13, "#555555"), "above")
         rank_axis(fig.xaxis[0], x)
         value_axis(fig.yaxis, self._unit, low, high)

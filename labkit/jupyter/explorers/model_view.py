@@ -57,7 +57,8 @@ class Fitted:
         parts = [f"<p>{badge(self.verdict.match)}</p>"]
         if self.model is not None:
             rows = [("it grows", growth_in_words(self.model, self.x[-1], self.verdict.unit))]
-            rows.append(("model", escape(self.model.in_unit(self.verdict.unit))))
+            name = "nearest curve" if self.model.is_nearest else "model"
+            rows.append((name, escape(self.model.in_unit(self.verdict.unit))))
             rows.append(("largest error", f"{self.model.error:.1%}"))
             shown = ", ".join(one.term.pretty() for one in self.verdict.plausible[:6])
             rows.append(

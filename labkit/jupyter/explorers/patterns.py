@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 
-__all__ = ["PATTERNS", "Load", "link_facts", "loads", "pairs"]
+__all__ = ["PATTERNS", "Load", "link_facts", "loads", "pairs", "refused"]
 
 #: name -> what it is
 PATTERNS = {
@@ -48,6 +48,32 @@ class Load:
     messages: int
     crossed: dict[str, int]
     hottest: list[tuple[str, int, float]]
+
+
+def refused(hosts: int) -> dict[str, str]:
+    """Return the patterns that so many hosts cannot do, each with the reason.
+
+    Parameters
+    ----------
+    hosts : int
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> refused(12)
+    {'transpose': '12 hosts are no square'}
+    """
+    if hosts < 2:
+        return {name: "one host has no other" for name in PATTERNS if name != "none"}
+    found = {}
+    if round(hosts**0.5) ** 2 != hosts:
+        found["transpose"] = f"{hosts:,} hosts are no square"
+    if hosts * hosts > MOST_PAIRS:
+        found["all to all"] = f"{hosts:,} hosts are too many (most: {int(MOST_PAIRS**0.5)})"
+    return found
 
 
 def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:

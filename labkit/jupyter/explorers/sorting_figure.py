@@ -53,7 +53,7 @@ def _bars(played: Played, step: int) -> Any:
         "key": key, "rank": rank, "origin": origin[key], "target": target[key],
     })  # fmt: skip
     fig = figure(
-        width=470, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.3, longest + 0.3),
+        width=530, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.3, longest + 0.3),
         y_range=Range1d(ranks - 0.45, -0.55),
     )  # fmt: skip
     drawn = fig.quad(
@@ -97,7 +97,7 @@ def _matrix(played: Played, step: int) -> Any:
         "edge": [COLORS[1] if a else "#dddddd" for a in away.tolist()],
     })  # fmt: skip
     fig = figure(
-        width=340, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.6, ranks - 0.4),
+        width=350, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.6, ranks - 0.4),
         y_range=Range1d(ranks - 0.4, -0.6),
     )  # fmt: skip
     drawn = fig.rect(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +16,14 @@ from labkit import registry
 from labkit.context import watching
 from labkit.errors import DataError
 
-__all__ = ["INPUTS", "MOST_KEYS", "MOST_RANKS", "Played", "Step", "inputs", "play", "sorts"]
+__all__ = [
+    "INPUTS", "MOST_KEYS", "MOST_RANKS", "OVERSAMPLING", "Played", "Step", "inputs", "play", "samples",
+    "sorts",
+]  # fmt: skip
 
-MOST_RANKS, MOST_KEYS = 16, 48
+MOST_RANKS, MOST_KEYS = 16, 256
+#: samples for each of what sample sort takes by default, 32 or p of a rank
+OVERSAMPLING = (4.0, 2.0, 1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 #: name -> what it is
 INPUTS = {
     "random": "every key anywhere",
@@ -66,11 +73,14 @@ class Played:
     algorithm, on : str
     steps : list of Step
         The input first.
+    samples : str
+        How many samples were taken, and what that promises; empty of a sort that takes none.
     """
 
     algorithm: str
     on: str
     steps: list[Step]
+    samples: str = ""
 
     def moved(self, step: int) -> NDArray[np.int64]:
         """Return how many keys went from rank to rank in a step, shape (ranks, ranks)."""
@@ -113,6 +123,24 @@ def sorts() -> list[str]:
     return list(registry.names("sorting"))
 
 
+def samples(algorithm: str) -> bool:
+    """Whether a sort takes samples, so many that its ``oversampling`` says."""
+    function = registry.get("sorting", algorithm).function
+    return function is not None and "oversampling" in inspect.signature(function).parameters
+
+
+def _samples(algorithm: str, n: int, ranks: int, oversampling: float) -> str:
+    """Say how many samples a sort takes and what balance that promises; nothing of one without samples."""
+    if not samples(algorithm):
+        return ""
+    module = importlib.import_module(f"labkit.algorithms.sorting.{algorithm}")
+    block = module.block_length(n, ranks, oversampling)
+    most = min(module.largest_block(n, ranks, oversampling), n)
+    each = "every key is a sample" if block == 1 else f"one sample for {block} keys"
+    bound = f"no rank can end with more than {most} keys, {most * ranks / n:.3g} times the mean"
+    return f"{each}; where they are taken at equal distances, {bound}"
+
+
 def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
     """Return the keys of every rank, as places in the sorted sequence.
 
@@ -141,8 +169,9 @@ def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
 
 @lru_cache(maxsize=32)
 def play(
-    algorithm: str, kind: str = "random", ranks: int = 6, per_rank: int = 16, seed: int = 0, on: str = "star"
-) -> Played:
+    algorithm: str, kind: str = "random", ranks: int = 6, per_rank: int = 16, seed: int = 0,
+    on: str = "star", oversampling: float = 1.0, is_drawn: bool = False,
+) -> Played:  # fmt: skip
     """Sort, and keep what every rank holds at the end of every phase.
 
     Parameters
@@ -152,11 +181,15 @@ def play(
     kind : str
         A name of `INPUTS`.
     ranks, per_rank : int
-        At most 16 ranks of 48 keys; sorts of one key per rank get one.
+        At most 16 ranks of 256 keys; sorts of one key per rank get one.
     seed : int
         Of the input.
     on : str
         The machine that it is simulated on.
+    oversampling : float
+        Of a sort that takes samples: their number, in multiples of its default.
+    is_drawn : bool
+        Of such a sort: whether the samples are drawn at random, not taken at equal distances.
 
     Raises
     ------
@@ -183,8 +216,10 @@ def play(
         if keys is not None:
             seen[rank].append((phase, np.asarray(keys, np.int64) // scale))
 
+    options = {"oversampling": oversampling, "seed": seed if is_drawn else None} if samples(algorithm) else {}
+
     def program(comm: Any) -> Any:
-        return function(comm, (given[comm.rank] * scale).astype(np.uint16))
+        return function(comm, (given[comm.rank] * scale).astype(np.uint16), **options)
 
     with watching(watch):
         run = lk.run(program, ranks, on=on, isolate=False)
@@ -192,7 +227,8 @@ def play(
     steps = [Step("input", tuple(given), _owners(given, n), 0.0), *_steps(seen, given, run.phases, n)]
     if not (np.concatenate(last) == np.arange(n)).all():
         raise DataError(f"{algorithm} did not sort these keys: the player has nothing to show")
-    return Played(algorithm, on, steps)
+    taken = _samples(algorithm, n, ranks, oversampling)
+    return Played(algorithm, on, steps, taken)
 
 
 def _held(variables: Mapping[str, Any]) -> Any:

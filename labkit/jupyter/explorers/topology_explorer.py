@@ -6,9 +6,11 @@ from typing import Any
 
 import ipywidgets as w
 
+from labkit.errors import LabkitError
 from labkit.jupyter.explorers.base import Explorer, choice, number, text
-from labkit.jupyter.explorers.patterns import PATTERNS
-from labkit.jupyter.explorers.topology_view import TopologyView, look, spec_of
+from labkit.jupyter.explorers.patterns import PATTERNS, refused
+from labkit.jupyter.explorers.select import Select
+from labkit.jupyter.explorers.topology_view import TopologyView, look, sized, spec_of
 from labkit.platform import machines
 from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
@@ -20,6 +22,11 @@ _GIVEN = "as given"
 
 class TopologyExplorer(Explorer):
     """A machine to play with; see `topology`.
+
+    Parameters
+    ----------
+    machine : Platform or what `labkit.platform` reads
+        Where to begin.
 
     Attributes
     ----------
@@ -40,13 +47,11 @@ class TopologyExplorer(Explorer):
             known, kind = [_GIVEN, *known], _GIVEN
         self.kind = choice("machine", known, kind, "a topology, or a machine that exists")
         self.shape = text("shape", shape, tip="its size; how to write it stands below")
-        self.options = text(
-            "options", options, "bw=1.25GBps,lat=1us", "behind commas, as in star:64,bw=1GBps"
-        )
+        self.options = text("options", options, "bw=1.25GBps", "behind commas, as in star:64,bw=1GBps")
         self._hint = w.HTML()
         self.source = number("from host", 0, 0, 1 << 20, "or click a host, then another one")
         self.target = number("to host", min(1, _hosts(machine) - 1), 0, 1 << 20)
-        self.pattern = choice("pattern", list(PATTERNS), "none", "messages that make links hot")
+        self.pattern = Select("pattern", list(PATTERNS), "none", "messages that make links hot")
         self.shift = number("shift by", 1, -(1 << 20), 1 << 20)
         self.seed = number("seed", 0, 0, 2**31 - 1)
         self._facts = w.HTML(layout=w.Layout(min_width="18em"))
@@ -64,17 +69,36 @@ class TopologyExplorer(Explorer):
     def compute(self) -> None:
         """Draw the machine that the controls describe."""
         self._show_needed()
-        machine = self._given if self.kind.value == _GIVEN else None
-        self.view = look(
-            machine or spec_of(self.kind.value, self.shape.value, self.options.value),
-            (self.source.value, self.target.value), self.pattern.value, self.shift.value, self.seed.value,
+        machine = sized(
+            self._given if self._given is not None and self.kind.value == _GIVEN
+            else spec_of(self.kind.value, self.shape.value, self.options.value)
         )  # fmt: skip
-        self.picture("machine", self.view.figure)
-        self._facts.value = self.view.html()
-        self._listen(self.view)
+        self.pattern.refuse(refused(machine.hosts or 1))
+        try:
+            view = look(
+                machine, (self.source.value, self.target.value), self.pattern.value, self.shift.value,
+                self.seed.value,
+            )  # fmt: skip
+        except LabkitError:  # what is asked of the machine does not fit; the machine is shown all the same
+            self._show(look(machine))
+            self.is_current = True
+            raise
+        self._show(view)
+
+    def _show(self, view: TopologyView) -> None:
+        self.view = view
+        self.picture("machine", view.figure)
+        self._facts.value = view.html()
+        self._listen(view)
 
     def click(self, point: int) -> None:
-        """Choose the host of a point of the drawing: the first click where from, the next one where to."""
+        """Choose the host of a point of the drawing: the first click where from, the next one where to.
+
+        Parameters
+        ----------
+        point : int
+            Its number in the drawing, from 0 on.
+        """
         host = self.view.hosts[point]
         self._clicks += 1
         self.set(**({"source": host} if self._clicks % 2 else {"target": host}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
+from bokeh.models import BasicTicker, ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
 
 from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.patterns import Load, link_facts, loads, pairs
@@ -15,7 +15,7 @@ from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT
+from labkit.plot.style import FONT, HEAT, heading, wrap
 from labkit.plot.topology_figure import draw_layout, way
 
 __all__ = ["TopologyView", "look", "spec_of"]
@@ -71,6 +71,18 @@ def spec_of(kind: str, shape: str, options: str = "") -> str:
     return f"{spec},{extra}" if extra else spec
 
 
+def sized(machine: str | Platform) -> Platform:
+    """Return a machine with a size: one that grows has 16 hosts.
+
+    Raises
+    ------
+    PlatformError
+        Not a machine.
+    """
+    whole = platform(machine)
+    return whole.sized(_GROWN if whole.hosts is None else 1)
+
+
 def look(
     machine: str | Platform, route: Sequence[int] | None = None, pattern: str = "none", shift: int = 1,
     seed: int = 0, width: int = 560, height: int = 430,
@@ -93,8 +105,7 @@ def look(
     DataError
         A pattern that does not fit.
     """
-    whole = platform(machine)
-    whole = whole.sized(_GROWN if whole.hosts is None else 1)
+    whole = sized(machine)
     drawn = whole.description.smaller()
     layout, built = drawn.lay_out(), whole.build(1)
     is_whole = drawn == whole.description
@@ -115,6 +126,9 @@ def look(
             f"needs {quantity(seconds * _SIZE, 's', 3)}"
         )
     figure = _draw(layout, cables, load if is_whole else Load(0, {}, []), hops, width, height)
+    name = whole.name if is_whole else f"{drawn.size}, a smaller one of this kind: {whole.name} is too large"
+    for line in reversed(wrap(name, width // 8)):
+        figure.add_layout(heading(line, 14), "above")
     alt = f"Picture of a machine. {reading}. {layout.said}"
     facts = _facts(whole, built)
     numbers = {cables.host(i): i for i in range(len(layout.host_points or layout.hosts))}
@@ -157,6 +171,7 @@ def _draw(
         bar = ColorBar(
             color_mapper=mapper, title="messages in a cable's busier direction", height=10,
             formatter=NumeralTickFormatter(format="0,0"), title_text_font=FONT,
+            ticker=BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=5),
             major_label_text_font=FONT, title_text_font_style="normal",
         )  # fmt: skip
         fig.add_layout(bar, "below")

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.nearest import nearest
 from labkit.platform import models, topologies
 from labkit.platform.machine_files import names
-from labkit.platform.nearest import nearest
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
 from labkit.platform.spec.options import Misplaced
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.errors import PlatformError
+from labkit.nearest import nearest
 from labkit.platform import models
 from labkit.platform import quantities as units
-from labkit.platform.nearest import nearest
 from labkit.platform.xml.cluster_reader import cluster_spec, first_speed, radical
 from labkit.platform.xml.elements import MODEL_PROPERTY, sharing_of
 from labkit.platform.zones.parts import Cluster, refuse

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from labkit.errors import PlatformError
-from labkit.platform.nearest import nearest
+from labkit.nearest import nearest
 from labkit.platform.zones.parts import Cluster, Host, Link, Route, refuse
 from labkit.platform.zones.zone import Zone
 

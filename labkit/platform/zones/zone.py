@@ -31,6 +31,10 @@ class Zone:
         ``full`` (a route for every pair), ``floyd`` or ``dijkstra`` (a message takes the routes with the
         fewest links; the two differ only in which of equally short ways they take), ``star`` (each point
         has its way to the middle), ``none``.
+    place : str
+        Line of a file where it stands, for messages.
+    props : mapping of str to str, optional
+        SimGrid's ``<prop>`` entries, kept as they are.
 
     Examples
     --------
@@ -67,10 +71,20 @@ class Zone:
         Parameters
         ----------
         name : str
+            Once in the whole machine.
         speed : str or float
             ``2Gf``, or flop/s; of one core.
         cores : int
             Ranks it may hold.
+        place : str
+            Line of a file where it stands, for messages.
+        props : mapping of str to str, optional
+            SimGrid's ``<prop>`` entries, kept as they are.
+
+        Returns
+        -------
+        Host
+            For routes.
         """
         rate = units.parse_speed(speed) if isinstance(speed, str) else float(speed)
         if not 0 < rate < float("inf"):
@@ -82,7 +96,20 @@ class Zone:
         return host
 
     def router(self, name: str, *, place: str = "") -> Host:
-        """Add a switch: a point that routes pass and no rank runs on."""
+        """Add a switch: a point that routes pass and no rank runs on.
+
+        Parameters
+        ----------
+        name : str
+            Once in the whole machine.
+        place : str
+            Line of a file where it stands, for messages.
+
+        Returns
+        -------
+        Host
+            For routes.
+        """
         router = Host(name, place=place)
         self.members.append(router)
         return router
@@ -96,11 +123,21 @@ class Zone:
         Parameters
         ----------
         name : str
+            Once in the whole machine.
         bw, lat : str or float
             ``10Gbps`` or bytes/s; ``1us`` or seconds.
         sharing : str
             ``shared`` (the flows of both directions share it), ``splitduplex`` (a link for each direction:
             routes say ``(name, "up")`` or ``(name, "down")``) or ``fatpipe`` (it never fills).
+        place : str
+            Line of a file where it stands, for messages.
+        props : mapping of str to str, optional
+            SimGrid's ``<prop>`` entries, kept as they are.
+
+        Returns
+        -------
+        Link
+            For routes.
         """
         rate = units.parse_bandwidth(bw) if isinstance(bw, str) else float(bw)
         delay = units.parse_time(lat) if isinstance(lat, str) else float(lat)
@@ -134,6 +171,8 @@ class Zone:
             Whether the way back is the same, backwards, in the other directions.
         gw_src, gw_dst : str
             Of zones: the host or router inside, where the route begins or ends.
+        place : str
+            Line of a file where it stands, for messages.
         """
         way = tuple((one, "") if isinstance(one, str) else (one[0], one[1].lower()) for one in links)
         for name, direction in way:
@@ -142,7 +181,22 @@ class Zone:
         self.routes.append(Route(src, dst, way, symmetrical, gw_src, gw_dst, place))
 
     def zone(self, name: str, routing: str = "full", *, place: str = "") -> Zone:
-        """Add a zone inside, and hand it back to be filled."""
+        """Add a zone inside, and hand it back to be filled.
+
+        Parameters
+        ----------
+        name : str
+            Once in the whole machine.
+        routing : str
+            How routes inside are found, as in `Zone`.
+        place : str
+            Line of a file where it stands, for messages.
+
+        Returns
+        -------
+        Zone
+            Empty.
+        """
         inner = Zone(name, routing, place=place)
         self.members.append(inner)
         return inner
@@ -174,6 +228,15 @@ class Zone:
         router : str, optional
             Name of its gateway, where routes of the zone around begin or end; default: SimGrid's,
             prefix, name, ``_router``, suffix.
+        place : str
+            Line of a file where it stands, for messages.
+        props : mapping of str to str, optional
+            SimGrid's ``<prop>`` entries, kept as they are.
+
+        Returns
+        -------
+        Cluster
+            For routes.
         """
         made = parse_spec(spec) if isinstance(spec, str) else spec
         if made.hosts is None:
@@ -193,7 +256,13 @@ class Zone:
         return cluster
 
     def walk(self) -> Iterable[Zone]:
-        """Go through this zone and all zones inside, in the order in which they were added."""
+        """Go through this zone and all zones inside, in the order in which they were added.
+
+        Yields
+        ------
+        Zone
+            This one first.
+        """
         stack = [self]
         seen: set[int] = set()
         while stack:

@@ -5,9 +5,12 @@ const STYLE = `
 .labkit-picture { margin: 0; max-width: 100%; overflow-x: auto; }
 .labkit-picture figcaption { color: var(--jp-ui-font-color1, #444); font-size: var(--jp-ui-font-size1, 13px);
   line-height: 1.4; max-width: 60rem; padding: 2px 0 4px; }
+.labkit-save { white-space: nowrap; }
 .labkit-save button { font: inherit; font-size: .85em; margin-left: .5em; padding: 0 .4em; cursor: pointer;
   color: inherit; background: none; border: 1px solid var(--jp-border-color1, #bbb); border-radius: 3px; }
 .labkit-save button:focus-visible { outline: 2px solid #0072B2; }
+/* In a dark theme a picture is turned to light on dark; its hues stay, and what is saved stays as it was. */
+:is([data-jp-theme-light="false"], .vscode-dark) .labkit-drawn { filter: invert(.95) hue-rotate(180deg) brightness(1.3); }
 .labkit-picture .labkit-failed { color: var(--jp-error-color1, #b00); }`
 
 function bokehjs(model) {
@@ -100,6 +103,7 @@ async function render({model, el}) {
   figure.className = "labkit-picture"
   figure.style.margin = "0"
   const place = document.createElement("div")
+  place.className = "labkit-drawn"
   const caption = document.createElement("figcaption")
   figure.append(Object.assign(document.createElement("style"), {textContent: STYLE}), place, caption)
   el.append(figure)

@@ -67,7 +67,8 @@ def run_on_engines(request: RunRequest) -> Run:
             f"another run has used this cluster for {timeout_s:g} s; wait for it, or start a second cluster"
         )
     try:
-        places, reports = _run(target, ranks, header, payload, timeout_s)
+        title = f"{request.name}, {ranks:,} ranks"
+        places, reports = _run(target, ranks, header, payload, timeout_s, title)
         error = failure(target, places, reports, timeout_s, header["output_limit_bytes"])
         if error is not None:
             if recording is not None and (
@@ -87,7 +88,7 @@ def _notes(reports: Reports) -> dict[int, Any]:
 
 
 def _run(
-    target: Target, ranks: int, header: dict[str, Any], payload: bytes, timeout_s: float | None
+    target: Target, ranks: int, header: dict[str, Any], payload: bytes, timeout_s: float | None, title: str
 ) -> tuple[list[Place], Reports]:
     """Look at the engines, run, and remember what the next run has to know."""
     memory = target.memory
@@ -103,7 +104,7 @@ def _run(
     header |= {"base": memory.bases.setdefault(ranks, secrets.token_hex(8)), "free": free}
     is_done = False
     try:
-        reports = watch(target, places, header, payload, timeout_s)
+        reports = watch(target, places, header, payload, timeout_s, title)
         is_done = len(reports.records) == ranks and all(
             record["kind"] == "done" for record in reports.records.values()
         )

@@ -16,6 +16,7 @@ from mpi4py import MPI as MPI4PY
 
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
+from labkit.real.engines.noted import Probed
 from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
 
 __all__ = ["CLASSES", "Aborted", "Communicator", "interruptible", "take_contexts"]
@@ -124,7 +125,7 @@ def _twin(row: Method) -> str | None:
         return None
     twin = "Comm." + ("I" if row.is_buffer else "i") + row.name.lower() + "(self, {args})"
     if row.kind == "probe":
-        found = f"until(lambda: {twin})"
+        found = f"until(lambda: {twin}, Probed(self, source, tag))"
         return f"Message({found})" if row.name.lower() == "mprobe" else f"bool({found})"
     if row.name in ("Recv", "Sendrecv_replace"):
         return f"finish({twin.replace('{args}', row.arguments.removesuffix(', status'))}, status)"
@@ -135,7 +136,8 @@ add_methods(
     Communicator,
     METHODS,
     _twin,
-    {"__name__": __name__, "Comm": _Comm, "Message": Message, "finish": finish, "until": until}
+    {"__name__": __name__, "Comm": _Comm, "Message": Message, "Probed": Probed}
+    | {"finish": finish, "until": until}
     | {"ANY_SOURCE": MPI.ANY_SOURCE, "ANY_TAG": MPI.ANY_TAG},
 )
 
@@ -149,7 +151,7 @@ class _Objects(ObjectCollectives):
     handle: int
     _pickle = MPI.pickle
 
-    def _private(self, name: str, root: int) -> tuple[Any, int]:
+    def _private(self, name: str, root: int, op: str = "") -> tuple[Any, int]:
         """Return the duplicate for the messages of reductions, and their tag; all ranks make it at once."""
         if self.handle not in _contexts:
             made, request = _Comm.Idup(self)

@@ -16,7 +16,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from mpi4py import MPI as MPI4PY
 
@@ -26,6 +26,7 @@ from labkit.process.stacks import traceback_without
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.engines.comm import CLASSES, Aborted, interruptible, take_contexts
+from labkit.real.engines.noted import WaitPage
 from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import WAITING, Message, disown, finish
 from labkit.real.engines.watchdog import Watchdog
@@ -48,8 +49,11 @@ _Idup, _Ibarrier, _Iprobe, _Free = MPI.Comm.Idup, MPI.Comm.Ibarrier, MPI.Comm.Ip
 
 def describe() -> dict[str, Any]:
     """Describe this engine, and get it ready: signals that come from now on must not end it."""
+    if WAITING.page is None:  # in the folder of the launch, which a program does not see any more
+        WAITING.page = WaitPage.open(MPI)
     stand_by()
     return {
+        "waits": WAITING.page and WAITING.page.path,
         "rank": _WORLD.rank,
         "size": _WORLD.size,
         "pid": os.getpid(),
@@ -89,7 +93,7 @@ def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> 
     job = _RankRun(header, payload, interrupts)
     threads = count_threads()
     try:
-        with tempfile.TemporaryFile() as output:
+        with _output_file(header.get("output_file")) as output:
             try:
                 with (
                     stage(header, output),
@@ -104,6 +108,13 @@ def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> 
     except OSError as error:
         record = job.record("machine", f"the output of rank {job.rank} cannot be kept: {error}")
     return record | {"threads": count_threads() - threads}
+
+
+def _output_file(path: str | None) -> BinaryIO:
+    """Open what keeps the output: where the client can look into it, or where nobody else sees it."""
+    if path is None or not os.path.isdir(os.path.dirname(path)):
+        return cast(BinaryIO, tempfile.TemporaryFile())
+    return open(path, "w+b")
 
 
 class _RankRun:
@@ -130,13 +141,16 @@ class _RankRun:
                     _Free(comm)
         take_contexts()  # of a run that failed
         base = self.base()
+        if WAITING.page is not None:
+            WAITING.page.begin_run()
+            WAITING.page.name(base, header["ranks"], header["run"])
         context.install(machine, MPI)
         try:
             barrier = lambda: finish(_Ibarrier(base))  # noqa: E731
             turns = Turns(header, lambda: interruptible(base), barrier)
             for repetition in turns:
                 machine.reset()
-                self.communicator(base)
+                self.communicator(base, repetition)
                 counting = header.get("counts") if repetition == 0 else None
                 if header.get("recording") is not None and repetition < header["recorded"]:
                     self.record_calls(machine)
@@ -155,7 +169,7 @@ class _RankRun:
                 if self.recorder is not None:
                     self.recorder.finish()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
-                times |= machine.end_counting() | (counting or {})
+                times |= machine.end_counting() | machine.end_deciding() | (counting or {})
                 if meter is not None:
                     clock.append(meter.compare())
                     times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}
@@ -169,6 +183,8 @@ class _RankRun:
             if self.recorder is not None:
                 self.end_recording()
         self.has_finished = True
+        if WAITING.page is not None:
+            WAITING.page.finish()
         finish(_Ibarrier(base))
         self.look_for_leftovers()
 
@@ -181,17 +197,18 @@ class _RankRun:
             _bases[token] = _WORLD.Create_group(group, zlib.crc32(token.encode()) % 32768)
         return _bases[token]
 
-    def communicator(self, base: Any) -> None:
+    def communicator(self, base: Any, repetition: int) -> None:
         """Make the repetition's own communicators, and let mpi4py's names mean them."""
         made, request = _Idup(base)
         finish(request)
+        if WAITING.page is not None:
+            WAITING.page.name(made, self.header["ranks"], f"{self.header['run']}/{repetition}")
         own = [interruptible(made), interruptible(_SELF.Dup())]
         self.comms += own
         MPI.COMM_WORLD, MPI.COMM_SELF = own
 
     def record_calls(self, machine: RankContext) -> None:
         """Stand between the program and its interruptible calls."""
-        from labkit.comm.collective.actions import phase_line
         from labkit.real.mpi.messages import dumps
         from labkit.trace.recorder.recorder import Recorder
 
@@ -200,7 +217,7 @@ class _RankRun:
         self.recorder = recorder
         recorder.install(dumps, pickle.loads)
         machine.charge, machine.is_measured = recorder.compute, recorder.is_measured
-        machine.mark = lambda name, begins: recorder.ledger.mark(phase_line(self.rank, name, begins))
+        machine.mark = lambda name, begins: recorder.mark(self.rank, name, begins)
 
     def end_recording(self) -> None:
         """Put mpi4py's names back, and keep the lines."""

@@ -25,14 +25,16 @@ class Engines(Machine):
     Between runs the engines keep what a program changed in installed packages, the threads it left running,
     and their own environment variables; its modules, folder, search path, random numbers and messages go.
 
-    Its option, beside those of every machine:
+    Its options, beside those of every machine:
 
     output_limit_bytes : int
         What all ranks together may print; default: 50 MB.
+    leave_out : str or sequence of str
+        As of `labkit.real.mpi.machine.RealMpi`.
     """
 
     name = "a cluster"
-    options = ("output_limit_bytes", "measuring")
+    options = ("output_limit_bytes", "measuring", "leave_out")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""

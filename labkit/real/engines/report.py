@@ -55,6 +55,8 @@ def failure(
         error = _from_lost(target, places, reports)
     elif error is None and any(one["reason"] == "output" for one in records.values()):
         error = printed_too_much("a rank", output_limit_bytes)
+    elif error is None and _is_deadlocked(reports):
+        error = _deadlock(places, reports)
     elif error is None and reports.is_late:
         error = too_late(timeout_s, _places(places, reports))
     elif error is None:
@@ -68,9 +70,22 @@ def failure(
             f"{ranks_text(reports.stuck)} could not be interrupted (blocked in a call of C code?); until the "
             f"engines are restarted no run can use them: {target.restart_hint}"
         )
-    return with_output(
-        error, (records[place.rank]["output"] if place.rank in records else b"" for place in places)
+    return with_output(error, reports.printed(places))
+
+
+def _is_deadlocked(reports: Reports) -> bool:
+    """Whether nobody could go on, and nobody who is to blame has gone on meanwhile."""
+    blame, records = reports.blame, reports.records
+    return blame is not None and not any(
+        rank in records and records[rank]["kind"] == "done" for rank in blame.ranks
     )
+
+
+def _deadlock(places: list[Place], reports: Reports) -> LabkitError:
+    """Say who waits for whom, and where in the program."""
+    assert reports.blame is not None
+    stacks = {rank: () if isinstance(where, str) else where for rank, where in _places(places, reports)}
+    return reports.blame.error(stacks, len(places))
 
 
 def _places(places: list[Place], reports: Reports) -> Iterator[tuple[int, Where]]:

@@ -39,14 +39,16 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 #: the files that stand between the engine and a program; their frames say nothing to its author
 OWN = {
     os.path.join(_HERE, name)
-    for name in ("comm.py", "objects.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
+    for name in ("comm.py", "noted.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
 } | {os.path.join(_PACKAGE, "real", "program.py")} | {
     os.path.join(_PACKAGE, "trace", "recorder", name)
     for name in (
         "clocks.py", "collectives.py", "communicators.py", "ledger.py", "messages.py", "objects.py",
         "places.py", "refusals.py", "requests.py", "wrapping.py",
     )
-} | {os.path.join(_PACKAGE, "comm", "surface.py")} | {"<frozen runpy>"}  # fmt: skip
+} | {
+    os.path.join(_PACKAGE, "comm", *path) for path in (("surface.py",), ("collective", "objects.py"))
+} | {"<frozen runpy>"}  # fmt: skip
 
 _nowhere: BinaryIO | None = None
 

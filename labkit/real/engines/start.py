@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 import tempfile
 import weakref
 from pathlib import Path
@@ -213,6 +214,7 @@ class Parts:
             command = [shutil.which("env") or "env", *unset, *command]
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = command
+        config.EngineLauncher.engine_cmd = [sys.executable, "-m", "labkit.real.engines.begin"]
         config.EngineLauncher.environment = new
         config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
         log = logging.getLogger("labkit.cluster")

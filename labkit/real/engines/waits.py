@@ -9,6 +9,7 @@ and the loop raises: a request is never lost between two lines, and what is stil
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 from mpi4py import MPI as MPI4PY
 
 from labkit.comm.surface import REQUESTS, Method, add_methods, over
+from labkit.real.engines.noted import NOTE_S, WaitPage
 
 __all__ = [
     "WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish", "keep", "until",
@@ -44,6 +46,8 @@ class _Waiting:
 
     def __init__(self) -> None:
         self.stop = False
+        #: where it is noted who waits for what, if the engine has such a page
+        self.page: WaitPage | None = None
         #: requests that nobody waits for any more, with their buffers: MPI may still write into them
         self.pending: list[Any] = []
         #: communicators that the program has freed; they go when no message can be under way in them
@@ -63,8 +67,14 @@ _Message: Any = MPI.Message
 _Test = _Native.Test
 
 
-def until(ready: Callable[[], Any]) -> Any:
+def until(ready: Callable[[], Any], what: Any = None) -> Any:
     """Call `ready` until it returns something true, and return that.
+
+    Parameters
+    ----------
+    ready : callable
+    what : MPI.Request, sequence of them, or Probed
+        What is waited for, as the report of a deadlock names it.
 
     Raises
     ------
@@ -75,11 +85,22 @@ def until(ready: Callable[[], Any]) -> Any:
         if found := ready():
             return found
     begin = time.monotonic()
+    found = _tested(ready, begin, math.inf if WAITING.page is None else NOTE_S)
+    if not found and WAITING.page is not None:
+        with WAITING.page.waiting(what):
+            found = _tested(ready, begin, math.inf)
+    return found
+
+
+def _tested(ready: Callable[[], Any], begin: float, patience_s: float) -> Any:
+    """Test until it is over, or until so many seconds after the beginning."""
     while not (found := ready()):
         if WAITING.stop:
             WAITING.stop = False
             raise Interrupted("the run is being ended")
         waited = time.monotonic() - begin
+        if waited > patience_s:
+            return None
         if waited > YIELD_S:
             time.sleep(min(SLEEP_S, SLEEP_SHARE * waited))
         else:
@@ -101,7 +122,7 @@ def finish(request: Any, status: Any = None) -> None:
         if _Test(request, status):
             return
     try:
-        until(lambda: _Test(request, status))
+        until(lambda: _Test(request, status), request)
     except BaseException:
         keep(request)
         raise
@@ -140,7 +161,7 @@ class Request(MPI.Request):  # type: ignore[misc]
         for _ in range(SPINS):
             if _Test(self, status):
                 return True
-        return bool(until(lambda: _Test(self, status)))
+        return bool(until(lambda: _Test(self, status), self))
 
 
 def _until_over(wait: Method) -> str | None:
@@ -149,7 +170,8 @@ def _until_over(wait: Method) -> str | None:
         return None
     test = wait.name.replace("Wait", "Test").replace("wait", "test")
     arguments = "self, {args}" if wait.kind == "one" else "{args}"
-    return f"until(lambda: over(method, Native.{test}({arguments})))[0]"
+    what = "self" if wait.kind == "one" else "requests"
+    return f"until(lambda: over(method, Native.{test}({arguments})), {what})[0]"
 
 
 add_methods(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import signal
 import tempfile
 import time
@@ -18,8 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.live import Live
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import Place, Target
+from labkit.real.failure import interrupted
+from labkit.real.mpi.deadlock import Blame, WaitWatch
+from labkit.real.mpi.progress import Progress
 
 __all__ = ["Reports", "watch"]
 
@@ -47,6 +52,8 @@ class Reports:
         Ranks that did not end although they were interrupted.
     is_late : bool
         Whether the time limit was reached.
+    blame : Blame or None
+        Who waits for whom, where nobody could go on.
     stack_files : dict
         Files with the stacks of stuck ranks, as text.
     host_seconds : float
@@ -57,18 +64,26 @@ class Reports:
     lost: dict[int, BaseException] = field(default_factory=dict)
     stuck: list[int] = field(default_factory=list)
     is_late: bool = False
+    blame: Blame | None = None
     stacks: dict[int, str] = field(default_factory=dict)
     host_seconds: float = 0.0
 
+    def printed(self, places: list[Place]) -> list[bytes]:
+        """Return what each rank has printed, as far as it has reported."""
+        return [self.records[p.rank]["output"] if p.rank in self.records else b"" for p in places]
+
 
 def watch(
-    target: Target, places: list[Place], header: Mapping[str, Any], payload: bytes, timeout_s: float | None
-) -> Reports:
+    target: Target, places: list[Place], header: Mapping[str, Any], payload: bytes, timeout_s: float | None,
+    title: str = "a program",
+) -> Reports:  # fmt: skip
     """Run a program on the engines, and return when no rank runs any more, or none can be reached.
+
+    While it goes on, somebody who watches sees `title` and how far it is.
 
     Raises
     ------
-    KeyboardInterrupt
+    RunInterrupted
         The user interrupted; the ranks have been stopped.
     """
     with _folder() as folder:
@@ -77,7 +92,11 @@ def watch(
         try:
             with _later_interrupt():  # half of the ranks would wait for the others in a call of C
                 run.submit(header, payload)
-            run.wait(None if timeout_s is None else begin + timeout_s)
+            with run.live(title):
+                run.wait(None if timeout_s is None else begin + timeout_s)
+        except KeyboardInterrupt:
+            run.stop()
+            raise interrupted(run.reports.printed(places)) from None
         except BaseException:
             run.stop()
             raise
@@ -132,13 +151,40 @@ class _Watch:
         self.replies: dict[int, Any] = {}
         self.reports = Reports()
         self.is_stopping = False
+        #: finds out when nobody can go on; None where that cannot be seen from here
+        self.waits = self._noted_waits()
+
+    def file(self, rank: int, kind: str) -> str:
+        """Return the path of one of a rank's files."""
+        return os.path.join(self.folder or "", f"rank-{rank}.{kind}")
+
+    def _noted_waits(self) -> WaitWatch | None:
+        """Put what the engines of this host note of their waits where it is looked for."""
+        pages = [str(place.about.get("waits") or "") for place in self.places]
+        hosts = {place.about["host"] for place in self.places}
+        if self.folder is None or hosts != {platform.node()} or not all(map(os.path.isfile, pages)):
+            return None
+        for place, page in zip(self.places, pages, strict=True):
+            os.symlink(page, self.file(place.rank, "wait"))
+            Path(self.file(place.rank, "pid")).write_text(str(place.about["pid"]), "ascii")
+        return WaitWatch(self.folder, len(self.places))
+
+    def live(self, title: str) -> Any:
+        """Return the context in which the run is shown while it goes on."""
+        if self.folder is None:
+            return contextlib.nullcontext()
+        progress = Progress(self.folder, len(self.places), has_calls=False)
+        return Live(f"{title} on a cluster", progress.status, progress.lines)
 
     def submit(self, header: Mapping[str, Any], payload: bytes) -> None:
         """Send each rank its part."""
         from labkit.real.engines.call import call
 
         for place in self.places:
-            own = {"stack_file": os.path.join(self.folder, f"rank-{place.rank}") if self.folder else None}
+            own: dict[str, Any] = {}
+            if self.folder is not None:
+                files = {"stack_file": "stack", "output_file": "out"}
+                own = {name: self.file(place.rank, kind) for name, kind in files.items()}
             view = self.target.client[place.engine]
             self.replies[place.rank] = view.apply_async(call, {**header, **own}, payload)
 
@@ -164,6 +210,9 @@ class _Watch:
                 break
             if any(record["kind"] != "done" for record in self.reports.records.values()):
                 break
+            if self.waits is not None and (blame := self.waits.look()) and self.pending():
+                self.reports.blame = blame
+                break
             if deadline is not None and time.monotonic() >= deadline and self.pending():
                 self.reports.is_late = True
                 break
@@ -176,6 +225,8 @@ class _Watch:
                 continue
             try:
                 self.reports.records[rank] = reply.get()
+                if self.folder is not None:
+                    Path(self.file(rank, "done")).touch()
             except Exception as error:  # whatever the engine or the way back has raised
                 if self.is_stopping and getattr(error, "ename", "") == "KeyboardInterrupt":
                     self.reports.records[rank] = _interrupted(rank)
@@ -220,4 +271,4 @@ class _Watch:
         time.sleep(0.3)
         for rank in self.reports.stuck:
             with contextlib.suppress(OSError):
-                self.reports.stacks[rank] = Path(self.folder, f"rank-{rank}").read_text("utf-8", "replace")
+                self.reports.stacks[rank] = Path(self.file(rank, "stack")).read_text("utf-8", "replace")

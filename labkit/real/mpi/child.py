@@ -21,16 +21,13 @@ import contextlib
 import faulthandler
 import importlib
 import json
-import linecache
 import os
 import pickle
 import sys
 import time
-from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from labkit.process.stacks import traceback_without
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
 from labkit.real import program
@@ -74,8 +71,10 @@ class _Child:
         self.mpi: Any = None
         self.header: dict[str, Any] = {}
         self.payload = b""
-        self.stacks: BinaryIO | None = None
+        self.stacks = 2
         self.recording: Any = None
+        #: what notes blocking calls (`labkit.real.mpi.waits_page`)
+        self.waits: Any = None
 
     def path(self, kind: str) -> str:
         return os.path.join(self.directory, f"rank-{self.rank}.{kind}")
@@ -89,12 +88,19 @@ class _Child:
         self.redirect()
         tie_rank(self.directory, self.path("shm"))
         self.read_job()
+        if self.header["sources"]:
+            import linecache
         for name, text in self.header["sources"].items():
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         if self.header["kind"] == "script":
-            del sys.path[:1]  # the folder of the process that started it: a script has its own there
+            drop_first_folder()
         if self.header["early_mpi"]:
             self.start_mpi()
+        elif self.header.get("waits"):
+            from labkit.trace.recorder.session import when_imported
+
+            self.load_waits()
+            when_imported(self.note_waits)
 
     def read_job(self) -> None:
         """Read what is to be done."""
@@ -102,6 +108,7 @@ class _Child:
             with open(os.path.join(self.directory, "job"), "rb") as file:
                 self.header = pickle.load(file)
                 self.payload = file.read()
+            self.header.setdefault("waits", os.path.exists(os.path.join(self.directory, "waits")))
         except FileNotFoundError:
             leave_abandoned(self.directory)
             raise
@@ -117,9 +124,10 @@ class _Child:
         for stream in (sys.stdout, sys.stderr):
             # Line by line: what a killed rank had printed is worth more than the few system calls.
             stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-        self.stacks = open(self.path("stack"), "wb")  # noqa: SIM115 - lives as long as the process
+        self.stacks = os.open(self.path("stack"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with contextlib.suppress(OSError, ValueError):
-            left = float(Path(self.directory, "limit").read_text("ascii")) - time.time()
+            with open(os.path.join(self.directory, "limit"), encoding="ascii") as file:
+                left = float(file.read()) - time.time()
             faulthandler.dump_traceback_later(max(0.01, left), file=self.stacks)
         if STACK_SIGNAL is not None:
             faulthandler.register(STACK_SIGNAL, file=self.stacks, all_threads=True)
@@ -130,6 +138,7 @@ class _Child:
 
     def start_mpi(self) -> None:
         """Import mpi4py.MPI, which initialises MPI, and make sure that launcher and library fit."""
+        self.load_waits()
         try:
             from mpi4py import MPI
         except Exception as error:
@@ -143,9 +152,24 @@ class _Child:
                 f"MPI library of mpi4py ({library_of(MPI)}) do not belong together"
             )
         self.rank = world.rank
+        self.note_waits(MPI)
         self.use_own_pickling()
         self.note_shared_files()
-        faulthandler.enable(file=self.stacks or 2)  # again: MPI installed its own handlers
+        faulthandler.enable(file=self.stacks)  # again: MPI installed its own handlers
+
+    def load_waits(self) -> Any:
+        """Put what notes blocking calls before MPI, where the supervisor can read that."""
+        if self.header.get("waits"):
+            from labkit.real.mpi.waits_page import load_library
+
+            self.waits = load_library()
+
+    def note_waits(self, mpi: Any) -> None:
+        """Begin to note them."""
+        if self.waits is not None:
+            from labkit.real.mpi.waits_page import open_page
+
+            open_page(self.waits, self.path("wait"), mpi, self.rank, self.header["ranks"])
 
     def note_shared_files(self) -> None:
         """Write down MPI's files in shared memory: an MPI that is killed leaves them behind."""
@@ -177,13 +201,15 @@ class _Child:
                 if self.recording is not None:
                     self.recording.prepare()
                 turns.start()
+                if self.waits is not None:
+                    self.waits.labkit_waits_restart()
                 if self.recording is not None:
                     self.recording.start()
                 begin = time.monotonic()
                 result = until_exit(call)
                 end = time.monotonic()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
-                times |= machine.end_counting() | (counting or {})
+                times |= machine.end_counting() | machine.end_deciding() | (counting or {})
                 if self.recording is not None:
                     self.recording.finish()
                     times["timeline"] = self.recording.timeline()
@@ -287,6 +313,16 @@ class _Child:
                 json.dump({**record, "text": f"{record['text']}\n({reason})"}, file)
 
 
+def drop_first_folder() -> None:
+    """Take the folder of the process that started this one off the search path: a script has its own there.
+
+    ``python -m labkit`` has taken it off already, and what comes first then is what the user has asked for.
+    """
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if sys.path and sys.path[0] not in given:
+        del sys.path[0]
+
+
 def _expected_rank() -> int | None:
     for name in _RANK_VARIABLES:
         value = os.environ.get(name, "")
@@ -312,6 +348,8 @@ def _exit_text(error: SystemExit) -> str:
 
 
 def _format(error: BaseException) -> str:
+    from labkit.process.stacks import traceback_without  # only now: a rank's start is short
+
     return traceback_without(error, (__file__, program.__file__, "<frozen runpy>").__contains__)
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from labkit.errors import MachineError, ProgramError
 from labkit.place import check_place, describe_place, place_doubt
+from labkit.process.given_input import given_input
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.cores import available_cores
+from labkit.real.failure import interrupted
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
@@ -57,13 +59,22 @@ def run_ranks(request: RunRequest) -> Run:
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     header, payload = pack_launch(request)
     recording = recording_for(request)
-    header |= recorded_header(request, recording)
+    header |= recorded_header(request, recording) | {"waits": hosts is None}
     launcher = find_launcher(own.get("mpi"))
     limit_bytes = own.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
-    with Launch(launcher, request.ranks, header, payload, limit_bytes, hosts) as job:
+    with (
+        given_input(own.get("stdin"), is_relayed=True) as stdin,
+        Launch(launcher, request.ranks, header, payload, limit_bytes, hosts) as job,
+    ):
+        job.title = f"{request.name}, {request.ranks} ranks"
+        job.stdin = stdin
         if recording is not None:
             job.before_end = lambda: recording.ask(job.directory, job.ranks)
-        ending = job.run(request.timeout_s)
+        try:
+            ending = job.run(request.timeout_s)
+        except KeyboardInterrupt:
+            job.kill()
+            raise interrupted(read_output(job)) from None
         error = failure(job, ending, request.timeout_s)
         if error is not None:
             if recording is not None and (left := recording.salvage(job.directory, job.ranks, str(error))):

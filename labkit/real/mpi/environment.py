@@ -156,11 +156,14 @@ def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: 
     settings = {
         # One machine only: without looking for networks the import of mpi4py.MPI falls from 1.2 s to 0.16 s.
         "OMPI_MCA_pml": "ob1",
-        "OMPI_MCA_btl": ("self,vader" if old else "self,sm") + (",tcp" if has_hosts else ""),
+        "OMPI_MCA_btl": ("self,vader" if old else "self,sm")
+        + (",tcp" if has_hosts or has_loopback() else ""),
         "OMPI_MCA_mpi_yield_when_idle": "1",
         # Its handler would print a native stack over the Python one that faulthandler writes.
         "OMPI_MCA_opal_signal": "",
     }
+    if not has_hosts:  # only for processes that ranks spawn, which shared memory does not reach
+        settings["OMPI_MCA_btl_tcp_if_include"] = "127.0.0.0/8"
     if old:
         settings["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
     else:
@@ -175,6 +178,17 @@ def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: 
             shared
         )
     return settings | root_permission()
+
+
+def has_loopback() -> bool:
+    """Whether the loopback interface joins processes of this host; in a sandbox it may be down."""
+    try:
+        with open("/sys/class/net/lo/flags", encoding="ascii") as file:
+            return bool(int(file.read(), 16) & 1)
+    except FileNotFoundError:  # not Linux
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 def root_permission() -> dict[str, str]:

@@ -8,6 +8,7 @@ import os
 import pickle
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,16 +17,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from labkit.errors import MachineError
+from labkit.errors import LabkitError, MachineError
+from labkit.live import Live
 from labkit.process.child import ChildProcess, no_room
 from labkit.process.watchdog import PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
+from labkit.real.mpi.deadlock import WaitWatch
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
+from labkit.real.mpi.progress import Progress
 
-__all__ = ["Launch", "LaunchEnding"]
+__all__ = ["NOTE_WAITS", "Launch", "LaunchEnding"]
 
+#: the file in a launch's folder that asks its ranks to note what they wait for, where the header does not
+NOTE_WAITS = "waits"
 #: how long ranks may take to leave once all have finished, or once one has failed
 LEAVE_S = 5.0
 #: how long ranks may take to write their stacks before they are killed
@@ -34,7 +40,10 @@ STACK_S = 1.0
 
 @dataclasses.dataclass
 class LaunchEnding:
-    """How a job ended; `reason` is ended, time, output, failed (a rank) or lingered (done, but stayed)."""
+    """How a job ended.
+
+    `reason` is ended, time, output, deadlock, failed (a rank) or lingered (done, but stayed).
+    """
 
     reason: str
     returncode: int | None
@@ -74,6 +83,8 @@ class Launch:
         self.token = secrets.token_hex(16)
         self.process: ChildProcess | None = None
         self.hosts = hosts
+        #: what rank 0 reads from standard input
+        self.stdin = subprocess.DEVNULL
         self._host_options: list[str] = []
         self._header, self._payload = header, payload
         self._folders: list[str] = []
@@ -81,6 +92,11 @@ class Launch:
         self._environment: dict[str, str] = {}
         #: called before ranks that still live are ended
         self.before_end: Callable[[], None] | None = None
+        #: the report of a deadlock, and whether it is of collectives that do not match
+        self.blame: LabkitError | None = None
+        self._waits: WaitWatch | None = None
+        #: what runs
+        self.title = f"{ranks} ranks"
 
     def __enter__(self) -> Self:
         try:
@@ -103,9 +119,17 @@ class Launch:
     def launcher_text(self) -> str:
         """Return what the launcher itself printed."""
         try:
-            return (Path(self.directory) / "launcher").read_text("utf-8", "replace")
+            told = (Path(self.directory) / "launcher").read_text("utf-8", "replace")
+            return self.spawned_output().decode("utf-8", "replace") + told
         except OSError:
             return ""
+
+    def spawned_output(self) -> bytes:
+        """Return what reached the launcher's own output: of processes that ranks have spawned."""
+        try:
+            return (Path(self.directory) / "launcher.out").read_bytes()
+        except OSError:
+            return b""
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -113,10 +137,12 @@ class Launch:
         """Start the ranks, and return when they have ended or been ended."""
         begin = time.monotonic()
         self._start()
-        reason = self._watch(None if timeout_s is None else begin + timeout_s)
+        progress = Progress(self.directory, self.ranks)
+        with Live(f"{self.title} on real MPI", progress.status, progress.lines):
+            reason = self._watch(None if timeout_s is None else begin + timeout_s)
         if reason == "time":
             self.ask_for_stacks()
-        if reason in ("time", "output") and self.before_end is not None:
+        if reason in ("time", "output", "deadlock") and self.before_end is not None:
             self.before_end()
         self.kill()
         assert self.process is not None
@@ -177,9 +203,17 @@ class Launch:
     def _start(self) -> None:
         command = self.command()
         try:
-            with open(os.path.join(self.directory, "launcher"), "wb") as file:
+            with (
+                open(os.path.join(self.directory, "launcher"), "wb") as file,
+                open(os.path.join(self.directory, "launcher.out"), "wb") as out,
+            ):
                 self.process = ChildProcess(
-                    command, environment=self._environment, token=self.token, stdout=file, stderr=file
+                    command,
+                    environment=self._environment,
+                    token=self.token,
+                    stdin=self.stdin,
+                    stdout=out,
+                    stderr=file,
                 )
         except OSError as error:
             raise MachineError(
@@ -206,8 +240,22 @@ class Launch:
                     return reason
             if deadline is not None and now >= deadline and not leave_by:
                 return "time"
+            if not leave_by and self._is_deadlocked():
+                return "deadlock"
             if self._printed_bytes(names) > self.output_limit_bytes:
                 return "output"
+
+    def _is_deadlocked(self) -> bool:
+        """Whether all ranks wait in vain; then `blame` says how."""
+        if not self._header.get("waits"):
+            return False
+        if self._waits is None:
+            self._waits = WaitWatch(self.directory, self.ranks)
+        blame = self._waits.look()
+        if blame is not None:
+            self.ask_for_stacks()
+            self.blame = self._waits.verdict(blame)
+        return self.blame is not None
 
     def _names(self) -> list[str]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labkit.request import Machine, RunRequest
+from labkit.request import Machine, RunRequest, refuse_for_functions
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -32,16 +32,29 @@ class RealMpi(Machine):
         The hosts, as ``node1 slots=4`` on each line: reached by ssh, with labkit at the same place and a
         folder that all share (``LABKIT_MPI_FOLDER``, or where the file lies). Default: the environment
         variable ``LABKIT_MPI_HOSTFILE``, then this host.
+    stdin : str or file
+        What rank 0 of a script reads from standard input: a text, an open file or its descriptor. Default:
+        nothing.
+    start : mapping
+        How Python starts a script: ``module``, its name behind ``-m``, or ``"-c"``.
+    leave_out : str or sequence of str
+        With ``trace=True``: phases, and functions of `regions`, in which nothing is recorded (``*``
+        stands for anything). What is called there counts as computation; `Run.score` says what that saves.
     measuring : dict
         How a sweep repeats and starts the runs of one launch: see `labkit.real.repeat`.
     """
 
     name = 'on="mpi"'
-    options = ("mpi", "output_limit_bytes", "hostfile", "measuring")
+    options = ("mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out")
 
     def owns(self, on: Any) -> bool:
         """Whether it is the word."""
         return isinstance(on, str) and on.strip().lower() == "mpi"
+
+    def checked(self, request: RunRequest) -> RunRequest:
+        """Refuse what belongs to simulations, and what belongs to scripts for functions."""
+        refuse_for_functions(request)
+        return super().checked(request)
 
     def run(self, request: RunRequest) -> Run:
         """Launch the ranks, and bring everything back."""

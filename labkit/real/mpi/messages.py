@@ -6,23 +6,29 @@ value, and has to go on by value. In a plain script the same program works, and 
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 from types import FunctionType
 from typing import Any
 
-import cloudpickle
-
 __all__ = ["dumps"]
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Takes by value what a script could pickle by name: classes and functions of a module's top level."""
+@functools.cache
+def _by_value() -> Any:
+    """Return the pickler; what it is made of is loaded by the first message that needs it."""
+    import cloudpickle
 
-    def reducer_override(self, thing: Any) -> Any:
-        if isinstance(thing, type | FunctionType) and "<" in thing.__qualname__:
-            return NotImplemented  # defined inside a function, or a lambda: pickle refuses those everywhere
-        return super().reducer_override(thing)
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """Takes by value what a script could pickle by name: a module's classes and functions."""
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, type | FunctionType) and "<" in thing.__qualname__:
+                return NotImplemented  # defined in a function, or a lambda: pickle refuses those everywhere
+            return super().reducer_override(thing)
+
+    return Pickler
 
 
 def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
@@ -44,5 +50,5 @@ def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) 
         return pickle.dumps(thing, protocol, buffer_callback=buffer_callback)
     except (pickle.PicklingError, AttributeError):
         file = io.BytesIO()
-        _Pickler(file, protocol, buffer_callback).dump(thing)
+        _by_value()(file, protocol, buffer_callback).dump(thing)
         return file.getvalue()

@@ -6,7 +6,12 @@ import json
 import os
 from typing import Any
 
-from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
+from labkit.errors import (
+    LabkitError,
+    MachineError,
+    RankError,
+    TimeLimitError,
+)
 from labkit.process.stacks import read_stack
 from labkit.real.failure import Where, first_error, printed_too_much, too_late, with_output
 from labkit.real.mpi.endings import Ending, read_ending, telling_line
@@ -46,6 +51,8 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
         return None
     if end.reason == "time":
         error = _too_late(job, done, timeout_s)
+    elif end.reason == "deadlock" and job.blame is not None:
+        error = job.blame
     elif end.reason == "output":
         error = printed_too_much("the ranks", job.output_limit_bytes)
     else:
@@ -61,6 +68,7 @@ def read_output(job: Launch) -> list[bytes]:
             printed.append(job.rank_file(rank, "out").read_bytes())
         except OSError:
             printed.append(b"")
+    printed[0] += job.spawned_output()  # it came through mpiexec, which says not from whom
     return printed
 
 

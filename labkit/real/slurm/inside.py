@@ -24,7 +24,7 @@ from labkit import __version__
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.real.mpi.client import ending_notes
 from labkit.real.mpi.find import Launcher
-from labkit.real.mpi.launch import LaunchEnding
+from labkit.real.mpi.launch import NOTE_WAITS, LaunchEnding
 from labkit.real.mpi.report import failure
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.steps import REPORT_S, Step, step_launcher
@@ -212,7 +212,7 @@ def _forget_leftovers(folder: Path) -> None:
 
 def _pack(folder: Path) -> None:
     """Put the ranks' files into one: file systems of clusters bear few files better than many."""
-    files = sorted(path for path in folder.glob("rank-*") if path.suffix != ".pid")
+    files = sorted(path for path in folder.glob("rank-*") if path.suffix not in (".pid", ".wait"))
     part = folder / ".ranks.zip"
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -222,7 +222,8 @@ def _pack(folder: Path) -> None:
     except OSError:  # a full disk: the words on it need room
         part.unlink(missing_ok=True)
         raise
-    for path in [*folder.glob("rank-*"), folder / "path", folder / "limit", folder / SALVAGE]:
+    others = [folder / name for name in ("path", "limit", NOTE_WAITS, SALVAGE)]
+    for path in [*folder.glob("rank-*"), *others]:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 

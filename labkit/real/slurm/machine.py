@@ -23,13 +23,17 @@ class SlurmCluster(Machine):
     limit is that of the launch inside the job: the wait in the queue does not count. Its options, beside
     those of every machine, are those of `labkit.slurm`, over those of `on`, and
 
+    leave_out : str or sequence of str
+        As of `labkit.real.mpi.machine.RealMpi`.
     output_limit_bytes : int
         What all ranks together may print; default: 200 MB.
     """
 
     name = "Slurm"
     is_queued = True
-    options = ("output_limit_bytes", "measuring", *(one.name for one in dataclasses.fields(Slurm)))
+    options = (
+        "output_limit_bytes", "measuring", "leave_out", *(one.name for one in dataclasses.fields(Slurm))
+    )  # fmt: skip
 
     def owns(self, on: Any) -> bool:
         """Whether it is an object of `labkit.slurm`, or its text."""
@@ -38,7 +42,7 @@ class SlurmCluster(Machine):
     def checked(self, request: RunRequest) -> RunRequest:
         """Read the options of the jobs."""
         request = super().checked(request)
-        own = ("output_limit_bytes", "measuring")
+        own = ("output_limit_bytes", "measuring", "leave_out")
         launch = {name: value for name, value in request.options.items() if name in own}
         jobs = {name: value for name, value in request.options.items() if name not in launch}
         return request.changed(on=slurm_of(request.on).changed(**jobs), options=launch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import MachineError
+from labkit.nearest import nearest
 
 __all__ = ["Slurm", "is_slurm", "slurm", "slurm_of", "time_seconds"]
 
@@ -217,9 +217,8 @@ def known_options(options: dict[str, Any]) -> dict[str, Any]:
     names = [one.name for one in dataclasses.fields(Slurm) if one.name != "profile"]
     for name in options:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
-            raise MachineError(f"Slurm machines have no option {name!r}; {hint}")
+            hint = nearest(name, names, 1) or f"; known are {', '.join(names)}"
+            raise MachineError(f"Slurm machines have no option {name!r}{hint}")
     return options
 
 

@@ -16,7 +16,7 @@ from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.environment import BOOTSTRAP, THREADS, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
-from labkit.real.mpi.launch import Launch
+from labkit.real.mpi.launch import NOTE_WAITS, Launch
 from labkit.real.slurm.options import Slurm
 
 __all__ = ["Step", "launch_words", "step_environment", "step_launcher"]
@@ -84,11 +84,15 @@ class Step(Launch):
         super().__init__(launcher[0], ranks, {}, b"", output_limit_bytes)
         self.directory = str(folder)
         self._words, self._options, self._paths = launcher[1], options, paths
+        # Waits are noted in memory that processes of one host share.
+        self._header = {"waits": os.environ.get("SLURM_JOB_NUM_NODES") == "1"}
 
     def create(self) -> None:
         """Write down what the ranks have to know; their program is there already."""
         try:
             self._write("path", "\0".join(self._paths))
+            if self._header["waits"]:
+                self._write(NOTE_WAITS, "")
         except OSError as error:
             raise MachineError(f"{self.directory} cannot be written: {error}") from error
         self._environment = step_environment(self.launcher, self._options, os.environ, self.token)
@@ -107,7 +111,10 @@ class Step(Launch):
         return [*command, sys.executable, "-m", "mpi4py", "-c", BOOTSTRAP, self.directory]
 
     def ask_for_stacks(self) -> None:
-        """Wait for the reports that the ranks have promised."""
+        """Wait for the reports that the ranks have promised; on a node alone, ask for them."""
+        if self._header["waits"]:
+            super().ask_for_stacks()
+            return
         until = time.monotonic() + REPORT_S
         while time.monotonic() < until and not all(
             self._stack_bytes(rank) or self.rank_file(rank, "done").exists() for rank in range(self.ranks)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError
+from labkit.process.fingerprint import fingerprint
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.client import OUTPUT_LIMIT_BYTES, pack_launch
 from labkit.real.shares import recorded_header, recording_for
 from labkit.real.slurm.batch import Batch, Point
-from labkit.real.slurm.fingerprint import fingerprint
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.watch import Line, WaitError
 from labkit.request import RunRequest
@@ -123,7 +123,7 @@ def make_point(request: RunRequest) -> Point:
     recorded = recorded_header(request, recording_for(request))
     header |= recorded
     matters = {name: getattr(cluster, name) for name in _MATTERS}
-    matters |= recorded | {name: value for name, value in header.items() if name == "measuring"}
+    matters |= recorded | {name: value for name, value in header.items() if name in ("measuring", "regions")}
     what: Any = request.program
     if isinstance(what, Path):
         path, what = what, hashlib.sha256(what.read_bytes()).hexdigest()

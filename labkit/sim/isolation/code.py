@@ -9,7 +9,7 @@ import sysconfig
 import types
 from functools import lru_cache
 
-__all__ = ["is_installed", "names_used"]
+__all__ = ["is_installed", "is_installed_file", "names_used"]
 
 #: names with which code can reach any global; not locals(), which pytest writes into every assert
 _REACHES_ALL = frozenset({"globals", "eval", "exec", "vars", "__import__"})
@@ -66,4 +66,10 @@ def is_installed(module: str | None, filename: str | None) -> bool:
             return False
     if filename.startswith("<"):
         return filename.startswith("<frozen")
-    return os.path.realpath(filename).startswith(_roots())
+    return is_installed_file(filename)
+
+
+@lru_cache(maxsize=4096)
+def is_installed_file(filename: str | None) -> bool:
+    """Whether a file lies in a folder of installed code; None: it is no file's, but built in."""
+    return filename is None or os.path.realpath(filename).startswith(_roots())

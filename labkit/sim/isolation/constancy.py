@@ -20,7 +20,8 @@ import numpy as np
 from labkit.comm.handles.base import MODULE_NAME
 from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.copy_rules import ATOMS, is_changeable
-from labkit.sim.isolation.mpi4py_name import OWN_NAMES
+from labkit.sim.isolation.dependent import code_of_dependent
+from labkit.sim.isolation.mpi4py_name import is_library
 
 __all__ = ["is_constant", "is_plain_data"]
 
@@ -96,10 +97,10 @@ def _parts(value: Any) -> Iterable[Any] | None:
         return None if value.dtype.hasobject or is_changeable(value) else ()
     if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
         return ()
-    if kind.__module__ in OWN_NAMES or getattr(value, "__module__", None) in OWN_NAMES:
+    if is_library(kind.__module__) or is_library(getattr(value, "__module__", None)):
         return None  # of mpi4py's own module: a rank gets the simulated one instead
     if isinstance(value, types.ModuleType):
-        if value.__name__ in OWN_NAMES:
+        if is_library(value.__name__):
             return None
         is_shared = value.__name__ == MODULE_NAME or is_installed(
             value.__name__, getattr(value, "__file__", None)
@@ -126,6 +127,8 @@ def _function_parts(value: types.FunctionType) -> Iterable[Any] | None:
         # a wrapper around something of the program (`functools.wraps`) is as constant as that
         return [item for item in contents if isinstance(item, types.FunctionType | type)]
     names = names_used(value.__code__)
+    if code_of_dependent(value.__globals__) is not None:
+        return None
     if names is None or names & _HANDLES or len(contents) < len(value.__closure__ or ()):
         return None
     if any(_writes(code, value.__code__.co_freevars) for code in _codes(value.__code__)):

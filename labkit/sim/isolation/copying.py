@@ -17,6 +17,7 @@ from labkit.comm.handles.base import MODULE_NAME
 from labkit.sim.isolation import copy_rules
 from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.copy_rules import ATOMS
+from labkit.sim.isolation.dependent import code_of_dependent, own_builtins
 
 __all__ = ["Copier", "Plan"]
 
@@ -108,6 +109,9 @@ class Copier:
         closure = value.__closure__
         cells = None if closure is None else tuple(self.new_cell(cell) for cell in closure)
         scope = self.scope(value.__globals__)
+        again = self.found(value)
+        if again is not None:  # its module has been executed again
+            return again
         made = types.FunctionType(value.__code__, scope, value.__name__, None, cells)
         self.remember(value, made)
         self._note_original(made, value)
@@ -176,7 +180,24 @@ class Copier:
                 if name in source
             }
             self._keep.append(source)
+            code = None if self.is_restoring else code_of_dependent(source)
+            if code is not None:
+                self._import_again(code, scope, source)
         return scope
+
+    def _import_again(self, code: types.CodeType, scope: dict[str, Any], source: dict[str, Any]) -> None:
+        """Execute a module whose values depend on the rank, as a rank of real MPI does."""
+        machinery = ("__spec__", "__loader__", "__path__", "__doc__")
+        scope.update({name: source[name] for name in machinery if name in source})
+        scope["__builtins__"] = own_builtins(self.copy)
+        exec(code, scope)
+        for name, original in source.items():
+            made = scope.get(name)
+            is_own = isinstance(original, type | types.FunctionType) and type(made) is type(original)
+            if is_own and original.__module__ == source["__name__"] == getattr(made, "__module__", None):
+                self.remember(original, made)
+                self._note_original(made, original)
+                self.plan.has_classes = self.plan.has_classes or isinstance(original, type)
 
     def fill(self, scope: dict[str, Any], source: dict[str, Any], names: frozenset[str] | None) -> None:
         """Copy names that a code uses into its globals; None: all there are."""
@@ -208,6 +229,9 @@ class Copier:
         module = sys.modules.get(value.__module__)
         if is_installed(value.__module__, getattr(module, "__file__", None)) or _is_enum(value):
             return self.remember(value, value)
+        again = self._of_own_module(value, module)
+        if again is not None:
+            return again
         self.plan.has_classes = True
         body = {"__module__": value.__module__, "__qualname__": value.__qualname__, "__doc__": value.__doc__}
         slots = value.__dict__.get("__slots__")
@@ -230,6 +254,13 @@ class Copier:
         if issubclass(maker, abc.ABCMeta):
             abc.update_abstractmethods(made)
         return made
+
+    def _of_own_module(self, value: type, module: types.ModuleType | None) -> Any:
+        """Return the class that a rank's own execution of its module has made, None if there is none."""
+        if module is None or code_of_dependent(vars(module)) is None:
+            return None
+        self.scope(vars(module))
+        return self.found(value)
 
     # --- data -------------------------------------------------------------------------------------
 

@@ -2,29 +2,38 @@
 
 A program may import ``mpi4py.MPI`` itself, before the run or inside it. With the library's own module each
 simulated rank would be alone in a world of one process, silently; so the module, and what was taken out of
-it, is replaced by the simulated one.
+it, is replaced by the simulated one. The rest of the package is Python over that module: where mpi4py is
+installed, its own ``mpi4py.util`` and ``mpi4py.bench`` run over the simulated module; ``mpi4py.futures`` is
+`labkit.comm.futures`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, TracebackType
 from typing import Any
 
+from labkit.comm import package
 from labkit.errors import UnsupportedError
 
-__all__ = ["OWN_NAMES", "SimulatedName"]
+__all__ = ["SimulatedName", "is_library"]
 
 _PACKAGE, _MODULE = "mpi4py", "mpi4py.MPI"
-#: The library's own package and module.
-OWN_NAMES = (_PACKAGE, _MODULE)
+
+
+def is_library(name: str | None) -> bool:
+    """Whether a module's name is that of mpi4py's package, or of something in it."""
+    return isinstance(name, str) and (name == _PACKAGE or name.startswith("mpi4py."))
 
 
 class SimulatedName:
-    """Context in which ``import mpi4py`` gives the simulated module.
+    """Context in which ``import mpi4py`` gives the simulated module; for any thread, and several at a time.
 
     Parameters
     ----------
@@ -33,12 +42,7 @@ class SimulatedName:
     """
 
     def __init__(self, simulated: ModuleType) -> None:
-        package = _Package(_PACKAGE)
-        package.__path__ = []
-        vars(package).update(MPI=simulated, rc=_Rc(), __version__="4.1", get_config=dict)
-        self._modules: dict[str, ModuleType] = {_PACKAGE: package, _MODULE: simulated}
-        self._before: dict[str, ModuleType | None] = {}
-        self._finder = _Refuse()
+        self._simulated = simulated
 
     def stand_ins(self) -> dict[int, Callable[[int], Any]]:
         """Return what a program's copy has instead of the library's own module, and of what is in it.
@@ -49,71 +53,133 @@ class SimulatedName:
             By id, as for `labkit.sim.isolation.isolation.Isolation`; empty while nobody has imported mpi4py.
         """
         made: dict[int, Callable[[int], Any]] = {}
-        for module_name, stand_in in self._modules.items():
-            own = sys.modules.get(module_name)
-            if own is not None and own is not stand_in:
-                made[id(own)] = _maker(stand_in)
-        simulated, own = self._modules[_MODULE], sys.modules.get(_MODULE)
-        if id(own) in made:
-            for name, value in vars(own).items():
-                # Numbers and texts are the same objects elsewhere, too.
-                is_object = not (name.startswith("_") or isinstance(value, int | str | None))
-                if is_object and name in vars(simulated):
-                    made[id(value)] = _maker(getattr(simulated, name))
+        for name, own in _NAMES.library().items():
+            made[id(own)] = _importer(name)
+            for attribute, value in list(vars(own).items()):
+                # Numbers and texts are the same objects elsewhere, too; what is of other modules is the same.
+                is_private = attribute.startswith("_") or isinstance(value, int | str | None)
+                if is_private or isinstance(value, ModuleType) or not _is_of(value, own):
+                    continue
+                if name != _MODULE or attribute in vars(self._simulated):
+                    made[id(value)] = _importer(name, attribute)
         return made
 
     def __enter__(self) -> SimulatedName:
-        self._before = {name: sys.modules.get(name) for name in self._modules}
-        sys.modules.update(self._modules)
-        sys.meta_path.insert(0, self._finder)
+        _NAMES.enter(self._simulated)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sys.meta_path.remove(self._finder)
-        for name, module in self._before.items():
-            if module is None:
-                sys.modules.pop(name, None)
-            else:
-                sys.modules[name] = module
+        _NAMES.leave()
 
 
-def _maker(value: Any) -> Callable[[int], Any]:
-    return lambda _: value
+def _is_of(value: Any, module: ModuleType) -> bool:
+    """Whether an object was made by this module of the library."""
+    if module.__name__ == _MODULE:
+        return True
+    return getattr(value, "__module__", None) == module.__name__
 
 
-class _Refuse(importlib.abc.MetaPathFinder):
-    """Refuse the parts of mpi4py that are not simulated, with a sentence instead of 'no module'."""
+def _importer(name: str, attribute: str = "") -> Callable[[int], Any]:
+    def make(_: int) -> Any:
+        module = importlib.import_module(name)
+        return getattr(module, attribute) if attribute else module
+
+    return make
+
+
+class _Names:
+    """The package's names in `sys.modules`: the library's own, or the simulated ones while runs are on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._users = 0
+        self._before: dict[str, ModuleType] = {}
+        #: what simulated runs have imported of the package, for the next ones
+        self._simulated: dict[str, ModuleType] = {}
+        self._finder = _Finder()
+
+    def library(self) -> dict[str, ModuleType]:
+        """Return what has been imported of the library itself."""
+        with self._lock:
+            return dict(self._before) if self._users else self._loaded()
+
+    @staticmethod
+    def _loaded() -> dict[str, ModuleType]:
+        # Three times a run, of thousands of names: nothing but the beginning is looked at of most.
+        begun = [name for name in list(sys.modules) if name.startswith(_PACKAGE)]
+        return {name: sys.modules[name] for name in begun if is_library(name) and name in sys.modules}
+
+    def enter(self, simulated: ModuleType) -> None:
+        """Put the simulated names in place."""
+        with self._lock:
+            if self._users == 0:
+                self._before = self._loaded()
+                for name in self._before:
+                    del sys.modules[name]
+                if self._simulated.get(_MODULE) is not simulated:
+                    made = package.simulated_package(simulated)
+                    self._simulated = {_PACKAGE: made, _MODULE: simulated, "mpi4py.rc": vars(made)["rc"]}
+                sys.modules.update(self._simulated)
+                sys.meta_path.insert(0, self._finder)
+            self._users += 1
+
+    def leave(self) -> None:
+        """Take them away again, when the last run is over."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            with contextlib.suppress(ValueError):
+                sys.meta_path.remove(self._finder)
+            self._simulated = self._loaded()
+            for name in self._simulated:
+                del sys.modules[name]
+            sys.modules.update(self._before)
+            self._before = {}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Find the parts of mpi4py that are simulated; refuse the others with a sentence, not 'no module'."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name.startswith("mpi4py."):
-            raise _not_simulated(name)
-        return None
+        if not name.startswith("mpi4py."):
+            return None
+        if name in package.OWN:
+            return importlib.machinery.ModuleSpec(name, _Loader(package.OWN[name]), is_package=True)
+        if name in package.SHARED:
+            if not path:
+                raise UnsupportedError(
+                    f"{name} is mpi4py's own Python over the simulated module, and mpi4py is not installed; "
+                    "pip install mpi4py"
+                )
+            return None
+        raise package.not_simulated(name)
 
 
-def _not_simulated(name: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{name} is not simulated; of mpi4py the module mpi4py.MPI is. Run on real MPI (--on mpi) to use it"
-    )
+class _Loader(importlib.abc.Loader):
+    """Load a module of labkit under a name of mpi4py."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name)
+        own = importlib.import_module(self._own)
+        vars(made).update({name: value for name, value in vars(own).items() if not name.startswith("__")})
+        made.__doc__, made.__path__ = own.__doc__, []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
 
 
-class _Package(ModuleType):
-    """The package `mpi4py` on the simulated machine."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise _not_simulated(f"mpi4py.{name}")
+def names_in_use() -> Iterator[str]:
+    """Yield what of the package stands in `sys.modules`, for tests."""
+    yield from _NAMES._loaded()
 
 
-class _Rc:
-    """`mpi4py.rc`: its settings are accepted; there is nothing to set up."""
-
-    initialize = threads = finalize = True
-    thread_level = "funneled"
-
-    def __call__(self, **settings: Any) -> None:
-        vars(self).update(settings)
+_NAMES = _Names()

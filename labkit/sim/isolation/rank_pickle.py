@@ -44,12 +44,12 @@ class RankPickle:
         if self.isolation.has_classes:
             pickling.use_in_run(self.dumps)
 
-    def dumps(self, obj: Any, protocol: int | None = None) -> bytes:
+    def dumps(self, obj: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
         """Return an object as bytes."""
         if type(obj) in _PLAIN:
             return pickle.dumps(obj, protocol)
         out = io.BytesIO()
-        _Pickler(out, self, protocol).dump(obj)
+        _Pickler(out, self, protocol, buffer_callback).dump(obj)
         return out.getvalue()
 
     def name(self, copy: Any) -> tuple[str, str] | None:
@@ -67,8 +67,8 @@ class RankPickle:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, owner: RankPickle, protocol: int | None) -> None:
-        super().__init__(out, protocol)
+    def __init__(self, out: io.BytesIO, owner: RankPickle, protocol: int | None, callback: Any) -> None:
+        super().__init__(out, protocol, buffer_callback=callback)
         self._owner = owner
 
     def reducer_override(self, obj: Any) -> Any:

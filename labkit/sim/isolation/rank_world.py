@@ -1,8 +1,10 @@
 """The private modules of a simulated rank of a script: its `__main__` and the user's own.
 
 On real MPI every rank is a process, so module globals (`rank = comm.rank` at the top of a helper file) are
-private. Here all ranks share one process, so every rank imports the modules beside the script once for
-itself, by an `__import__` of its own. Installed packages stay shared.
+private. Here all ranks share one process, so every rank imports for itself, by an `__import__` of its own,
+each module that is Python source and not installed, from wherever the import system finds it; and each
+installed package that imports mpi4py, or one of those, while it is loaded, for its state may depend on the
+rank. All other installed modules stay shared.
 """
 
 from __future__ import annotations
@@ -11,65 +13,131 @@ import builtins
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any
+
+from labkit.comm.environment import note_import
+from labkit.sim.isolation.code import is_installed_file
 
 __all__ = ["OwnModules", "RankWorld"]
 
 
+class _DependsOnRankError(BaseException):
+    """Stops the import of an installed package that has turned out to depend on the rank."""
+
+
 class OwnModules:
-    """Which modules belong to the user, with their code compiled once for all ranks.
+    """Which modules belong to the ranks, with their code compiled once for all of them.
 
     Parameters
     ----------
-    directory : str
-        The script's folder: what can be imported from there is the user's own.
     current : callable
         Returns the running rank's world, or None.
     """
 
-    def __init__(self, directory: str, current: Callable[[], RankWorld | None]) -> None:
-        self.directory = directory
+    def __init__(self, current: Callable[[], RankWorld | None]) -> None:
         self.current = current
         self._is_own: dict[str, bool] = {}
-        self._codes: dict[str, CodeType] = {}
+        self._codes: dict[tuple[str, str | None], CodeType] = {}
+        self._extensions: dict[str, ModuleType] = {}
         self._shared = frozenset(name.partition(".")[0] for name in sys.modules)
+        #: installed packages that import mpi4py
+        self._dependent: set[str] = set()
+        #: called when a rank has imported a module of the name, the first time
+        self.when_imported: dict[str, Callable[[], Any]] = {}
 
     def is_own(self, top: str) -> bool:
-        """Whether the top-level module of this name is Python source beside the script."""
-        if top not in self._is_own:
-            self._is_own[top] = top not in self._shared and self._is_source(self.find(top, [self.directory]))
-        return self._is_own[top]
+        """Whether ranks have the top-level module of this name for themselves."""
+        found = self._is_own.get(top)
+        if found is None:
+            if top in self._shared:
+                return False
+            spec = self.find(top, None)
+            if spec is None:  # maybe later, when a rank has changed sys.path
+                return False
+            found = self._is_own[top] = self._is_source(spec) and not is_installed_file(_place(spec))
+        return found
 
-    def find(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Find a module in these folders."""
-        return PathFinder.find_spec(name, list(path))
+    def find(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """Find a module in these folders, or where the import system looks."""
+        for finder in sys.meta_path:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec(name, path) if find_spec is not None else None
+            if spec is not None:
+                return spec  # type: ignore[no-any-return]
+        return None
 
     @staticmethod
-    def _is_source(spec: ModuleSpec | None) -> bool:
-        if spec is None:
-            return False
+    def _is_source(spec: ModuleSpec) -> bool:
         return spec.loader is None or (hasattr(spec.loader, "get_code") and bool(spec.has_location))
 
     def code(self, spec: ModuleSpec) -> CodeType | None:
         """Return the module's code; None for a namespace package or a compiled extension."""
-        if spec.name not in self._codes:
+        key = spec.name, spec.origin
+        if key not in self._codes:
             get_code = getattr(spec.loader, "get_code", None)
             code = get_code(spec.name) if get_code is not None else None
             if code is None:
                 return None
-            self._codes[spec.name] = code
-        return self._codes[spec.name]
+            self._codes[key] = code
+        return self._codes[key]
+
+    def extension(self, spec: ModuleSpec) -> ModuleType:
+        """Return a compiled module, loaded once: it cannot be loaded again for every rank."""
+        if spec.name not in self._extensions:
+            module = importlib.util.module_from_spec(spec)
+            assert spec.loader is not None
+            spec.loader.exec_module(module)
+            sys.modules[spec.name] = self._extensions[spec.name] = module
+        return self._extensions[spec.name]
 
     def publish(self, name: str) -> None:
         """Stand in for the module in `sys.modules`, where pickle and dataclasses look names up."""
         if not isinstance(sys.modules.get(name), _Stand):
             sys.modules[name] = _Stand(name, self)
 
+    def shared_import(self, world: RankWorld, name: str, *rest: Any) -> ModuleType:
+        """Import a module that ranks share; one that turns out to depend on the rank is its world's own."""
+        known = len(self._dependent)
+        try:
+            found: ModuleType = builtins.__import__(name, *rest)
+        except _DependsOnRankError:
+            found = None  # type: ignore[assignment]
+        if len(self._dependent) > known:  # also where the package has caught it
+            self._forget()
+            return world.import_module(name, *rest)
+        if self.when_imported:
+            self._tell(name)
+        return found
+
+    def _tell(self, name: str) -> None:
+        for key in [key for key in self.when_imported if key in sys.modules]:
+            self.when_imported.pop(key)()
+
+    def _forget(self) -> None:
+        """Take what was loaded of dependent packages out of `sys.modules`: each rank loads it anew."""
+        for name, module in list(sys.modules.items()):
+            is_dependent = name.partition(".")[0] in self._dependent and name not in self._extensions
+            if is_dependent and not isinstance(module, _Stand):
+                del sys.modules[name]
+
+    def _claim(self, scope: Mapping[str, Any] | None) -> None:
+        """Make the installed package a rank's own whose module imports such a thing while it is loaded."""
+        top = str((scope or {}).get("__name__", "")).partition(".")[0]
+        spec = (scope or {}).get("__spec__")
+        if not getattr(spec, "_initializing", False) or top in self._shared | sys.stdlib_module_names:
+            return
+        if self.is_own(top):
+            return
+        self._is_own[top] = True
+        self._dependent.add(top)
+        raise _DependsOnRankError(top)
+
     def install(self) -> None:
         """Let installed code that imports by name (unittest, importlib) find the running rank's modules."""
         shared_import, shared_import_module = builtins.__import__, importlib.import_module
+        shared_reload = importlib.reload
 
         def import_(
             name: str,
@@ -79,8 +147,13 @@ class OwnModules:
             level: int = 0,
         ) -> ModuleType:
             world = self.current() if level == 0 else None
-            if world is not None and self.is_own(name.partition(".")[0]):
-                return world.import_module(name, globals, locals, fromlist)
+            if world is not None:
+                top = name.partition(".")[0]
+                if self.is_own(top):
+                    self._claim(globals)
+                    return world.import_module(name, globals, locals, fromlist)
+                if top == "mpi4py":
+                    self._claim(globals)
             return shared_import(name, globals, locals, fromlist or (), level)
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
@@ -88,10 +161,23 @@ class OwnModules:
             world = self.current()
             if world is not None and self.is_own(full.partition(".")[0]):
                 return world.load(full)
+            if world is not None and full == "mpi4py.MPI":
+                note_import()
             return shared_import_module(name, package)
+
+        def reload(module: ModuleType) -> ModuleType:
+            world = self.current()
+            own = world and world.reloaded(module)
+            return own or shared_reload(module)
 
         builtins.__import__ = import_
         importlib.import_module = import_module
+        importlib.reload = reload
+
+
+def _place(spec: ModuleSpec) -> str | None:
+    """Return a file or folder of a module."""
+    return spec.origin if spec.has_location else next(iter(spec.submodule_search_locations or ()), None)
 
 
 class _Stand(ModuleType):
@@ -107,6 +193,13 @@ class _Stand(ModuleType):
             return object.__getattribute__(self, attribute)
         return getattr(world.load(object.__getattribute__(self, "__name__")), attribute)
 
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        world = object.__getattribute__(self, "_own").current()
+        if world is None:
+            object.__setattr__(self, attribute, value)
+        else:
+            setattr(world.load(object.__getattribute__(self, "__name__")), attribute, value)
+
 
 class RankWorld:
     """The modules of one rank.
@@ -116,16 +209,21 @@ class RankWorld:
     own : OwnModules
         Shared by all ranks of a run.
     script : str
-        Path of the script, its `__file__`.
+        Path of the script, its `__file__`; empty for none (``-c``).
+    spec : ModuleSpec, optional
+        What it was found by, where it is a module (``-m``).
     """
 
-    def __init__(self, own: OwnModules, script: str) -> None:
+    def __init__(self, own: OwnModules, script: str, spec: ModuleSpec | None = None) -> None:
         self._own = own
         self._builtins = {**vars(builtins), "__import__": self.import_module}
         self.main = self._new(ModuleType("__main__"))
-        vars(self.main).update(__file__=script, __cached__=None)
-        self._modules = {"__main__": self.main}
-        own.publish("__main__")
+        vars(self.main).update({"__file__": script, "__cached__": None} if script else {})
+        if spec is not None:
+            vars(self.main).update(__spec__=spec, __package__=spec.parent)
+        self._modules = {"__main__": self.main, "__worker__": self.main}
+        for name in self._modules:
+            own.publish(name)
 
     def _new(self, module: ModuleType) -> ModuleType:
         vars(module)["__builtins__"] = self._builtins
@@ -145,7 +243,9 @@ class RankWorld:
             name = importlib.util.resolve_name("." * level + name, package)
         top = name.partition(".")[0]
         if top != "__main__" and not self._own.is_own(top):
-            return builtins.__import__(name, globals, locals, fromlist or (), 0)
+            if top == "mpi4py" and (name.startswith("mpi4py.MPI") or "MPI" in (fromlist or ())):
+                note_import()
+            return self._own.shared_import(self, name, globals, locals, fromlist or (), 0)
         module = self.load(name)
         if not fromlist:
             return self.load(top)
@@ -172,13 +272,18 @@ class RankWorld:
         if name in self._modules:
             return self._modules[name]
         parent, _, child = name.rpartition(".")
-        folders = getattr(self.load(parent), "__path__", ()) if parent else [self._own.directory]
+        folders = getattr(self.load(parent), "__path__", ()) if parent else None
+        if name in self._modules:  # the parent has loaded it
+            return self._modules[name]
         spec = self._own.find(name, folders)
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         code = self._own.code(spec)
         if code is None and spec.loader is not None:  # a compiled extension cannot be loaded twice
-            return importlib.import_module(name)
+            module = self._modules[name] = self._own.extension(spec)
+            if parent:
+                setattr(self.load(parent), child, module)
+            return module
         module = self._modules[name] = self._new(importlib.util.module_from_spec(spec))
         self._own.publish(name)
         try:
@@ -190,3 +295,28 @@ class RankWorld:
         if parent:
             setattr(self.load(parent), child, module)
         return module
+
+    def load_for_workers(self, code: CodeType) -> None:
+        """Execute the program as a worker does: its functions are needed, its main part is not."""
+        if self.main.__name__ == "__main__":
+            self.main.__name__ = "__worker__"
+            exec(code, vars(self.main))
+
+    def end(self) -> None:
+        """Give up what has a `__del__` of the program's own, as Python does then: it may communicate."""
+        own = vars(self.main)
+        for name in list(own):
+            kind = type(own[name])
+            if hasattr(kind, "__del__") and kind.__module__ in self._modules:
+                own[name] = None
+
+    def reloaded(self, module: ModuleType) -> ModuleType | None:
+        """Execute one of this rank's modules anew; None if it is none of them."""
+        name = module.__name__
+        own = self._modules.get(name)
+        if own is None or own is self.main or own.__spec__ is None:
+            return None
+        code = self._own.code(own.__spec__)
+        if code is not None:
+            exec(code, vars(own))
+        return own

@@ -103,7 +103,7 @@ class RecipeWriter:
             **entry,
             "platform": self._kept("platforms", {"name": machine.name, "spec": machine.spec}, machine),
             "model": self._kept("models", {"name": model.name}, model),
-            "deterministic": bool(about.get("deterministic", True)),
+            "deterministic": bool(about.get("deterministic", True) or about.get("is_recorded")),
         }
 
     def _kept(self, kind: str, head: dict[str, Any], thing: Any) -> int:

@@ -150,6 +150,7 @@ def verify(
     Parameters
     ----------
     path : path
+        The bundle.
     run : bool
         Run the simulated part again. **That executes the program in the bundle**, in a process of its own
         with an empty home. Where the system permits, it can write nowhere else and has no network

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
+from labkit.nearest import nearest
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.parser import parse
@@ -108,6 +108,9 @@ class Declaration:
         """
         how = {name: value for name, value in self.run.items() if name not in _OPTIONS}
         options: dict[str, Any] = {name: self.run[name] for name in _OPTIONS if name in self.run}
+        word, _, file = str(options.get("compute", "")).partition(":")
+        if word == "recorded" and file:  # as all paths of the file: from where it lies
+            options["compute"] = f"recorded:{self.path.parent / file}"
         if jobs is not None:
             how["jobs"] = jobs
         return plan_sweep(self.program, args=self.args, options=options, **self.parameters, **how)
@@ -153,8 +156,7 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
 def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1, 0.5)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = nearest(key, known, 1, 0.5)
             raise DataError(f"{where}: {key!r} is not known here{meant} Known: {', '.join(known)}")
 
 
@@ -246,8 +248,7 @@ def _program(text: str, folder: Path, where: str) -> tuple[Any, str]:
         functions = [
             key for key, value in vars(module).items() if callable(value) and not key.startswith("_")
         ]
-        near = difflib.get_close_matches(name, functions, 1, 0.5)
-        meant = f"; did you mean {near[0]!r}?" if near else f"; it has: {', '.join(functions[:12]) or 'none'}"
+        meant = nearest(name, functions, 1, 0.5) or f"; it has: {', '.join(functions[:12]) or 'none'}"
         raise ProgramError(f"{where}: program = {text!r}: {source} has no function {name!r}{meant}")
     return found, digest
 

@@ -11,11 +11,13 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.sim.computation import Records
 from labkit.study.declared.declaration import Declaration
 from labkit.study.declared.results import Results, key_of
 from labkit.study.measure import Found, Harvest
 from labkit.study.points import Point
 from labkit.study.study import Study
+from labkit.study.sweep_points import records_of
 from labkit.timing import Repeats
 
 __all__ = ["Work"]
@@ -24,9 +26,13 @@ __all__ = ["Work"]
 class _Writer(Harvest):
     """Writes every point down before the next one is taken."""
 
-    def __init__(self, seed: int, results: Results, keys: dict[int, str]) -> None:
+    def __init__(
+        self, seed: int, results: Results, keys: dict[int, str], records: Records | None = None
+    ) -> None:
         super().__init__(seed)
         self._results, self._keys = results, keys
+        #: computation that is measured and kept with the points
+        self._records, self._written = records, set(records.kept if records is not None else ())
 
     def keep(self, point: Point, found: Found) -> None:
         """Keep a point's rows, on disk as well."""
@@ -39,7 +45,15 @@ class _Writer(Harvest):
                 "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
                 "is_deterministic": self.is_deterministic,
             }  # fmt: skip
-            self._results.add(self._keys[point.number], entry)
+            self._results.add(self._keys[point.number], entry | self._computation())
+
+    def _computation(self) -> dict[str, Any]:
+        """Return what has been measured since the last point."""
+        if self._records is None:
+            return {}
+        new = {key: one for key, one in self._records.kept.items() if key not in self._written}
+        self._written |= set(new)
+        return {"computation": new}
 
 
 class Work:
@@ -104,7 +118,8 @@ class Work:
             if not missing:
                 return
             known = [self.results.points[key] for key in self.keys.values() if key in self.results.points]
-            harvest = _Writer(self.planned.harvest.seed, self.results, self.keys)
+            records = records_of(self.planned.job)
+            harvest = _Writer(self.planned.harvest.seed, self.results, self.keys, records)
             harvest.about = self.planned.harvest.about
             said = [
                 entry.get("is_deterministic") for entry in known if entry.get("is_deterministic") is not None
@@ -142,7 +157,8 @@ class Work:
             "environments": {one: self.results.environments.get(one, {}) for one in by},
             "program_sha256": self.declaration.program_sha256,
         }
-        return Study(pd.DataFrame(rows), notes)
+        computation = {key: one for entry in entries for key, one in entry.get("computation", {}).items()}
+        return Study(pd.DataFrame(rows), notes | ({"computation": computation} if computation else {}))
 
     def save(self, study: Study) -> Path:
         """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""

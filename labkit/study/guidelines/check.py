@@ -21,9 +21,12 @@ __all__ = ["guidelines"]
 _UNSIZED = ("barrier",)
 
 
+_RANKS = (4, 8, 16, 32)
+
+
 def guidelines(
     on: Any = "star",
-    ranks: int | Iterable[int] = (4, 8, 16, 32),
+    ranks: int | Iterable[int] | None = None,
     sizes: int | Iterable[int] = (8, 1024, 65536),
     only: str | Statement | Iterable[str | Statement] | None = None,
     *,
@@ -45,8 +48,9 @@ def guidelines(
     ----------
     on : str or Platform
         ``"mpi"``, a cluster of engines, or a simulated machine.
-    ranks : int or list of int
-        Monotony in the ranks is looked at where p and 2 p are among them.
+    ranks : int or list of int, optional
+        Default: 4, 8, 16 and 32, as many of them as the machine holds. Monotony in the ranks is looked at
+        where p and 2 p are among them.
     sizes : int or list of int
         Message sizes n in bytes: see `labkit.study.guidelines.catalogue`.
     only : str, Statement or list of them, optional
@@ -81,6 +85,9 @@ def guidelines(
     violated 6.2
     """
     statements = catalogue(only)
+    if ranks is None:
+        most = machine_of(on).size(on)
+        ranks = [p for p in _RANKS if most is None or p <= most] or [most or 1]
     counts, lengths = whole_numbers(ranks, "ranks", 1), whole_numbers(sizes, "sizes", 0)
     check_names([name for one in statements for name in one.names])
     is_real = machine_of(on).is_real

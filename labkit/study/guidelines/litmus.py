@@ -158,6 +158,7 @@ def litmus(
     Parameters
     ----------
     on : str or Platform
+        The machine.
     ranks : list of int
         From five values on their growth is judged, too.
     n_bytes : int

@@ -134,7 +134,7 @@ class Collectives:
             sent = Simple(received.memory, 0, int(received.counts[known.rank]), received.datatype)
         else:
             sent = self.sizes.simple(sendbuf)
-        if received is not None and sent.datatype.extent == received.datatype.extent:  # more room is no fault
+        if received is not None and sent.element_bytes == received.element_bytes:  # more room is no fault
             received.counts[known.rank] = min(int(received.counts[known.rank]), sent.count)
         buffers = (single(sent), ANYTHING if received is None else table(received))
         return Call("gatherv", "Gatherv", root, {}, sent.bytes, buffers=buffers)
@@ -145,7 +145,7 @@ class Collectives:
             received = Simple(sent.memory, 0, int(sent.counts[known.rank]), sent.datatype)
         else:
             received = self.sizes.simple(recvbuf)
-            if sent is not None and sent.datatype.extent == received.datatype.extent:
+            if sent is not None and sent.element_bytes == received.element_bytes:
                 received.count = min(received.count, int(sent.counts[known.rank]))
         buffers = (ANYTHING if sent is None else table(sent), single(received))
         return Call("scatterv", "Scatterv", root, {}, received.bytes, buffers=buffers)
@@ -169,10 +169,11 @@ class Collectives:
     ) -> Call:
         blocks = known.size if problem == "reduce_scatter_block" else 0
         buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
-        return self._operated(Call(problem, problem, root), self.sizes.simple(buffer, blocks), op)
+        return self._operated(Call(problem, problem, root), self.sizes.simple(buffer, blocks, True), op)
 
     def _reduce_scatter(self, known: Known, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Call:
-        message = self.sizes.simple(recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf)
+        buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
+        message = self.sizes.simple(buffer, is_operand=True)
         call = self._operated(Call("reduce_scatter", "Reduce_scatter"), message, op)
         first, second = call.buffers
         counts = np.asarray(recvcounts, np.int64)

@@ -165,7 +165,7 @@ class Communicators:
         if blocks == 0:
             return []
         vector: Vector = self.sizes.vector(message, blocks)
-        return [int(count) * vector.datatype.extent for count in vector.counts]
+        return [int(count) * vector.element_bytes for count in vector.counts]
 
     def _noted(
         self, known: Known, comm: Any, edges: tuple[list[int], list[int]], sent: Sequence[int],

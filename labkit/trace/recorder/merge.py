@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,24 @@ class Recording:
         return f"what was recorded until then is in {path}, marked as incomplete{lost}"
 
 
-def recording_header(recording: Recording | None, has_times: bool) -> dict[str, Any]:
-    """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
+def recording_header(
+    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both.
+
+    Raises
+    ------
+    MachineError
+        Phases are to be left out of lines, which could then not be replayed.
+    """
+    if recording is not None and leave_out:
+        raise MachineError(
+            "leave_out belongs to trace=True: with calls left out, what trace_ti writes could not be replayed"
+        )
     computation, scale = ("charged", 1.0) if recording is None else (recording.computation, recording.scale)
     return {
         "computation": computation, "scale": scale, "has_lines": recording is not None,
-        "has_times": has_times,
+        "has_times": has_times, "leave_out": list(leave_out),
     }  # fmt: skip
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
+from labkit.comm.collective.actions import phase_line
 from labkit.errors import MachineError
 from labkit.trace.recorder.collectives import Collectives
 from labkit.trace.recorder.communicators import Communicators
@@ -47,12 +49,14 @@ class Recorder:
         Is given a request of which the program gets a copy.
     has_lines, has_times : bool
         As of `labkit.trace.recorder.ledger.Ledger`.
+    leave_out : sequence of str
+        Phases (``*`` stands for anything) in which nothing is recorded: calls go straight to mpi4py.
     """
 
     def __init__(
         self, mpi: Any, computation: str = "measured", scale: float = 1.0,
         instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
-        has_lines: bool = True, has_times: bool = False,
+        has_lines: bool = True, has_times: bool = False, leave_out: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._mpi, self._disown = mpi, disown
         self._instead = instead or {}
@@ -61,6 +65,10 @@ class Recorder:
         self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times)
         self._classes: dict[Any, Any] = {}
         self._before: dict[str, Any] = {}
+        self._leave_out = tuple(leave_out)
+        #: phases that are left out, and how many of those that the rank is in
+        self._is_left_out: dict[str, bool] = {}
+        self._depth = 0
 
     @property
     def is_measured(self) -> bool:
@@ -173,6 +181,23 @@ class Recorder:
         if self._is_charged and self.ledger.has_lines:
             self.ledger.log.compute(seconds if seconds is not None else (flops or 0.0) / FLOPS_PER_S)
 
+    def mark(self, rank: int, name: str, is_begin: bool) -> None:
+        """Note where a phase begins or ends; in one that is left out nothing is noted."""
+        self.ledger.mark(phase_line(rank, name, is_begin))
+        if not self._leave_out:
+            return
+        known = self._is_left_out.get(name)
+        if known is None:
+            known = any(fnmatchcase(name, pattern) for pattern in self._leave_out)
+            self._is_left_out[name] = known
+            if known:
+                self.ledger.notes[f"phase {name} is left out: what is called in it counts as computation"] = (
+                    None
+                )
+        if known:
+            self._depth += 1 if is_begin else -1
+            self.ledger.is_busy = self._depth > 0
+
     # -- the end --------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -182,6 +207,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Note that the program begins: what came before is not its own."""
+        self._depth = 0
         self.ledger.is_busy = False
         self.ledger.log.restart()
         self.ledger.blocks.clear()

@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from labkit.comm.collective.actions import phase_line
 from labkit.timing.clocks import ClockMeter, ClockSample
 from labkit.trace.recorder.recorder import Recorder
 
-__all__ = ["SALVAGE", "Staged"]
+__all__ = ["SALVAGE", "Staged", "when_imported"]
 
 #: the file in the run's directory that asks all ranks for what they have noted so far
 SALVAGE = "salvage"
@@ -56,7 +55,7 @@ class Staged:
     def install(self, mpi: Any, dumps: Callable[..., bytes] | None) -> None:
         """Stand between the program and mpi4py, now or once the program imports it."""
         if mpi is None:
-            sys.meta_path.insert(0, _WhenImported(lambda module: self.install(module, dumps)))
+            when_imported(lambda module: self.install(module, dumps))
             return
         if not mpi.Is_initialized():  # the script will do it; before that no rank has a number
             for name in ("Init", "Init_thread"):
@@ -117,7 +116,7 @@ class Staged:
     def mark(self, name: str, is_begin: bool) -> None:
         """Note where a phase begins or ends."""
         if self._recorder is not None:
-            self._recorder.ledger.mark(phase_line(self._rank, name, is_begin))
+            self._recorder.mark(self._rank, name, is_begin)
 
     def finish(self) -> None:
         """Write everything: the program has ended well."""
@@ -170,6 +169,11 @@ class Staged:
                     self._write()
                 return
             time.sleep(_LOOK_S)
+
+
+def when_imported(then: Callable[[ModuleType], None]) -> None:
+    """Do something with mpi4py.MPI when the program has imported it, and before it sees it."""
+    sys.meta_path.insert(0, _WhenImported(then))
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):

@@ -45,11 +45,11 @@ class Sizes:
             return int(message.nbytes)
         return self.simple(message).bytes
 
-    def simple(self, message: Any, blocks: int = 0) -> Simple:
-        """Read a message of one block, or of equal blocks."""
+    def simple(self, message: Any, blocks: int = 0, is_operand: bool = False) -> Simple:
+        """Read a message of one block, or of equal blocks; what is combined keeps gaps, as in simulation."""
         kind = self._given(message)
         if kind is None or kind.is_predefined:
-            return parse_simple(self._translated(message, kind), False, blocks)
+            return parse_simple(self._translated(message, kind), False, blocks, is_operand)
         count = message[1] if len(message) > 2 else None
         if isinstance(count, list | tuple):
             count = count[0]

@@ -80,6 +80,7 @@ def trace_of(
         "place": _words(timelines, calls, "place", "places"),
     })  # fmt: skip
     table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
+    table["algorithm"] = ""  # the library does not tell
     beside = _beside(table, calls, waits)
     if beside is not None:
         for side in ("send_operation", "recv_operation"):

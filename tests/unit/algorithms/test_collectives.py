@@ -24,6 +24,7 @@ WITH_PARAMETERS = [
 
 
 @pytest.mark.parametrize(("problem", "name"), registry.schedules())
+@pytest.mark.slow
 def test_complete_on_many_ranks(problem: str, name: str) -> None:
     algorithm = registry.get(problem, name)
     for p in RANKS:

@@ -75,6 +75,7 @@ def test_the_remedian_is_never_among_the_outermost(levels: int) -> None:
 
 
 @pytest.mark.parametrize(("method", "ranks"), [("binary", 32), ("ternary", 27)])
+@pytest.mark.slow
 def test_the_trees_are_unbiased(method: str, ranks: int) -> None:
     """Over random orders, coins and rounds the mean place is the middle, and the deviation is as expected.
 

@@ -94,6 +94,7 @@ def network_models(draw):
 
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(network_models())
+@pytest.mark.slow
 def test_any_model_is_recovered(truth):
     found = lk.calibrate(LINK, model=truth, repeats=3, max_bytes=1_000_000)
     assert found.model.detached_below_bytes == truth.detached_below_bytes

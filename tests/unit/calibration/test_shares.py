@@ -32,6 +32,7 @@ def two_hosts(model):
 @pytest.mark.parametrize("trunk_us", [0, 2, 5])
 @pytest.mark.parametrize("weight", [0.0, 500.0, 2000.0, 20537.0])
 @pytest.mark.parametrize("base", ["raw", "smpi"])
+@pytest.mark.slow
 def test_the_rates_of_near_and_far_are_those_of_the_weights(base, weight, trunk_us):
     """The oracle: w = lat + sum of S / bw; where two flows meet, their rates are as 1 / w."""
     model = models.get(base, weight_s_bytes=weight)

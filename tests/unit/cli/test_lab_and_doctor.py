@@ -29,9 +29,21 @@ def test_lab_opens_the_first_notebook_from_anywhere_below(course, monkeypatch, c
     monkeypatch.chdir(deeper)
     assert main(["lab", "--dry-run", "--", "--no-browser"]) == 0
     line = capsys.readouterr().out
-    assert line.startswith(f"cd {course.resolve()} && ")
-    assert "-m jupyterlab notebooks/01_first.ipynb" in line
+    assert line.startswith(f"cd {course.resolve()}/work && ")
+    assert "--LabApp.default_url=/lab/tree/01_first.ipynb" in line
     assert line.rstrip().endswith("--no-browser")
+    assert not (course / "work").exists()
+
+
+def test_lab_for_teachers_opens_the_course_itself(course, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert main(["lab", "--dry-run", "--teacher"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith(f"cd {course.resolve()} && ")
+    assert "--LabApp.default_url=/lab/tree/notebooks/01_first.ipynb" in line
+    assert main(["lab", "--dry-run", "--teacher", "--refresh"]) == 3
+    assert main(["lab", "--dry-run", "--work", "notebooks"]) == 3
+    assert "name a folder of your own" in capsys.readouterr().err
 
 
 def test_lab_without_jupyterlab_says_what_to_install(course, monkeypatch, capsys):

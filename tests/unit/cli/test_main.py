@@ -26,7 +26,7 @@ def script(tmp_path):
         (["-n", "2", "--on", "moon"], "'moon' is neither a topology nor a file nor a machine"),
         (["-n", "3", "--on", "star:2"], "3 ranks do not fit on star:2"),
         (["-n", "2", "--model", "warp"], "network model 'warp' is not known"),
-        (["-n", "2", "--coll", "allreduce"], "--coll takes PROBLEM=NAME"),
+        (["-n", "2", "--coll", "allreduce"], "coll takes COLLECTIVE=ALGORITHM"),
         (["-n", "2", "--coll", "allreduce=magic"], "allreduce has no algorithm 'magic'"),
         (["-n", "2", "--timeout", "soon"], "--timeout takes a number of seconds or none"),
         (["-n", "2", "--timeout", "-1"], "timeout_s must be more than 0"),

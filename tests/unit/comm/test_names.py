@@ -21,7 +21,7 @@ def test_every_name_is_there_or_refused_with_a_sentence() -> None:
             with pytest.raises(UnsupportedError, match=rf"MPI\.{name} is not simulated yet"):
                 getattr(MPI, name)
             missing.append(name)
-    assert 50 < len(missing) < len(names.MODULE) / 2 + 50
+    assert 0 < len(missing) < 20  # ports, and what needs the C library
     with pytest.raises(AttributeError, match="no attribute 'COMM_WROLD'"):
         _ = MPI.COMM_WROLD
 
@@ -29,10 +29,7 @@ def test_every_name_is_there_or_refused_with_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (MPI.COMM_WORLD, "Create_intercomm"),
-        (MPI.Comm, "Spawn"),
-        (MPI.INT, "Create_vector"),
-        (MPI.Status(), "tomemory"),
+        (MPI.COMM_WORLD, "Revoke"),
     ],
 )
 def test_methods_not_built_yet_and_typos(owner, name) -> None:

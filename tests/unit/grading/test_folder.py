@@ -78,6 +78,7 @@ def test_a_grader_that_falls_over_takes_nobody_else_down(folder: Path) -> None:
     assert "the process that graded it ended" in grades[1].message
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_graded_again_until_it_changes(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     first = grade_folder(find_submissions(folder), QUICK, kept=kept)

@@ -221,7 +221,7 @@ def test_charged_time_does_not_pass_where_growth_is_judged() -> None:
     verdict = check.judge(Trial(_Bench(answer)))
     assert not asked[0]["charges"]
     assert verdict.score == 0
-    assert "4 ranks, x: 0.25 simulated seconds; at most 0.2 s = 0.2 are allowed." in verdict.feedback
+    assert "4 ranks, x: 250 ms of simulated time; at most 0.2 s = 200 ms are allowed." in verdict.feedback
 
 
 def test_a_trial_of_ones_own_charges_nothing_for_growth_either() -> None:

@@ -19,7 +19,7 @@ def offered(notebook, text: str) -> list[str]:
 def test_labkit_offers_a_table_of_contents(notebook):
     notebook.run("import labkit as lk")
     found = offered(notebook, "lk.")
-    assert len(found) <= 26
+    assert len(found) <= 28
     assert {"run", "sweep", "load", "fit", "judge", "explore", "plot", "algorithms", "datasets"} <= {*found}
     described = re.findall(r"^    (\w+(?:, \w+)*)  +\w", lk.__doc__, re.MULTILINE)
     assert sorted(found) == sorted(name for names in described for name in names.split(", "))
@@ -27,7 +27,8 @@ def test_labkit_offers_a_table_of_contents(notebook):
 
 def test_figures_and_explorers_alone_are_offered(notebook):
     notebook.run("import labkit as lk")
-    assert sorted(offered(notebook, "lk.explore.")) == ["collective", "model", "sorting", "topology"]
+    explorers = ["collective", "messages", "model", "sorting", "topology", "vary", "waits"]
+    assert sorted(offered(notebook, "lk.explore.")) == explorers
     figures = offered(notebook, "lk.plot.")
     assert {"gantt", "phases", "scaling", "speedup", "heat", "sends"} <= {*figures}
     assert all(callable(getattr(lk.plot, name)) and getattr(lk.plot, name).__doc__ for name in figures)

@@ -24,9 +24,9 @@ def fine(comm):
         ("lk.judge([1, 2, 3], [1, 2], 'p')", "DataError: x must have shape"),
         ("lk.fit([1, 2], ['a', 'b'])", "DataError"),
         ("lk.plot.heat(3)", "DataError: a figure of an explanation takes a recorded run"),
-        ("lk.plot.gant", "UnknownNameError: labkit.plot has no 'gant'; did you mean gantt?"),
-        ("lk.explore.sort", "labkit.explore has no 'sort'; did you mean sorting?"),
-        ("lk.rnu", "labkit has no 'rnu'; did you mean run?"),
+        ("lk.plot.gant", "UnknownNameError: labkit.plot has no 'gant'; did you mean 'gantt'?"),
+        ("lk.explore.sort", "labkit.explore has no 'sort'; did you mean 'sorting'?"),
+        ("lk.rnu", "labkit has no 'rnu'; did you mean 'run'?"),
     ],
 )
 def test_an_error_is_a_sentence_and_the_line_that_caused_it(notebook, cell, sentence):
@@ -60,4 +60,4 @@ def test_a_deadlock_of_lk_run_names_cells_not_files(notebook):
 
 def test_an_error_that_the_user_catches_is_an_ordinary_one(notebook):
     text = notebook.run(SETUP, "try:\n    lk.rnu\nexcept AttributeError as error:\n    print(error)")
-    assert text == "labkit has no 'rnu'; did you mean run?\n"
+    assert text == "labkit has no 'rnu'; did you mean 'run'?\n"

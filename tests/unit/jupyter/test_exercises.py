@@ -13,6 +13,7 @@ import pytest
 import labkit as lk
 from labkit.errors import DataError
 from labkit.jupyter.exercises import EXERCISES, check
+from labkit.schedule import block, blocks
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 WORDS = {"p log p": "exact", "p": "approximate", "p^0.25": "bound", "p^2": "none"}
@@ -57,8 +58,203 @@ def only_the_root(comm, x):
     return x
 
 
+def by_source(comm, mine):
+    if comm.rank:
+        comm.Send(mine, dest=0)
+        return None
+    rows = [mine.copy()]
+    for source in range(1, comm.size):
+        row = np.empty_like(mine)
+        comm.Recv(row, source=source)
+        rows.append(row)
+    return rows
+
+
+def as_they_arrived(comm, mine):
+    if comm.rank:
+        comm.Send(mine, dest=0)
+        return None
+    rows = [mine.copy()]
+    for _ in range(1, comm.size):
+        row = np.empty_like(mine)
+        comm.Recv(row)
+        rows.append(row)
+    return rows
+
+
+def into_one_buffer(comm, mine):
+    if comm.rank:
+        comm.Send(mine, dest=0)
+        return None
+    row, rows = np.empty_like(mine), [mine.copy()]
+    for source in range(1, comm.size):
+        comm.Recv(row, source=source)
+        rows.append(row)
+    return rows
+
+
+def never_waited(comm, mine):
+    if comm.rank:
+        comm.Isend(mine.copy(), dest=0)
+        return None
+    rows = [mine.copy()]
+    for source in range(1, comm.size):
+        row = np.empty_like(mine)
+        comm.Recv(row, source=source)
+        rows.append(row)
+    return rows
+
+
+def root_first(comm, mine):
+    row, rows = np.empty_like(mine), [mine.copy()]
+    for source in range(1, comm.size):
+        comm.Recv(row, source=source)
+        rows.append(row.copy())
+    comm.Send(mine, dest=0)
+    return rows
+
+
+def posted(window, group, puts):
+    window.Post(group)
+    window.Start(group)
+    for data, rank, place in puts:
+        window.Put(data, rank, place)
+    window.Complete()
+    window.Wait()
+
+
+def fenced(window, group, puts):
+    window.Fence()
+    for data, rank, place in puts:
+        window.Put(data, rank, place)
+    window.Fence()
+
+
+def never_posted(window, group, puts):
+    window.Start(group)
+    for data, rank, place in puts:
+        window.Put(data, rank, place)
+    window.Complete()
+
+
+def not_waited_for(window, group, puts):
+    window.Lock_all()
+    for data, rank, place in puts:
+        window.Put(data, rank, place)
+    window.Unlock_all()
+
+
+def as_they_come(comm, work):
+    status, done = lk.MPI.Status(), {}
+    for _ in range(1, comm.size):
+        number = comm.recv(source=lk.MPI.ANY_SOURCE, status=status)
+        done[status.source] = work(number)
+    return [done[rank] for rank in range(1, comm.size)]
+
+
+def by_rank(comm, work):
+    return [work(comm.recv(source=rank)) for rank in range(1, comm.size)]
+
+
+def all_first(comm, work):
+    requests = [comm.irecv(source=rank) for rank in range(1, comm.size)]
+    return [work(number) for number in lk.MPI.Request.waitall(requests)]
+
+
+def as_it_came(comm, work):
+    return [work(comm.recv(source=lk.MPI.ANY_SOURCE)) for _ in range(1, comm.size)]
+
+
+def one_too_many(comm, work):
+    return [work(comm.recv(source=lk.MPI.ANY_SOURCE)) for _ in range(comm.size)]
+
+
 def borrowed(comm, x):
     return comm.allreduce(x, op=lk.MPI.MAX)
+
+
+def around(comm):
+    return (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+
+def posted_first(comm, mine):
+    right, left = around(comm)
+    request = comm.isend(mine, dest=right)
+    got = comm.recv(source=left)
+    request.wait()
+    return got
+
+
+def awaited_first(comm, mine):
+    right, left = around(comm)
+    coming = comm.irecv(bytearray(1 << 20), source=left)
+    comm.send(mine, dest=right)
+    return coming.wait()
+
+
+def sent_first(comm, mine):
+    right, left = around(comm)
+    comm.send(mine, dest=right)
+    return comm.recv(source=left)
+
+
+def received_first(comm, mine):
+    right, left = around(comm)
+    got = comm.recv(source=left)
+    comm.send(mine, dest=right)
+    return got
+
+
+def odd_and_even(comm, mine):
+    return received_first(comm, mine) if comm.rank % 2 else sent_first(comm, mine)
+
+
+def one_turned(comm, mine):
+    if comm.size == 1:
+        return mine
+    return received_first(comm, mine) if comm.rank == 0 else sent_first(comm, mine)
+
+
+def by_sendrecv(comm, mine):
+    right, left = around(comm)
+    return comm.sendrecv(mine, dest=right, source=left)
+
+
+def to_the_left(comm, mine):
+    right, left = around(comm)
+    request = comm.isend(mine, dest=left)
+    got = comm.recv(source=right)
+    request.wait()
+    return got
+
+
+def in_a_ring(group):
+    me, p = group.ranks, group.size
+    yield group.copy(block("send"), block("recv", me))
+    for i in range(p - 1):
+        yield group.sendrecv(
+            block("recv", (me - i) % p), (me + 1) % p, block("recv", (me - i - 1) % p), (me - 1) % p
+        )
+
+
+def doubling(group, give=None, copies=True):
+    me, distance = group.ranks, 1
+    if copies:
+        yield group.copy(block("send"), block("recv", me))
+    while distance < group.size:
+        mine, theirs = me // distance * distance, (me ^ distance) // distance * distance
+        length = give or distance
+        there = me ^ distance
+        yield group.sendrecv(blocks("recv", mine, length), there, blocks("recv", theirs, length), there)
+        distance *= 2
+
+
+def one_block_on(group):
+    yield from doubling(group, give=1)
+
+
+def never_copied(group):
+    yield from doubling(group, copies=False)
 
 
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
@@ -101,6 +297,143 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "rate": ([1.5, "1.5"], [(2, "arithmetic"), (1.732, "geometric"), (0.667, "seconds for each")], [3]),
     "least": ([6, "6"], [(5, "or all below"), (2, "of a mean"), (30, "rule of thumb")], [7]),
     "judged": (["B"], [("A", "luckiest"), ("C", "between 1 and 4"), ("D", "so evenly")], []),
+    "exchange": (["B", "b"], [("A", "64 KiB"), ("C", "first to send"), ("D", "Wait return")], []),
+    "chain": ([8, "8"], [(1, "Sendrecv"), (2, "alone turns"), (7, "still missing")], [56]),
+    "pass_right": (
+        [posted_first, awaited_first],
+        [
+            (sent_first, "20,000"),
+            (received_first, "even with ten"),
+            (odd_and_even, "its own neighbour"),
+            (one_turned, "one after another"),
+            (by_sendrecv, "does the work"),
+        ],
+        [to_the_left, lambda comm, mine: mine],
+    ),
+    "amdahl": ([10, "10.0"], [(16, "four of them"), (25, "infinitely"), (15.4, "Gustafson")], [4]),
+    "karp_flatt": (
+        [0.0857, 3 / 35],
+        [(0.375, "efficiency lacks"), (0.075, "divided by"), (0.2, "time that is left")],
+        [0.5],
+    ),
+    "triangle": ([2.29, 16 / 7], [(4, "as many elements"), (1.75, "imbalance"), (2, "little less")], [3]),
+    "isoefficiency": (
+        ["p^2", "p^2 + p"],
+        [("p", "How many ranks wait"), ("p log p", "for a tree"), ("log p", "lose no more")],
+        ["p^3"],
+    ),
+    "by_hand": (
+        [1.26, "1.262"],
+        [(1.44, "how many others"), (0.541, "three rounds"), (0.18, "one message"), (3.15, "1 MB")],
+        [0.7],
+    ),
+    "half_bandwidth": (
+        [10_000, "1e4"],
+        [(10, "not in kB"), (5000, "a third"), (20_000, "two thirds"), (5e8, "which size")],
+        [100],
+    ),
+    "train": (
+        [46, "46"],
+        [(100, "until the first"), (28, "Is the interface"), (37, "gap is right"), (50, "nine gaps")],
+        [10],
+    ),
+    "hidden": (["B"], [("A", "on its way"), ("C", "rests"), ("D", "moves the bytes")], []),
+    "hit": ([0.634, 0.63], [(1, "in the mean"), (0.366, "nobody is hit"), (0.01, "one rank's")], [0.5]),
+    "healed": (
+        [1.032, 16 / 15.5],
+        [(2, "same share"), (1.0667, "does nothing"), (1.0625, "one rank more"), (1, "nothing is lost")],
+        [1.5],
+    ),
+    "kind": (
+        ["B"],
+        [("A", "all of them the same"), ("C", "beside the step"), ("D", "wait for each other")],
+        [],
+    ),
+    "exposed": (
+        [posted],
+        [(fenced, "Whom does a fence"), (never_posted, "permission"), (not_waited_for, "are through")],
+        [lambda window, group, puts: window.Free()],
+    ),
+    "behind": ([110, "110"], [(160, "one after"), (80, "needs the halo"), (130, "hides 30")], [50]),
+    "counter": (["B"], [("A", "completes"), ("C", "keep out"), ("D", "same one")], []),
+    "scan": (
+        [100, "100"],
+        [(150, "need nothing"), (160, "for nobody"), (110, "itself"), (10, "How many")],
+        [5],
+    ),
+    "first_step": (["C"], [("A", "few start-ups"), ("B", "inside the call"), ("D", "to hide")], []),
+    "collected": (
+        [as_they_come],
+        [
+            (by_rank, "while numbers of others"),
+            (all_first, "before everything"),
+            (as_it_came, "whose are they"),
+            (one_too_many, "nobody sends"),
+        ],
+        [lambda comm, work: None],
+    ),
+    "wavefront": (
+        [62, "62.0"],
+        [(40, "last one begun"), (54, "other direction"), (64, "nearly"), (1600, "side by side")],
+        [20],
+    ),
+    "blocks": (
+        [140, "140"],
+        [
+            (1400, "as long as its work"),
+            (14, "fill is long"),
+            (1, "one block"),
+            (150, "nearly"),
+            (99, "both"),
+        ],
+        [500],
+    ),
+    "order": (["B"], [("A", "something useful"), ("C", "sooner"), ("D", "confused")], []),
+    "drifting": (
+        [56.25, 900 / 16],
+        [(0, "in any one step"), (43.75, "in which they work"), (75, "whole step"), (0.5625, "in %")],
+        [20],
+    ),
+    "partners": (
+        [384],
+        [(3648, "can go"), (192, "pairs"), (378, "counts 63"), (4032, "all of them")],
+        [6],
+    ),
+    "move_often": (
+        [5, "5"],
+        [(1, "pays 25"), (12.5, "single step"), (3.5, "half as much"), (25, "25th")],
+        [7],
+    ),
+    "pairs": (
+        [doubling],
+        [(in_a_ring, "too many rounds"), (one_block_on, "give away all"), (never_copied, "copied from")],
+        [lambda group: iter(())],
+    ),
+    "least_time": ([8, "8"], [(9, "already"), (1, "How many"), (72, "own"), (4, "each way")], [3]),
+    "proved": (["B"], [("A", "a size"), ("C", "names its sender"), ("D", "before its receive")], []),
+    "crossover": (
+        [122.35, 122],
+        [(260, "a byte save"), (65, "no bytes"), (141.2, "all of the ring"), (122_353, "kB")],
+        [10],
+    ),
+    "paid": (
+        [240, "240"],
+        [(320, "not 50"), (720, "part of the program"), (60, "not with the trials"), (80, "each of them")],
+        [5],
+    ),
+    "second_mode": (["C"], [("A", "hit both"), ("B", "three of ten"), ("D", "To whom")], []),
+    "culprit": (["C"], [("A", "lowest number"), ("B", "majority"), ("D", "Should it have")], []),
+    "collect": (
+        [by_source],
+        [
+            (as_they_arrived, "in which they came"),
+            (into_one_buffer, "rows are missing"),
+            (never_waited, "left over"),
+            (root_first, "does not end"),
+        ],
+        [lambda comm, mine: comm.nothing(), lambda comm, mine: []],
+    ),
+    "works_here": (["B"], [("A", "one of the many"), ("C", "orders ranks"), ("D", "Which bytes")], []),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 
@@ -178,3 +511,29 @@ def test_the_plans_are_as_good_as_the_exercise_says():
         found[name] = sum(lk.judge(ranks, exact * (1 + 0.05 * e), "p").match == "none" for e in scattered)
     assert found["C"] >= 16, found
     assert max(found[name] for name in "ABD") <= 6, found
+
+
+def test_the_chain_is_as_long_as_the_exercise_says():
+    """One message after another, all round; a message takes a second from when both sides are there."""
+
+    def program(comm):
+        one_turned(comm, bytes(1_000_000))
+
+    model = "raw,detached_below_bytes=0,envelope_bytes=0"
+    assert lk.run(program, 8, "star,bw=1MBps,lat=1us", model=model).makespan_s == pytest.approx(8, rel=1e-3)
+
+
+def test_the_noise_is_as_bad_as_the_exercise_says():
+    """Of three kinds of one per cent the rare and long one costs most; here with 100 ranks and 40 steps."""
+
+    def steps(comm):
+        for _ in range(40):
+            lk.compute(seconds=1e-3)
+            comm.barrier()
+
+    kinds = {"A": (1e-6, 100e-6), "B": (1e-3, 100e-3), "C": (100e-6, 10e-3)}
+    times = {
+        name: lk.run(steps, 100, "star", noise=lk.Noise(jitter_s=jitter, period_s=period, seed=3)).makespan_s
+        for name, (jitter, period) in kinds.items()
+    }
+    assert max(times, key=times.get) == "B", times

@@ -83,23 +83,58 @@ def test_a_click_chooses_from_and_to() -> None:
     ("changes", "said"),
     [
         ({"shape": "4y4"}, "'4y4' is not a count"),
-        ({"shape": ""}, ""),
         ({"options": "bw=fast"}, "fast"),
+    ],
+)
+def test_a_machine_that_is_none_leaves_the_picture_pale(changes: dict[str, object], said: str) -> None:
+    one = explorers.topology("torus:4x4")
+    before = one.view
+    one.set(**changes)
+    assert said in one.problem
+    assert one.view is before
+    assert not one.is_current
+    assert all("labkit-pale" in place._dom_classes for place in one._shown)
+    one.set(shape="4x4", options="")
+    assert one.problem == ""
+    assert not any("labkit-pale" in place._dom_classes for place in one._shown)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shape": ""}, ""),
         ({"target": 16}, "hosts 0 to 15; got a route from 0 to 16"),
         ({"shape": "20x20", "pattern": "all to all"}, "at most 264 hosts are looked at"),
         ({"shape": "3x4", "pattern": "transpose"}, "needs a square number of hosts; 12 is none"),
         ({"shape": "16x16x16", "target": 4000}, ""),
     ],
 )
-def test_mistakes_become_one_sentence_and_the_picture_stays(changes: dict[str, object], said: str) -> None:
+def test_mistakes_become_one_sentence_and_the_machine_named_is_drawn(
+    changes: dict[str, object], said: str
+) -> None:
     one = explorers.topology("torus:4x4")
-    before = one.view
     one.set(**changes)
     assert said in one.problem
     assert "\n" not in one.problem
-    assert (one.view is before) == bool(said)
+    assert one.is_current
+    shape = changes.get("shape", "4x4")
+    assert one.view.machine.spec == (f"torus:{shape}" if shape else "torus:4x2x2")
+    assert bool(one.view.load.messages) == (not said and "pattern" in changes)
     one.set(shape="4x4", options="", source=0, target=1, pattern="none")
     assert one.problem == ""
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 12, 16, 300])
+@pytest.mark.slow
+def test_a_pattern_is_greyed_out_where_it_cannot_be(hosts: int) -> None:
+    one = explorers.topology(f"star:{hosts}")
+    for pattern in PATTERNS:
+        one.set(pattern=pattern, target=0)
+        is_refused = pattern in one.pattern.refused
+        assert bool(one.problem) == (is_refused and hosts > 1)
+        assert bool(one.view.load.messages) == (pattern != "none" and not is_refused)
+    one.set(shape="16", pattern="none")
+    assert one.pattern.refused == {}
 
 
 def test_machines_made_by_hand_can_be_explored() -> None:
@@ -134,7 +169,10 @@ def test_the_collective_player_steps_through_rounds() -> None:
     assert player.step.value == 20, "the rounds of 13 ranks"
 
 
-@pytest.mark.parametrize("problem", ["bcast", "barrier", "scan", "gatherv"])
+@pytest.mark.parametrize(
+    "problem",
+    ["barrier", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bcast", "scan", "gatherv"))],
+)
 def test_every_algorithm_of_a_collective_can_be_played(problem: str) -> None:
     player = explorers.collective("allgather", "ring", ranks=5)
     player.problem_name.value = problem
@@ -257,8 +295,83 @@ def test_the_sorting_player_steps_through_phases() -> None:
     assert player.problem
     player.set(machine="star", ranks=16, per_rank=48, algorithm="radix_sort", step=1)
     assert player.problem == ""
-    with pytest.raises(DataError, match="1 to 16 ranks of 1 to 48 keys, got 17"):
+    with pytest.raises(DataError, match="1 to 16 ranks of 1 to 256 keys, got 17"):
         play("radix_sort", ranks=17)
+
+
+def test_fewer_samples_than_keys_show_imbalance() -> None:
+    player = explorers.sorting("sample_sort", ranks=8, per_rank=256, seed=1)
+    player.set(step=99)
+    even = player.played.steps[-1].imbalance
+    assert "no rank can end with more than" in player._facts.value
+    found = []
+    for share in (1 / 8, 1 / 32):
+        player.set(oversampling=share, step=99)
+        assert player.problem == ""
+        bound = int(re.search(r"more than (\d+) keys", player.played.samples)[1])
+        assert max(len(keys) for keys in player.played.steps[-1].keys) <= bound
+        found.append(player.played.steps[-1].imbalance)
+    assert 1.0 <= even < found[0] < found[1]
+    player.set(is_drawn=True, step=99)
+    assert player.played.steps[-1].imbalance not in (1.0, found[1])
+    assert player.oversampling.layout.display == ""
+    player.set(algorithm="radix_sort")
+    assert player.oversampling.layout.display == "none"
+    assert player.played.samples == ""
+    with pytest.raises(LabkitError, match="oversampling must be"):
+        explorers.sorting(oversampling=0)
+
+
+def test_a_figure_of_ones_own_follows_its_sliders() -> None:
+    def law(power: int, factor: float) -> object:
+        p = [4, 8, 16, 32, 64]
+        return lk.plot.scaling(lk.fit(p, [factor * v**power for v in p]))
+
+    one = explorers.vary(law, power=[0, 1, 2], factor=[1.0])
+    assert one.figure.reading == "It grows as p."
+    one.controls["power"].value = 2
+    assert one.figure.reading == "It grows as p²."
+    assert one.problem == ""
+    with pytest.raises(DataError, match="must return a figure"):
+        explorers.vary(lambda a: a, a=[1])
+    with pytest.raises(DataError, match="as a sequence"):
+        explorers.vary(law)
+
+
+def test_a_recorded_run_is_played_message_by_message() -> None:
+    def ring(comm):
+        comm.sendrecv(bytes(100 * (comm.rank + 1)), (comm.rank + 1) % 5, source=(comm.rank - 1) % 5)
+        comm.barrier()
+
+    run = lk.run(ring, ranks=5, on="star", trace=True)
+    player = explorers.messages(run)
+    assert player.step.max == len(run.trace.messages)
+    assert player.figure.reading.endswith(f"before the first of {player.step.max} messages.")
+    begun = []
+    for step in range(1, player.step.max + 1):
+        player.step.value = step
+        row = player.found.row(step)
+        begun.append(row["start_s"])
+        assert f"rank {row['source']:g} sends" in player.figure.reading
+    assert begun == sorted(begun)
+    player.set(step=0, rank=3)
+    while player.step.value < player.step.max:
+        before = player.step.value
+        player.go(1)
+        if player.step.value == before:
+            break
+        row = player.found.row(player.step.value)
+        assert 3 in (row["source"], row["destination"])
+    player.go(-1)
+    assert player.problem == ""
+    for wrong, said in (
+        (lk.run(ring, 5, "star"), "trace=True"),
+        (lk.run(lambda comm: None, 2, "star", trace=True), "sent no message"),
+        (lk.run(lambda comm: comm.barrier(), 65, "star", trace=True), "at most 64 ranks"),
+        ("run", "takes a run"),
+    ):
+        with pytest.raises(DataError, match=said):
+            explorers.messages(wrong)
 
 
 @pytest.mark.parametrize(

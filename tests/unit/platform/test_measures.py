@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 from collections import Counter
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -171,6 +173,11 @@ def test_machines_too_large_for_a_table_still_tell_their_kinds() -> None:
     assert machine.description.bisection().bytes_per_s == 2 * 128 * 64 * 1.25e9
 
 
+def drawing_of(page: str) -> str:
+    (drawn,) = re.findall(r'<img alt="[^"]+" title="[^"]+" src="data:image/svg\+xml;base64,([^"]+)">', page)
+    return base64.b64decode(drawn).decode()
+
+
 @pytest.mark.parametrize(
     "spec", [*SPECS, "star", "torus", "fattree", "dragonfly", "torus:64x64x64", "star:1"]
 )
@@ -178,7 +185,7 @@ def test_every_machine_shows_itself(spec: str) -> None:
     machine = lk.platform(spec)
     assert repr(machine).startswith(f"Platform({spec!r})\n")
     page = machine._repr_html_()
-    assert page.count("<svg") == page.count("</svg>") == 1
+    assert ElementTree.fromstring(drawing_of(page)).tag.endswith("svg")
     assert page.count("<table>") == page.count("</table>")
     assert "links" in page
     if machine.hosts is None:
@@ -195,8 +202,7 @@ def test_graphs_and_zones_show_themselves() -> None:
     assert str(ring.diameter) == "4 links, 8us"
     assert ring.bisection is None
     assert sum(kind.count for kind in ring.link_kinds()) == len(ring.links()) == ring.build(8).link_count
-    page = ring._repr_html_()
-    assert page.count("<circle") == 8
+    assert drawing_of(ring._repr_html_()).count("<circle") == 8
     assert "diameter" in repr(ring)
     places = list(ring.description.lay_out().hosts.values())
     assert len({(round(x, 6), round(y, 6)) for x, y in places}) == 8
@@ -215,5 +221,5 @@ def test_zones_of_zones_are_squares_with_their_hosts_around_them() -> None:
     assert set(drawing.switches) == {"left", "right"}
     assert len(drawing.hosts) == 8
     assert "Zones are squares" in drawing.said
-    assert machine._repr_html_().count("<circle") == 8
+    assert drawing_of(machine._repr_html_()).count("<circle") == 8
     assert str(machine.diameter) == "3 links, 7us"

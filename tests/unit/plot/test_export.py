@@ -18,7 +18,7 @@ import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
 from labkit.plot import export
-from labkit.plot.still import with_words
+from labkit.plot.stills.still import with_words
 
 SVG = "{http://www.w3.org/2000/svg}"
 needs_browser = pytest.mark.skipif(export.find_browser() is None, reason="no Chromium or Chrome here")

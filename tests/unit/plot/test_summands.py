@@ -18,7 +18,7 @@ P = 2.0 ** np.arange(4, 13)
 def test_shares_add_up_and_the_crossover_is_marked(tmp_path: Path) -> None:
     model = lk.fit(P, 3e-5 * P + 2e-9 * P**2 + 2e-3)
     figure = lk.plot.summands(model)
-    assert "p hides p² up to about p = 15000: from there on p² is the largest part." in figure.reading
+    assert "p hides p² up to about p = 15,000: from there on p² is the largest part." in figure.reading
     assert "p = 4096" in figure.reading
     plot = figure.layout
     areas = [r.data_source.data for r in plot.renderers if isinstance(r.glyph, VArea)]
@@ -37,7 +37,7 @@ def test_shares_add_up_and_the_crossover_is_marked(tmp_path: Path) -> None:
 def test_a_verdict_is_drawn_by_its_model_and_a_far_crossover_only_told() -> None:
     verdict = lk.judge(P, 5.0 * P + 1e-7 * P**2, "p^2", phase="splitters")
     figure = lk.plot.summands(verdict)
-    assert "p hides p² up to about p = 5.0e+07" in figure.reading
+    assert "p hides p² up to about p = 50,000,000" in figure.reading
     assert figure.layout.x_range.end == pytest.approx(2 * 4096)
     assert len(list(figure.layout.select(Span))) == 1
 

@@ -26,7 +26,8 @@ def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(sys.modules, name, sys)  # restored, that is removed, afterwards
         del sys.modules[name]
     running: list[RankWorld] = []
-    own = OwnModules(str(tmp_path), lambda: running[-1] if running else None)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = OwnModules(lambda: running[-1] if running else None)
     made = [RankWorld(own, str(tmp_path / "script.py")) for _ in range(2)]
     return made, running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
+from labkit import _kernels
 from labkit.sim.uncharged import REMARK, OwnCode
 
 
@@ -64,3 +66,40 @@ def test_it_ends_with_the_run_and_looks_at_its_own_thread():
     thread.join()
     assert notes == [REMARK]
     assert "labkit-own-code" not in [one.name for one in threading.enumerate()]
+
+
+def test_what_it_looks_at_lives_no_longer_than_without_it():
+    """A rank's arrays are counted to the byte, so nothing may hold them while another thread looks."""
+    thread, is_over = threading.get_ident(), threading.Event()
+    before = sys.getswitchinterval()
+
+    def look():
+        while not is_over.is_set():
+            code = _kernels.code_of_thread(thread, 64)
+            assert all(type(file) is str for _, file in code)
+
+    def held():
+        array = np.zeros(3)
+        time.sleep(1e-6)  # the other thread comes in between
+        return len(array)
+
+    looking = threading.Thread(target=look)
+    memory = _kernels.ArrayMemory()
+    sys.setswitchinterval(1e-5)
+    looking.start()
+    memory.install()
+    try:
+        for _ in range(1000):
+            held()
+            assert memory.now == 0
+    finally:
+        memory.uninstall()
+        sys.setswitchinterval(before)
+        is_over.set()
+        looking.join()
+
+
+def test_the_code_of_a_thread_is_told_from_within():
+    module, file = _kernels.code_of_thread(threading.get_ident(), 1)[0]
+    assert (module, file) == (__name__, __file__)
+    assert _kernels.code_of_thread(0, 5) == []

@@ -171,6 +171,7 @@ def test_processes_give_the_same_study_to_the_last_bit() -> None:
     assert SCALE == [1.0]
 
 
+@pytest.mark.slow
 def test_what_a_worker_prints_and_its_settings_are_the_callers(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text("")
@@ -198,6 +199,7 @@ def dying(comm: Any, n: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_its_point_only() -> None:
     with pytest.warns(UserWarning, match="worker process"):
         study = sweep(dying, 2, n=[1, 2, 3, 4], repeats=1, jobs=2, progress=False)
@@ -215,6 +217,7 @@ def endless(comm: Any, n: int) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_time_limit_holds_for_each_point() -> None:
     with pytest.warns(UserWarning, match="time limit"):
         study = sweep(endless, 2, n=[1, 2, 3], repeats=1, jobs=2, timeout_s=1.0, progress=False)
@@ -246,6 +249,7 @@ def test_an_interrupt_ends_the_workers_and_keeps_what_is_done(monkeypatch, tmp_p
     assert all(process.wait(0) for process in processes)
 
 
+@pytest.mark.slow
 def test_a_measure_that_fails_raises_its_own_error() -> None:
     def wrong(run: Any) -> dict[str, float]:
         raise LookupError("no such thing")

@@ -119,19 +119,33 @@ struct Operation {
   RequestId request;  ///< the rank's, complete when the operation is over: wait for it and release it
 };
 
+/// What one rank moves between two of them, as remote memory access does: both sides are known, nothing is matched.
+struct TransferPost {
+  Rank rank = 0;    ///< who asks for it, and waits for it unless it is handed over
+  Rank source = 0;  ///< may be dest: a message to oneself
+  Rank dest = 0;
+  std::int32_t tag = 0;
+  Context context = 0;
+  std::uint64_t bytes = 0;
+  void* payload = nullptr;
+  Client* client = nullptr;  ///< its `completed` is called when the last byte has arrived; nullptr: nobody
+};
+
 enum class Blocked : std::uint8_t { no, wait_all, wait_any, sync, probe, compute, finished };
 
 class Engine {
  public:
-  /// One rank per entry of rank_hosts (several ranks may share a host). Throws
-  /// std::invalid_argument for an impossible model or host.
+  /// One rank per entry of rank_hosts (several ranks may share a host). Behind them come spare ranks, which
+  /// are nobody until somebody places and starts them. Throws std::invalid_argument for an impossible model
+  /// or host.
   Engine(std::shared_ptr<const Platform> platform, Model model, std::vector<HostId> rank_hosts,
-         SharingOptions options = {});
+         SharingOptions options = {}, std::size_t spare_ranks = 0);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // --- what it is -------------------------------------------------------------------------------
+  /// Spare ones included.
   [[nodiscard]] Rank rank_count() const;
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const Platform& platform() const;
@@ -197,6 +211,19 @@ class Engine {
   /// The rank whose agent this is; a rank itself.
   [[nodiscard]] Rank owner_of(Rank actor) const;
 
+  // --- one-sided transfers, and what ranks wait for besides messages (one_sided.cpp) --------------
+  /// The rank pays for a transfer what it pays for MPI_Isend. Then let it catch up (sync), then begin it.
+  void charge_transfer(Rank rank, std::uint64_t bytes);
+  /// The flow starts now; the rank has caught up. A handle like that of a receive whose sender went on: the
+  /// rank that waits for it pays `or`.
+  [[nodiscard]] RequestId transfer(const TransferPost& post);
+  /// Another rank waits for a transfer from now on; nobody does at present.
+  void hand_over(RequestId id, Rank rank);
+  /// A handle of the rank's that is complete once it is opened.
+  [[nodiscard]] RequestId gate(Rank rank);
+  /// Open a gate: at once, or at a time, then after what is under way at that instant.
+  void open(RequestId id, Time at = 0.0);
+
   // --- waits: true = go on now, false = the rank is blocked (switch away; ready when it is over) --
   /// All of them (null handles are ignored). Pushes the clock to the last completion and charges
   /// the receives' overheads in order of completion. The ids are not kept.
@@ -220,6 +247,8 @@ class Engine {
   void claim(RequestId send);
 
   // --- running ----------------------------------------------------------------------------------
+  /// Put a spare rank on a host, before it starts: it has a core of its own there.
+  void place(Rank rank, HostId host);
   /// The rank may run (once, at the beginning); its clock starts at `at`.
   void start(Rank rank, Time at = 0.0);
   /// The rank has ended; its clock stays.

@@ -83,9 +83,15 @@ class StepSource {
 
 /// Where the sizes of a buffer's blocks come from; counts are in elements.
 enum class Layout : std::uint8_t {
-  uniform,  ///< every block has `count` elements, one after another
+  uniform,  ///< every block has `count` elements, one after another; or is cut into parts (see Cut)
   split,    ///< `count` elements in n blocks, the first (count mod n) one element longer
   table,    ///< counts[b] elements at displacements[b]
+};
+
+/// How buffers are cut into blocks: a layout, and into how many blocks each of a uniform buffer is cut once more.
+struct Cut {
+  Layout layout = Layout::uniform;
+  std::int64_t parts = 1;
 };
 
 struct BufferSpec {
@@ -104,10 +110,11 @@ class Program {
   using Open = std::function<std::unique_ptr<StepSource>()>;
   /// Steps are kept for the next run as long as they have at most max_kept_entries in all.
   Program(std::string name, std::int32_t size, Layout layout, std::vector<BufferSpec> buffers, Open open,
-          std::size_t max_kept_entries = std::size_t{1} << 18);
+          std::size_t max_kept_entries = std::size_t{1} << 18, std::int64_t parts = 1);
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::int32_t size() const { return size_; }
-  [[nodiscard]] Layout layout() const { return layout_; }
+  [[nodiscard]] Layout layout() const { return cut_.layout; }
+  [[nodiscard]] Cut cut() const { return cut_; }
   [[nodiscard]] const std::vector<BufferSpec>& buffers() const { return buffers_; }
   /// The caller's buffers come first; the temporaries follow.
   [[nodiscard]] std::size_t caller_buffers() const { return caller_buffers_; }
@@ -116,7 +123,7 @@ class Program {
   friend class StepCursor;
   std::string name_;
   std::int32_t size_;
-  Layout layout_;
+  Cut cut_;
   std::vector<BufferSpec> buffers_;
   std::size_t caller_buffers_ = 0;
   Open open_;

@@ -105,7 +105,11 @@ def test_several_hosts_need_a_network_and_one_does_not_look_for_any(tmp_path):
     many = rank_environment(OPEN_MPI, {}, "token", "/s", None, hosts)
     one = rank_environment(OPEN_MPI, {}, "token", "/s", None)
     assert many["OMPI_MCA_btl"] == "self,sm,tcp"
-    assert one["OMPI_MCA_btl"] == "self,sm"
+    assert one["OMPI_MCA_btl"] == "self,sm,tcp"
+    assert (one["OMPI_MCA_btl_tcp_if_include"], "OMPI_MCA_btl_tcp_if_include" in many) == (
+        "127.0.0.0/8",
+        False,
+    )
     assert rank_environment(MPICH, {}, "token", "/s", None, hosts)["HYDRA_LAUNCHER"] == "ssh"
 
 

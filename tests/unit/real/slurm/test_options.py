@@ -36,7 +36,7 @@ def test_a_text_has_options_behind_commas():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"partion": "x"}, "no option 'partion'; did you mean partition"),
+        ({"partion": "x"}, "no option 'partion'; did you mean 'partition'"),
         ({"nodes": 0}, "nodes must be a whole number of at least 1, got 0"),
         ({"nodes": True}, "nodes must be a whole number"),
         ({"ranks_per_node": 1.5}, "ranks_per_node must be a whole number"),
@@ -108,7 +108,7 @@ def test_tables_build_on_the_default(config):
         ("[default]\n", "debug", "its tables are: default"),
         ("[default\n", "", "cannot be read"),
         ('account = "p"\n', "", "'account' stands outside of a table"),
-        ('[default]\nacount = "p"\n', "", "no option 'acount'; did you mean account"),
+        ('[default]\nacount = "p"\n', "", "no option 'acount'; did you mean 'account'"),
         ('[default]\nnodes = "many"\n', "", "nodes must be a whole number"),
     ],
 )

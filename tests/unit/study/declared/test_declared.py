@@ -87,6 +87,7 @@ def test_it_runs_judges_and_reports(folder, capsys):
                  "on=star", "--where", "coll=allreduce=recursive_doubling"]) == 0  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_run_again(folder, capsys, monkeypatch):
     assert main(["study", "study.toml", "--dry-run"]) == 0
     assert "20 of 20 points to run" in capsys.readouterr().out
@@ -110,6 +111,7 @@ def test_what_is_there_is_not_run_again(folder, capsys, monkeypatch):
     assert "20 of 20 points to run; 20 of another program" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_alarms_and_failures_set_the_exit_code(folder, capsys, monkeypatch):
     study = STUDY.replace(', "torus:4x4x4"', "")
     (folder / "study.toml").write_text(study.replace('growth = "p"', 'growth = "1"'))

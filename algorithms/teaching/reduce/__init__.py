@@ -1,0 +1,1 @@
+"""Readable forms of reduce."""

@@ -1,0 +1,371 @@
+"""The reference manual (part of ``make site``): public names, the words of labkit, its formats, its ideas.
+
+Nothing is written here twice: pages are made of docstrings, of the tables that labkit itself reads, of the
+help of its commands, and of the Markdown files of ``docs/``. Sphinx searches them in the browser, without a
+server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import os
+import shutil
+import sys
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from numpydoc.docscrape import NumpyDocString
+
+import labkit
+from labkit import registry
+from labkit.cli.main import COMMANDS, main
+from labkit.jupyter.report import with_mathml
+from labkit.platform import machines
+from labkit.platform.spec import kinds
+
+ROOT = Path(__file__).parents[2]
+#: pages of words, each made by the function of its name
+WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
+IDEAS = ("one-program-two-machines", "rows", "verdicts")
+#: modules whose public names have a page each, and what they are about
+MODULES = {
+    "labkit": "What a program and a notebook begin with: ``import labkit as lk``.",
+    "labkit.plot": "Figures: of a run, a study, a verdict, a machine.",
+    "labkit.explore": "Explorers to play with in a notebook.",
+    "labkit.errors": "What labkit raises; all of it is a `LabkitError`.",
+    "labkit.study": "Sweeps, and the rows that they leave.",
+    "labkit.scaling": "Models of growth, expectations, verdicts.",
+    "labkit.schedule": "Collective algorithms as data: built, proved, costed, carried out.",
+    "labkit.platform": "Simulated machines.",
+    "labkit.trace": "What was recorded, and why a run took so long.",
+    "labkit.timing": "Repetition until an interval is narrow.",
+    "labkit.calibration": "A machine's parameters from measurements.",
+    "labkit.registry": "Problems and their algorithms, by name.",
+    "labkit.selector": "Who chooses the algorithm of a collective.",
+    "labkit.local": "Node-local kernels, and what they cost.",
+    "labkit.grading": "Assignments and their checks.",
+    "labkit.datasets.inputs": "Keys to sort.",
+    "labkit.datasets.flights": "336,776 flights.",
+}
+#: what files are like: the module that says it
+FORMATS = {
+    "Studies": "labkit.study.store",
+    "Tables and measurements of other programs": "labkit.study.formats.reader",
+    "Extra-P's experiments": "labkit.study.formats.experiment",
+    "Bundles": "labkit.study.bundle.writer",
+    "Declared studies": "labkit.study.declared.declaration",
+    "Network models": "labkit.platform.model_file",
+    "Named machines": "labkit.platform.machines",
+    "SimGrid's platform files": "labkit.platform.xml.reader",
+    "Rules of selectors": "labkit.selector",
+    "Time-independent traces": "labkit.trace.formats.ti_reader",
+    "GOAL": "labkit.trace.formats.goal",
+}
+#: a metric's name, its unit, and what it is
+METRICS = (
+    ("makespan_s", "s", "from the first rank's entry into the program to the last rank's exit"),
+    ("phase_s", "s", "the time that the slowest rank spent in a phase; the column ``phase`` says which"),
+    ("messages, bytes", "1, B", "sent by all ranks together"),
+    ("rank_messages, rank_bytes", "1, B", "of one rank, sent or received, whichever is more: the most"),
+    ("rounds", "1", "messages of the longest chain of sends and receives that follow each other"),
+    ("rank_memory_bytes", "B", "the most that the NumPy arrays of a rank held at once"),
+    ("rank_resident_bytes", "B", "on real MPI: by how much the memory of a rank's process grew (VmHWM)"),
+    ("comparisons, rank_comparisons", "1", "of node-local kernels: of all ranks, and the most of one"),
+    ("p2p_messages, p2p_bytes", "1, B", "on real MPI: the program's own, without those inside collectives"),
+    ("collectives", "1", "on real MPI: calls of collectives"),
+)
+
+
+def build(site: Path) -> Path:
+    """Build the manual into ``site/manual``; a warning ends it.
+
+    Parameters
+    ----------
+    site : Path
+        Folder of the site.
+
+    Returns
+    -------
+    Path
+        Its first page.
+
+    Raises
+    ------
+    RuntimeError
+        Sphinx warns or fails.
+    """
+    from sphinx.application import Sphinx
+
+    sources = ROOT / "build" / "manual"
+    shutil.rmtree(sources, ignore_errors=True)
+    write_sources(sources)
+    words = io.StringIO()
+    app = Sphinx(
+        str(sources), None, str(site / "manual"), str(sources / ".doctrees"), "html", confoverrides=SETTINGS,
+        status=None, warning=words, freshenv=True,
+    )  # fmt: skip
+    app.connect("autodoc-skip-member", _is_no_name)
+    app.build()
+    said = words.getvalue().strip()
+    if said or app.statuscode:
+        raise RuntimeError(f"the manual has faults:\n{said}")
+    return site / "manual" / "index.html"
+
+
+def _is_no_name(app: Any, what: str, name: str, thing: Any, is_skipped: bool, options: Any) -> bool | None:
+    """Leave out what is no name of a class: the default of a field, which is a method of something else."""
+    return True if inspect.isbuiltin(thing) else None
+
+
+SETTINGS: dict[str, Any] = {
+    "project": "labkit", "author": "The labkit developers", "release": labkit.__version__, "language": "en",
+    "extensions": ["sphinx.ext.autodoc", "numpydoc", "myst_parser"],
+    "html_theme": "alabaster",
+    "html_theme_options": {
+        "description": "Reference manual", "fixed_sidebar": True, "page_width": "72rem",
+        "sidebar_width": "16rem",
+        "font_family": "system-ui, 'DejaVu Sans', sans-serif", "head_font_family": "system-ui, sans-serif",
+        "code_font_family": "'DejaVu Sans Mono', monospace", "show_powered_by": False,
+    },
+    "html_sidebars": {"**": ["about.html", "searchbox.html", "navigation.html"]},
+    "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
+    "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
+    "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",
+    "myst_heading_anchors": 3, "exclude_patterns": [".doctrees"], "root_doc": "index",
+}  # fmt: skip
+
+
+def write_sources(folder: Path) -> None:
+    """Write the manual's pages as Sphinx reads them.
+
+    Parameters
+    ----------
+    folder : Path
+        Made.
+    """
+    (folder / "api").mkdir(parents=True)
+    _write(folder / "index.rst", index())
+    for name in IDEAS:
+        text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+        _write(folder / f"{name}.md", [with_mathml(text)])  # formulas without a script
+    for name, lines in api(folder / "api"):
+        _write(folder / "api" / f"{name}.rst", lines)
+    for name in WORDS:
+        _write(folder / f"{name}.rst", globals()[name]())
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _title(text: str, line: str = "=") -> list[str]:
+    return [text, line * len(text), ""]
+
+
+def _tree(names: Iterable[str], caption: str, depth: int = 1) -> list[str]:
+    inside = [f"   {name}" for name in names]
+    return [".. toctree::", f"   :caption: {caption}", f"   :maxdepth: {depth}", "", *inside, ""]
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    for row in (head, *rows):
+        for at, cell in enumerate(row):
+            first, *rest = textwrap.dedent(cell).strip().splitlines() or [""]
+            lines.append(f"   {'* -' if not at else '  -'} {first}")
+            lines += [f"       {line}" if line else "" for line in rest]
+    return [*lines, ""]
+
+
+def index() -> list[str]:
+    """Return the first page."""
+    return [
+        *_title("labkit: reference manual"),
+        "One SPMD program, on real MPI or on a simulated machine; measured, fitted, judged. "
+        "`The course and the start page <../index.html>`__.", "",
+        *_tree(IDEAS, "Three ideas"),
+        *_tree([f"api/{name}" for name in MODULES], "Names"),
+        *_tree(WORDS, "Words and files"),
+        "* :ref:`genindex`", "* :ref:`search`",
+    ]  # fmt: skip
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return what a module offers: its ``__all__``, without constants."""
+    found = [name for name in module.__all__ if not name.startswith("__")]
+    return [name for name in found if callable(getattr(module, name))]
+
+
+def api(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield a page for each module and for each of its names, by file name."""
+    known: dict[int, str] = {}
+    for place, about in MODULES.items():
+        module = importlib.import_module("labkit.jupyter.explorers" if place == "labkit.explore" else place)
+        rows, pages = [], []
+        for name in public_names(module):
+            thing = getattr(module, name)
+            if id(thing) not in known:
+                known[id(thing)] = f"{place}.{name}"
+                pages.append(f"{place}.{name}")
+                yield f"{place}.{name}", _page(module, place, name, thing)
+            rows.append((f":doc:`{name} <{known[id(thing)]}>`", _first(thing)))
+        lines = [*_title(place), about, "", *_table(("name", "what it is"), rows)]
+        yield place, [*lines, *_hidden(pages)]
+
+
+def _hidden(pages: list[str]) -> list[str]:
+    return [".. toctree::", "   :hidden:", "", *(f"   {page}" for page in pages), ""] if pages else []
+
+
+def _page(module: ModuleType, place: str, name: str, thing: Any) -> list[str]:
+    kind = "autoclass" if inspect.isclass(thing) else "autofunction"
+    lines = [*_title(f"{place}.{name}"), f".. {kind}:: {module.__name__}::{name}"]
+    if kind == "autoclass":
+        lines += ["   :members:", "   :inherited-members: " + ", ".join(_FOREIGN)]
+    return [*lines, ""]
+
+
+#: bases whose members are no names of labkit's
+_FOREIGN = (
+    "object",
+    "Exception",
+    "BaseException",
+    "NotImplementedError",
+    "AttributeError",
+    "tuple",
+    "VBox",
+    "int",
+    "ndarray",
+    "ABC",
+)
+
+
+def _first(thing: Any) -> str:
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("`", "``").replace("````", "``")
+
+
+def algorithms() -> Iterator[str]:
+    """Yield the page of the algorithms: the words of each file."""
+    yield from _title("Algorithms")
+    yield "One file, one algorithm: ``labkit.algorithms.PROBLEM.NAME``."
+    yield "``coll={'PROBLEM': 'NAME'}`` of a run,"
+    yield "or ``--coll PROBLEM=NAME``, chooses the algorithm of a collective."
+    yield ""
+    for problem in registry.problems():
+        yield from _title(problem, "-")
+        for name in registry.names(problem):
+            doc = inspect.getdoc(importlib.import_module(f"labkit.algorithms.{problem}.{name}")) or ""
+            yield from _title(f"{problem}: {name}", "~")
+            yield from _literal(doc)
+
+
+def _literal(text: str) -> list[str]:
+    """A docstring whose layout is its own: first paragraph as prose, the rest as it was typed."""
+    first, _, rest = text.partition("\n\n")
+    lines = [" ".join(first.split()).replace("`", "``").replace("````", "``"), ""]
+    if rest.strip():
+        lines += ["::", "", *textwrap.indent(rest.rstrip(), "    ").splitlines(), ""]
+    return lines
+
+
+def platforms() -> Iterator[str]:
+    """Yield the page of the platforms: topologies with their options, and named machines."""
+    yield from _title("Platforms")
+    yield 'A machine is a word, ``on="torus:4x4"``, with options behind commas: ``on="star:64,bw=10GBps"``.'
+    yield 'Also a SimGrid file (``on="platform.xml"``), a named machine, and what ``labkit.graph`` makes.'
+    yield ""
+    known: dict[str, str] = {}
+    for kind, spec in kinds().items():
+        yield from _title(kind, "-")
+        yield f"{_first(spec)} ``{spec.FORM}``. Example: ``{kind}:{spec.EXAMPLE[0]}``, {spec.EXAMPLE[1]}."
+        yield ""
+        for base in reversed(spec.__mro__):
+            known |= dict(_attributes(base))
+        rows = [(f"``{name}``", known.get(name, "")) for name in spec.options() if name in known]
+        yield from _table(("option", "what it is"), rows)
+    yield from _title("Named machines", "-")
+    for name in machines.names():
+        machine = machines.load(name)
+        yield from _title(name, "~")
+        yield from [machine.title + ".", ""]
+        yield from _table(("figure", "value, and where it is from"), machine.facts)
+
+
+def _attributes(thing: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a docstring says of each attribute."""
+    if thing.__doc__ and thing.__module__.startswith("labkit"):
+        for entry in NumpyDocString(inspect.cleandoc(thing.__doc__))["Attributes"]:
+            for name in entry.name.split(","):
+                yield name.strip(), " ".join([*entry.desc]).replace("`", "``")
+
+
+def models() -> Iterator[str]:
+    """Yield the page of the network models: title and source of each."""
+    yield from _title("Network models")
+    yield 'What a message costs: ``model="smpi"`` of a run, or ``--model smpi``.'
+    yield "How a file is written: :doc:`formats`."
+    yield ""
+    for path in sorted((ROOT / "datasets" / "models").glob("*.toml")):
+        table = tomllib.loads(path.read_text("utf-8"))
+        yield from _title(path.stem, "-")
+        yield from [f"{table['title']}.", ""]
+        yield from ["::", "", *textwrap.indent(table["source"].strip(), "    ").splitlines(), ""]
+
+
+def options() -> Iterator[str]:
+    """Yield the page of a run's options."""
+    from labkit.options import _OPTIONS
+
+    yield from _title("Options of a run")
+    yield "``labkit run`` and ``%%spmd`` read the same list; :doc:`api/labkit.run` has them as keywords."
+    yield ""
+    rows = []
+    for flags, default, more in _OPTIONS:
+        text = str(more.get("help", "")).replace("%%", "%").replace("`", "``")
+        shown = "" if default in (None, False, ()) else f"``{default}``"
+        rows.append((", ".join(f"``{flag}``" for flag in flags), text, shown))
+    yield from _table(("option", "what it does", "default"), rows)
+
+
+def metrics() -> Iterator[str]:
+    """Yield the page of the metrics that a study keeps."""
+    yield from _title("Metrics")
+    yield "A row of a study's data is one measurement; the column ``metric`` says of what (:doc:`rows`)."
+    yield ""
+    rows = [(", ".join(f"``{one}``" for one in name.split(", ")), unit, text) for name, unit, text in METRICS]
+    yield from _table(("metric", "unit", "what it is"), rows)
+    yield 'What a program counts itself, ``labkit.count("swaps")``, is a metric too: the sum over the ranks,'
+    yield "and ``rank_swaps``, the most of one rank."
+
+
+def formats() -> Iterator[str]:
+    """Yield the page of the formats of files: what the modules that read them say."""
+    yield from _title("Formats of files")
+    for title, module in FORMATS.items():
+        yield from _title(title, "-")
+        yield from _literal(inspect.getdoc(importlib.import_module(module)) or "")
+
+
+def commands() -> Iterator[str]:
+    """Yield the page of the command line: the help of each command."""
+    yield from _title("Commands")
+    for name, about in COMMANDS.items():
+        yield from _title(f"labkit {name}", "-")
+        yield from [f"{about[:1].upper()}{about[1:]}.".replace("`", "``"), ""]
+        said = io.StringIO()
+        os.environ["COLUMNS"] = "100"
+        with contextlib.redirect_stdout(said):
+            main([name, "--help"])
+        yield from ["::", "", *textwrap.indent(said.getvalue().rstrip(), "    ").splitlines(), ""]
+
+
+if __name__ == "__main__":
+    print(build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"))

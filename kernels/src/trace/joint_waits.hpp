@@ -1,0 +1,40 @@
+// Wait states of collectives: of the calls as a whole, and inside trees and neighbourhoods.
+#pragma once
+
+#include <vector>
+
+#include "call_index.hpp"
+#include "labkit/trace/wait_states.hpp"
+
+namespace labkit {
+
+/// Adds the waits of whole collectives, and their meetings.
+void find_joint_waits(const CallColumns& calls, const BlockedColumns& blocked, WaitStates& found);
+
+/// Waits for a message inside a collective, in which not everybody needs everybody: a simulated run knows them.
+/// The message came late because its sender entered late, or because the sender waited for one who did.
+class InnerWaits {
+ public:
+  InnerWaits(const CallIndex& index, const CallColumns& calls, const MessageColumns& messages,
+             const BlockedColumns& blocked, std::int32_t ranks);
+  /// Takes the rows in the order of their ends.
+  void add(std::size_t row, std::int32_t call, std::vector<Wait>& waits);
+
+ private:
+  struct Row {
+    Time end_s;
+    Time came_s;              ///< the latest begin of a call on which it depended
+    std::int32_t cause_call;  ///< that call
+    std::int32_t call;
+    std::int32_t before;      ///< the rank's row before this one; -1: none
+  };
+
+  const CallIndex& index_;
+  const CallColumns& calls_;
+  const MessageColumns& messages_;
+  const BlockedColumns& blocked_;
+  std::vector<Row> rows_;
+  std::vector<std::int32_t> last_;  ///< by rank
+};
+
+}  // namespace labkit

@@ -1,0 +1,241 @@
+// Wait states of messages; those of collectives are in wait_states_joint.cpp.
+#include "labkit/trace/wait_states.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "call_index.hpp"
+#include "joint_waits.hpp"
+
+namespace labkit {
+namespace {
+
+constexpr std::uint8_t number(WaitState state) { return static_cast<std::uint8_t>(state); }
+
+/// The messages to each rank in each communicator, in the order of their receives, and which of those not yet received was sent first.
+class Inboxes {
+ public:
+  Inboxes(std::int32_t ranks, const MessageColumns& messages) : messages_(messages), first_(static_cast<std::size_t>(ranks) + 1) {
+    const std::size_t count = messages.source.size();
+    for (const std::size_t size : {messages.destination.size(), messages.context.size(), messages.send_posted_s.size(),
+                                   messages.recv_posted_s.size()}) {
+      if (size != count) throw std::invalid_argument("the columns of the messages differ in length");
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (messages.destination[i] < 0 || messages.destination[i] >= ranks || messages.source[i] < 0 ||
+          messages.source[i] >= ranks) {
+        throw std::invalid_argument("a message is from or to a rank that there is not");
+      }
+      ++first_[static_cast<std::size_t>(messages.destination[i]) + 1];
+    }
+    for (std::size_t r = 0; r + 1 < first_.size(); ++r) first_[r + 1] += first_[r];
+    order_.resize(count);
+    std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      order_[next[static_cast<std::size_t>(messages.destination[i])]++] = static_cast<std::int32_t>(i);
+    }
+    earliest_.resize(count);
+    for (std::size_t r = 0; r + 1 < first_.size(); ++r) {
+      const auto low = order_.begin() + static_cast<std::ptrdiff_t>(first_[r]);
+      const auto high = order_.begin() + static_cast<std::ptrdiff_t>(first_[r + 1]);
+      std::stable_sort(low, high, [&](std::int32_t a, std::int32_t b) {
+        return context(a) != context(b) ? context(a) < context(b) : received(a) < received(b);
+      });
+      for (std::size_t i = first_[r + 1]; i-- > first_[r];) {
+        const bool is_last = i + 1 == first_[r + 1] || context(order_[i + 1]) != context(order_[i]);
+        earliest_[i] = is_last || sent(order_[i]) <= sent(earliest_[i + 1]) ? order_[i] : earliest_[i + 1];
+      }
+    }
+  }
+
+  /// Of the messages of a communicator whose receives a rank posted from a time on, the one that was sent first;
+  /// -1: none.
+  [[nodiscard]] std::int32_t earliest_after(std::int32_t rank, std::int32_t of_context, double when_s) const {
+    const auto index = static_cast<std::size_t>(rank);
+    const auto low = order_.begin() + static_cast<std::ptrdiff_t>(first_[index]);
+    const auto high = order_.begin() + static_cast<std::ptrdiff_t>(first_[index + 1]);
+    const auto found = std::lower_bound(low, high, when_s, [&](std::int32_t row, double when) {
+      return context(row) != of_context ? context(row) < of_context : received(row) < when;
+    });
+    return found == high || context(*found) != of_context ? -1 : earliest_[static_cast<std::size_t>(found - order_.begin())];
+  }
+
+  /// The message that ended a probe: sent to the rank at that instant, and received from then on; -1: not known.
+  [[nodiscard]] std::int32_t sent_at(std::int32_t rank, double when_s) {
+    if (by_sent_.empty()) {  // few runs have probes
+      by_sent_ = order_;
+      for (std::size_t r = 0; r + 1 < first_.size(); ++r) {
+        std::stable_sort(by_sent_.begin() + static_cast<std::ptrdiff_t>(first_[r]),
+                         by_sent_.begin() + static_cast<std::ptrdiff_t>(first_[r + 1]),
+                         [&](std::int32_t a, std::int32_t b) { return sent(a) < sent(b); });
+      }
+    }
+    const auto index = static_cast<std::size_t>(rank);
+    const auto high = by_sent_.begin() + static_cast<std::ptrdiff_t>(first_[index + 1]);
+    auto at = std::lower_bound(by_sent_.begin() + static_cast<std::ptrdiff_t>(first_[index]), high, when_s,
+                               [&](std::int32_t row, double when) { return sent(row) < when; });
+    while (at != high && sent(*at) == when_s && received(*at) < when_s) ++at;
+    return at != high && sent(*at) == when_s ? *at : -1;
+  }
+
+ private:
+  [[nodiscard]] double sent(std::int32_t row) const { return messages_.send_posted_s[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] std::int32_t context(std::int32_t row) const { return messages_.context[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] double received(std::int32_t row) const { return messages_.recv_posted_s[static_cast<std::size_t>(row)]; }
+
+  const MessageColumns& messages_;
+  std::vector<std::size_t> first_;
+  std::vector<std::int32_t> order_;     ///< by destination, communicator and post of the receive
+  std::vector<std::int32_t> by_sent_;   ///< by destination, then by post of the send; empty until it is asked
+  std::vector<std::int32_t> earliest_;  ///< from this place on to the last of these
+};
+
+void check(std::int32_t ranks, const BlockedColumns& blocked, std::size_t messages, std::size_t calls) {
+  const std::size_t count = blocked.rank.size();
+  for (const std::size_t size : {blocked.begin_s.size(), blocked.end_s.size(), blocked.message.size(), blocked.begun.size()}) {
+    if (size != count) throw std::invalid_argument("the columns of the waits differ in length");
+  }
+  if ((!blocked.ready_s.empty() && blocked.ready_s.size() != count) || blocked.ready_s.size() != blocked.origin.size()) {
+    throw std::invalid_argument("the columns of the waits differ in length");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_known = blocked.rank[i] >= 0 && blocked.rank[i] < ranks &&
+                          blocked.message[i] < static_cast<std::int64_t>(messages) &&
+                          blocked.begun[i] < static_cast<std::int64_t>(calls) &&
+                          (blocked.origin.empty() || (blocked.origin[i] >= 0 && blocked.origin[i] < ranks));
+    if (!is_known) throw std::invalid_argument("a wait is of a rank, for a message or in a call that there is not");
+  }
+}
+
+/// By rank and begin; what overlaps is cut off the later one, and what is empty goes.
+void put_in_order(std::vector<Wait>& waits) {
+  std::stable_sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.begin_s < b.begin_s;
+  });
+  std::int32_t rank = -1;
+  Time free_s = 0.0;
+  std::size_t kept = 0;
+  for (Wait wait : waits) {
+    if (wait.rank != rank) {
+      rank = wait.rank;
+      free_s = wait.begin_s;
+    }
+    if (!wait.is_completion()) {
+      wait.begin_s = std::max(wait.begin_s, free_s);
+      free_s = std::max(free_s, wait.until_s);
+    }
+    if (wait.until_s > wait.begin_s) waits[kept++] = wait;
+  }
+  waits.resize(kept);
+}
+
+class Finder {
+ public:
+  Finder(std::int32_t ranks, const CallColumns& calls, const MessageColumns& messages, const BlockedColumns& blocked,
+         std::vector<Wait>& waits)
+      : calls_(calls), messages_(messages), blocked_(blocked), index_(ranks, calls), inboxes_(ranks, messages),
+        inner_(index_, calls, messages, blocked, ranks), waits_(waits) {
+    check(ranks, blocked, messages.source.size(), calls.rank.size());
+  }
+
+  void find() {
+    std::vector<std::size_t> order(blocked_.rank.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return blocked_.end_s[a] < blocked_.end_s[b]; });
+    for (const std::size_t row : order) {
+      if (blocked_.begun[row] >= 0) continue;  // a collective's: found with it
+      const std::int32_t call = index_.at(blocked_.rank[row], blocked_.begin_s[row]);
+      const bool is_joint = call >= 0 && calls_.pattern[static_cast<std::size_t>(call)] != 0;
+      if (is_joint) {
+        inner_.add(row, call, waits_);
+      } else if (blocked_.message[row] < 0) {
+        probe(row, call);
+      } else {
+        message(row, call);
+      }
+    }
+  }
+
+  [[nodiscard]] const CallIndex& index() const { return index_; }
+
+ private:
+  void message(std::size_t row, std::int32_t call) {
+    Wait wait = started(row, call);
+    const auto message = static_cast<std::size_t>(wait.message);
+    const std::int32_t source = messages_.source[message], destination = messages_.destination[message];
+    if (source == destination) return;
+    const bool is_receiver = wait.rank == destination;
+    wait.cause = is_receiver ? source : destination;
+    const Time posted_s = is_receiver ? messages_.send_posted_s[message] : messages_.recv_posted_s[message];
+    wait.cause_call = index_.at(wait.cause, posted_s);
+    const Time came_s = wait.cause_call < 0 ? posted_s : calls_.begin_s[static_cast<std::size_t>(wait.cause_call)];
+    if (!blocked_.origin.empty() && blocked_.origin[row] == wait.rank) return;  // the other side was there
+    wait.until_s = std::min(came_s, blocked_.end_s[row]);
+    wait.state = number(is_receiver ? order_of(message, blocked_.end_s[row]) : WaitState::late_receiver);
+    if (wait.until_s > wait.begin_s) waits_.push_back(wait);
+  }
+
+  [[nodiscard]] WaitState order_of(std::size_t message, Time end_s) const {
+    const std::int32_t other = inboxes_.earliest_after(messages_.destination[message], messages_.context[message], end_s);
+    if (other < 0) return WaitState::late_sender;
+    const auto row = static_cast<std::size_t>(other);
+    if (messages_.send_posted_s[row] >= messages_.send_posted_s[message]) return WaitState::late_sender;
+    return messages_.source[row] == messages_.source[message] ? WaitState::wrong_order_same_source
+                                                              : WaitState::wrong_order_other_source;
+  }
+
+  void probe(std::size_t row, std::int32_t call) {
+    Wait wait = started(row, call);
+    wait.until_s = blocked_.end_s[row];
+    wait.state = number(WaitState::late_sender);
+    wait.message = inboxes_.sent_at(wait.rank, wait.until_s);
+    if (wait.message >= 0) {
+      wait.cause = messages_.source[static_cast<std::size_t>(wait.message)];
+      wait.cause_call = index_.at(wait.cause, wait.until_s);
+      if (wait.cause_call >= 0) wait.until_s = std::min(wait.until_s, calls_.begin_s[static_cast<std::size_t>(wait.cause_call)]);
+      if (wait.cause == wait.rank) return;
+    }
+    if (wait.until_s > wait.begin_s) waits_.push_back(wait);
+  }
+
+  [[nodiscard]] Wait started(std::size_t row, std::int32_t call) const {
+    Wait wait;
+    wait.begin_s = blocked_.begin_s[row];
+    wait.rank = blocked_.rank[row];
+    wait.call = call;
+    wait.message = blocked_.message[row];
+    return wait;
+  }
+
+  const CallColumns& calls_;
+  const MessageColumns& messages_;
+  const BlockedColumns& blocked_;
+  CallIndex index_;
+  Inboxes inboxes_;
+  InnerWaits inner_;
+  std::vector<Wait>& waits_;
+};
+
+}  // namespace
+
+WaitStates find_wait_states(std::int32_t ranks, const CallColumns& calls, const MessageColumns& messages,
+                            const BlockedColumns& blocked, std::span<const Wait> given) {
+  WaitStates found;
+  found.waits.assign(given.begin(), given.end());
+  for (const Wait& wait : given) {
+    if (wait.rank < 0 || wait.rank >= ranks || wait.cause < -1 || wait.cause >= ranks) {
+      throw std::invalid_argument("a given wait is of or for a rank that there is not");
+    }
+  }
+  {
+    Finder finder(ranks, calls, messages, blocked, found.waits);
+    find_joint_waits(calls, blocked, found);  // these first: what is inside them has less to say
+    finder.find();
+  }
+  put_in_order(found.waits);
+  return found;
+}
+
+}  // namespace labkit

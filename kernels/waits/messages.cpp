@@ -1,0 +1,267 @@
+// Messages and requests, noted and passed on to the library.
+
+#include <vector>
+
+#include "calls.hpp"
+
+using namespace labkit::waits;
+
+namespace {
+
+// -- blocking messages --------------------------------------------------------------------------------------------
+
+#define LABKIT_SEND(NAME, CALL)                                                                      \
+  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int dest, int tag, Handle comm) {        \
+    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle);                                     \
+    Blocking now(CALL);                                                                              \
+    if (now.is_noted()) now.message(kSend, dest, tag, comm, bytes_of(count, type));                  \
+    now.wait();                                                                                      \
+    return real(buffer, count, type, dest, tag, comm);                                               \
+  }
+
+#define LABKIT_ISEND(NAME)                                                                                        \
+  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int dest, int tag, Handle comm, Any request) {        \
+    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle, Any);                                             \
+    const int code = real(buffer, count, type, dest, tag, comm, request);                                         \
+    RankPage& page = rank_page();                                                                                 \
+    if (code == 0 && page.is_noting() && !is_complete(request)) {                                                 \
+      page.posted(request, kSend, dest, tag, comm, true, false, bytes_of(count, type));                           \
+    }                                                                                                             \
+    return code;                                                                                                  \
+  }
+
+#define LABKIT_INIT(NAME, KIND)                                                                                   \
+  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int peer, int tag, Handle comm, Any request) {        \
+    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle, Any);                                             \
+    const int code = real(buffer, count, type, peer, tag, comm, request);                                         \
+    RankPage& page = rank_page();                                                                                 \
+    if (code == 0 && page.is_noting()) {                                                                          \
+      page.posted(request, KIND, peer, tag, comm, false, true, bytes_of(count, type));                            \
+    }                                                                                                             \
+    return code;                                                                                                  \
+  }
+
+// A small message has left by now: it offers nothing to anybody who waits later.
+bool is_complete(Any request) {
+  using GetStatus = int (*)(Handle, Ints, Any);
+  static const auto get_status = reinterpret_cast<GetStatus>(original("PMPI_Request_get_status"));
+  const Handle handle = rank_page().handle_at(request, 0);
+  int flag = 0;
+  alignas(16) char status[128];
+  return !rank_page().is_null_request(handle) && get_status(handle, &flag, status) == 0 && flag != 0;
+}
+
+void forget(const std::vector<Handle>& handles, int index) {
+  if (index >= 0 && static_cast<std::size_t>(index) < handles.size()) {
+    rank_page().over(handles[static_cast<std::size_t>(index)]);
+  }
+}
+
+std::vector<Handle> handles_of(Any requests, int count) {
+  std::vector<Handle> found(count > 0 ? static_cast<std::size_t>(count) : 0);
+  for (int i = 0; i < count; ++i) found[static_cast<std::size_t>(i)] = rank_page().handle_at(requests, i);
+  return found;
+}
+
+}  // namespace
+
+LABKIT_SEND(Send, call_send)
+LABKIT_SEND(Ssend, call_ssend)
+LABKIT_SEND(Rsend, call_rsend)
+LABKIT_ISEND(Isend)
+LABKIT_ISEND(Issend)
+LABKIT_ISEND(Irsend)
+LABKIT_INIT(Send_init, kSend)
+LABKIT_INIT(Ssend_init, kSend)
+LABKIT_INIT(Rsend_init, kSend)
+LABKIT_INIT(Recv_init, kRecv)
+
+// What is buffered goes its own way, and nobody sees when it has arrived.
+LABKIT_MPI MPI_Buffer_attach(Any buffer, int size) {
+  LABKIT_REAL(MPI_Buffer_attach, Any, int);
+  rank_page().raise_flag(kBuffered);
+  return real(buffer, size);
+}
+
+LABKIT_MPI MPI_Recv(Any buffer, int count, Handle type, int source, int tag, Handle comm, Any status) {
+  LABKIT_REAL(MPI_Recv, Any, int, Handle, int, int, Handle, Any);
+  Blocking now(call_recv);
+  now.message(kRecv, source, tag, comm, 0);
+  now.wait();
+  return real(buffer, count, type, source, tag, comm, status);
+}
+
+LABKIT_MPI MPI_Irecv(Any buffer, int count, Handle type, int source, int tag, Handle comm, Any request) {
+  LABKIT_REAL(MPI_Irecv, Any, int, Handle, int, int, Handle, Any);
+  const int code = real(buffer, count, type, source, tag, comm, request);
+  RankPage& page = rank_page();
+  if (code == 0 && page.is_noting()) page.posted(request, kRecv, source, tag, comm, true, false, 0);
+  return code;
+}
+
+LABKIT_MPI MPI_Probe(int source, int tag, Handle comm, Any status) {
+  LABKIT_REAL(MPI_Probe, int, int, Handle, Any);
+  Blocking now(call_probe);
+  now.message(kProbe, source, tag, comm, 0);
+  now.wait();
+  return real(source, tag, comm, status);
+}
+
+LABKIT_MPI MPI_Mprobe(int source, int tag, Handle comm, Any message, Any status) {
+  LABKIT_REAL(MPI_Mprobe, int, int, Handle, Any, Any);
+  Blocking now(call_mprobe);
+  now.message(kProbe, source, tag, comm, 0);
+  now.wait();
+  return real(source, tag, comm, message, status);
+}
+
+LABKIT_MPI MPI_Sendrecv(Any sent, int sent_count, Handle sent_type, int dest, int sent_tag, Any got, int got_count,
+                        Handle got_type, int source, int got_tag, Handle comm, Any status) {
+  LABKIT_REAL(MPI_Sendrecv, Any, int, Handle, int, int, Any, int, Handle, int, int, Handle, Any);
+  Blocking now(call_sendrecv);
+  if (now.is_noted()) {
+    const int nobody = rank_page().constants().proc_null;
+    if (dest != nobody) now.message(kSend, dest, sent_tag, comm, bytes_of(sent_count, sent_type));
+    if (source != nobody) now.message(kRecv, source, got_tag, comm, 0);
+  }
+  now.wait();
+  return real(sent, sent_count, sent_type, dest, sent_tag, got, got_count, got_type, source, got_tag, comm, status);
+}
+
+LABKIT_MPI MPI_Sendrecv_replace(Any buffer, int count, Handle type, int dest, int sent_tag, int source, int got_tag,
+                                Handle comm, Any status) {
+  LABKIT_REAL(MPI_Sendrecv_replace, Any, int, Handle, int, int, int, int, Handle, Any);
+  Blocking now(call_sendrecv_replace);
+  if (now.is_noted()) {
+    const int nobody = rank_page().constants().proc_null;
+    if (dest != nobody) now.message(kSend, dest, sent_tag, comm, bytes_of(count, type));
+    if (source != nobody) now.message(kRecv, source, got_tag, comm, 0);
+  }
+  now.wait();
+  return real(buffer, count, type, dest, sent_tag, source, got_tag, comm, status);
+}
+
+// -- requests -----------------------------------------------------------------------------------------------------
+
+LABKIT_MPI MPI_Start(Any request) {
+  LABKIT_REAL(MPI_Start, Any);
+  const int code = real(request);
+  if (code == 0 && rank_page().is_noting()) rank_page().started(rank_page().handle_at(request, 0));
+  return code;
+}
+
+LABKIT_MPI MPI_Startall(int count, Any requests) {
+  LABKIT_REAL(MPI_Startall, int, Any);
+  const int code = real(count, requests);
+  if (code == 0 && rank_page().is_noting()) {
+    for (const Handle one : handles_of(requests, count)) rank_page().started(one);
+  }
+  return code;
+}
+
+LABKIT_MPI MPI_Wait(Any request, Any status) {
+  LABKIT_REAL(MPI_Wait, Any, Any);
+  const Handle handle = rank_page().page() == nullptr ? 0 : rank_page().handle_at(request, 0);
+  Blocking now(call_wait);
+  if (now.is_noted()) rank_page().wait_for(request, 1);
+  now.wait();
+  const int code = real(request, status);
+  if (now.is_noted()) rank_page().over(handle);
+  return code;
+}
+
+LABKIT_MPI MPI_Waitall(int count, Any requests, Any statuses) {
+  LABKIT_REAL(MPI_Waitall, int, Any, Any);
+  Blocking now(call_waitall);
+  std::vector<Handle> handles;
+  if (now.is_noted()) {
+    handles = handles_of(requests, count);
+    rank_page().wait_for(requests, count);
+  }
+  now.wait();
+  const int code = real(count, requests, statuses);
+  for (const Handle one : handles) rank_page().over(one);
+  return code;
+}
+
+LABKIT_MPI MPI_Waitany(int count, Any requests, Ints index, Any status) {
+  LABKIT_REAL(MPI_Waitany, int, Any, Ints, Any);
+  Blocking now(call_waitany);
+  std::vector<Handle> handles;
+  if (now.is_noted()) {
+    handles = handles_of(requests, count);
+    rank_page().wait_for(requests, count);
+  }
+  now.wait();
+  const int code = real(count, requests, index, status);
+  if (code == 0) forget(handles, *index);
+  return code;
+}
+
+LABKIT_MPI MPI_Waitsome(int count, Any requests, Ints done, Ints indices, Any statuses) {
+  LABKIT_REAL(MPI_Waitsome, int, Any, Ints, Ints, Any);
+  Blocking now(call_waitsome);
+  std::vector<Handle> handles;
+  if (now.is_noted()) {
+    handles = handles_of(requests, count);
+    rank_page().wait_for(requests, count);
+  }
+  now.wait();
+  const int code = real(count, requests, done, indices, statuses);
+  for (int i = 0; code == 0 && i < *done; ++i) forget(handles, indices[i]);
+  return code;
+}
+
+LABKIT_MPI MPI_Test(Any request, Ints flag, Any status) {
+  LABKIT_REAL(MPI_Test, Any, Ints, Any);
+  const bool is_noted = rank_page().is_noting();
+  const Handle handle = is_noted ? rank_page().handle_at(request, 0) : 0;
+  const int code = real(request, flag, status);
+  if (is_noted && code == 0 && *flag != 0) rank_page().over(handle);
+  return code;
+}
+
+LABKIT_MPI MPI_Testall(int count, Any requests, Ints flag, Any statuses) {
+  LABKIT_REAL(MPI_Testall, int, Any, Ints, Any);
+  std::vector<Handle> handles;
+  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  const int code = real(count, requests, flag, statuses);
+  if (code == 0 && *flag != 0) {
+    for (const Handle one : handles) rank_page().over(one);
+  }
+  return code;
+}
+
+LABKIT_MPI MPI_Testany(int count, Any requests, Ints index, Ints flag, Any status) {
+  LABKIT_REAL(MPI_Testany, int, Any, Ints, Ints, Any);
+  std::vector<Handle> handles;
+  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  const int code = real(count, requests, index, flag, status);
+  if (code == 0 && *flag != 0) forget(handles, *index);
+  return code;
+}
+
+LABKIT_MPI MPI_Testsome(int count, Any requests, Ints done, Ints indices, Any statuses) {
+  LABKIT_REAL(MPI_Testsome, int, Any, Ints, Ints, Any);
+  std::vector<Handle> handles;
+  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  const int code = real(count, requests, done, indices, statuses);
+  for (int i = 0; code == 0 && i < *done; ++i) forget(handles, indices[i]);
+  return code;
+}
+
+LABKIT_MPI MPI_Request_free(Any request) {
+  LABKIT_REAL(MPI_Request_free, Any);
+  RankPage& page = rank_page();
+  if (page.is_noting()) {
+    // A message that nobody asks about any more goes its own way.
+    if (page.over(page.handle_at(request, 0), true)) page.raise_flag(kBuffered);
+  }
+  return real(request);
+}
+
+LABKIT_MPI MPI_Cancel(Any request) {
+  LABKIT_REAL(MPI_Cancel, Any);
+  rank_page().raise_flag(kBuffered);  // whether it has been cancelled is known at its end only
+  return real(request);
+}

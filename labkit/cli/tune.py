@@ -1,0 +1,80 @@
+"""``labkit tune allreduce --on torus:4x4x4 --ranks 8,64 --sizes 8,1M``: the fastest algorithm everywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from labkit.options import numbers_of
+
+__all__ = ["configure", "execute"]
+
+_DESCRIPTION = """\
+Simulate every algorithm of a collective operation at every number of ranks and size, and print which is the
+fastest where, a decision tree over both, and what the tree and the usual selectors lose against the fastest.
+With --out the tree is written as rules: .toml and .json for --coll FILE of labkit, .conf for Open MPI
+(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE; with --library ompi, so
+that only its algorithms are tried).
+"""
+_EPILOG = """\
+examples:
+  labkit tune allreduce --on torus:4x4x4 --ranks 8,27,64 --sizes 8,4K,1M
+  labkit tune bcast --on fattree:4x4:1x2:1x2 --ranks 4,8,16 --library ompi --out bcast.conf
+  labkit run -n 64 --on torus:4x4x4 --coll allreduce.toml prog.py
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit tune``."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    add = parser.add_argument
+    add("operation", help="the collective, such as allreduce")
+    add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star)")
+    add("--ranks", default="4,8,16,32,64", metavar="P,P,...", help="numbers of ranks (default: 4,8,16,32,64)")
+    add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
+        help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
+        "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
+    add("--algorithms", metavar="NAME,NAME,...", help="which to try (default: all)")
+    add("--library", help="ompi: only what Open MPI has")
+    add("--leaves", type=int, default=25, metavar="L", help="most leaves of the tree (default: 25)")
+    add("--model", help="network model of the simulation")
+    add("--out", action="append", default=[], metavar="FILE", help="write the rules; repeatable")
+    add("--times", metavar="FILE", help="write every measurement as CSV")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Tune, print, write; 0.
+
+    Raises
+    ------
+    LabkitError
+        For input that cannot be used: exit code 3.
+    """
+    from labkit.errors import DataError
+    from labkit.tune.off_line import off_line
+
+    names = arguments.algorithms
+    tuned = off_line(
+        arguments.operation, arguments.on, numbers_of(arguments.ranks, "--ranks"),
+        numbers_of(arguments.sizes, "--sizes"), model=arguments.model, library=arguments.library,
+        algorithms=names.split(",") if names else None, leaves=arguments.leaves,
+    )  # fmt: skip
+    written = [str(tuned.save(path)) for path in arguments.out]
+    if arguments.times:
+        try:
+            tuned.times.to_csv(arguments.times, index=False)
+        except OSError as error:
+            raise DataError(f"cannot write {arguments.times}: {error.strerror or error}") from error
+        written.append(arguments.times)
+    compared = tuned.compare()
+    if arguments.json:
+        print(json.dumps({**tuned.to_dict(), "penalty": compared.to_dict("index"), "written": written}))
+        return 0
+    print(tuned)
+    print("slower than the fastest, on average and at most:")
+    for name, row in compared.iterrows():
+        print(f"  {name:<10} {row['mean']:8.1%} {row['max']:8.1%}")
+    for path in written:
+        print(f"written: {path}")
+    return 0

@@ -1,0 +1,26 @@
+"""Communicators on which one collective always takes one algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.comm.collective.native import shared_calls
+
+__all__ = ["with_algorithm"]
+
+
+def with_algorithm(comm: Any, operation: str, name: str) -> Any:
+    """Return a communicator of the same ranks whose calls of one collective run one algorithm.
+
+    All ranks of the communicator call it together; it takes no time and no messages.
+
+    Parameters
+    ----------
+    comm : Intracomm
+    operation, name : str
+        As the registry calls them; the length of segments may be left to the call (``segment_bytes=8192``).
+    """
+    label = "labkit.tune"
+    private = comm._own_context(label, {"operation": operation, "algorithm": name})
+    shared_calls(label).forced[private._context, operation] = name
+    return private

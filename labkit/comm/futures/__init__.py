@@ -1,0 +1,53 @@
+"""mpi4py.futures on a simulated machine: an executor whose master is a rank, and whose workers are ranks.
+
+mpi4py's own master talks to the workers in a thread besides the program; here the program's own calls do
+it: a task leaves when it is submitted (or when a worker becomes free while the master waits), and results are
+taken while the master waits for one. `MPICommExecutor` works in any program. `MPIPoolExecutor` works in
+scripts: under ``-m mpi4py.futures`` rank 0 runs the program and all others are its workers; else workers are
+spawned, as by `Intracomm.Spawn`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import (
+    ALL_COMPLETED,
+    FIRST_COMPLETED,
+    FIRST_EXCEPTION,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    InvalidStateError,
+    TimeoutError,
+    as_completed,
+    wait,
+)
+
+from labkit.comm.futures.executors import (
+    MPICommExecutor,
+    MPIPoolExecutor,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    get_comm_workers,
+)
+from labkit.comm.futures.manager import Future, collect, compose
+
+__all__ = [
+    "ALL_COMPLETED",
+    "FIRST_COMPLETED",
+    "FIRST_EXCEPTION",
+    "BrokenExecutor",
+    "CancelledError",
+    "Executor",
+    "Future",
+    "InvalidStateError",
+    "MPICommExecutor",
+    "MPIPoolExecutor",
+    "ProcessPoolExecutor",
+    "ThreadPoolExecutor",
+    "TimeoutError",
+    "as_completed",
+    "collect",
+    "compose",
+    "get_comm_workers",
+    "wait",
+]

@@ -1,0 +1,312 @@
+"""The master's side of a pool, its futures, and what a worker does."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
+from concurrent.futures import Future as _Future
+from pickle import PicklingError
+from typing import Any
+
+from labkit.comm.communicator import COMM_SELF, COMM_WORLD
+from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.status import Status
+from labkit.comm.inter.spawning import Wanted, parent
+from labkit.comm.pickling import pickle
+from labkit.context import simulated
+
+__all__ = [
+    "Alone",
+    "Future",
+    "Manager",
+    "collect",
+    "compose",
+    "now",
+    "pool_manager",
+    "serve",
+    "spawned_manager",
+]
+
+_ANY = CONSTANTS["ANY_SOURCE"]
+#: tags of what goes to workers, and of what comes back
+_TASK, _RESULT = 11, 12
+#: bytes of a message that lets a worker go
+_EMPTY = len(pickle.dumps(None))
+
+
+class _Driven:
+    """The event on which somebody waits for futures: to wait for it lets the executor's messages go on."""
+
+    def __init__(self, event: Any, manager: Manager) -> None:
+        self._event, self._manager = event, manager
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._event, name)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._manager.drive(self._event.is_set, timeout)
+        return bool(self._event.is_set())
+
+
+class _Waiters(list[Any]):
+    def __init__(self, manager: Manager) -> None:
+        super().__init__()
+        self._manager = manager
+
+    def append(self, waiter: Any) -> None:
+        if not isinstance(waiter.event, _Driven):
+            waiter.event = _Driven(waiter.event, self._manager)
+        super().append(waiter)
+
+
+class Future(_Future[Any]):
+    """The result of a task that a worker computes."""
+
+    _manager: Manager
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the task's result, waiting for it.
+
+        Raises
+        ------
+        TimeoutError
+            It has not come within `timeout` seconds of simulated time.
+        """
+        self._manager.drive(self.done, timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the task has raised, waiting for its end; None if nothing."""
+        self._manager.drive(self.done, timeout)
+        return super().exception(0)
+
+    def add_done_callback(self, fn: Callable[[Any], Any]) -> None:
+        """Have a function called at the end; to wait for an event that it is given lets messages go on."""
+        given = (*getattr(fn, "args", ()), *getattr(fn, "keywords", {}).values())
+        for event in (one for one in given if isinstance(one, threading.Event)):
+            event.wait = _Driven(event, self._manager).wait  # type: ignore[method-assign]
+        super().add_done_callback(fn)
+
+
+class Manager:
+    """The master's side of a pool.
+
+    Parameters
+    ----------
+    comm : Intracomm
+        Of the master and its workers, for nothing else.
+    master : int
+        Its rank there.
+    """
+
+    def __init__(self, comm: Any, master: int) -> None:
+        self.comm, self.master = comm, master
+        self.workers = [rank for rank in range(comm.size) if rank != master]
+        self._free = deque(self.workers)
+        self._waiting: deque[tuple[Future, Any]] = deque()
+        self._running: dict[int, Future] = {}
+        #: what a worker does first, and those that have done it
+        self.first: tuple[Any, Any] | None = None
+        self._begun: set[int] = set()
+
+    def submit(self, task: Any) -> Future:
+        """Take a task, and send it off if a worker is free."""
+        future = Future()
+        future._manager = self
+        future._waiters = _Waiters(self)
+        if not self.workers:  # alone: the master computes it itself
+            if self.first is not None and not self._begun:
+                self._begun.add(self.master)
+                self.first[0](*self.first[1])
+            future.set_running_or_notify_cancel()
+            _settle(future, *_outcome(task))
+            return future
+        self._waiting.append((future, task))
+        self._dispatch()
+        return future
+
+    def drive(self, is_done: Callable[[], bool], timeout: float | None = None) -> None:
+        """Let messages go on until something has happened, or so much simulated time has passed."""
+        until = None if timeout is None else now() + timeout
+        while not is_done() and self._running:
+            if until is not None:
+                while not self.comm.iprobe(_ANY, _RESULT):
+                    if now() >= until:
+                        return
+                    simulated().sleep(min(1e-4, max(until - now(), 1e-9)))
+            self._take()
+
+    def finish(self) -> None:
+        """Wait until every task is done."""
+        self.drive(lambda: False)
+
+    def cancel(self) -> None:
+        """Cancel what has not been sent off."""
+        while self._waiting:
+            self._waiting.popleft()[0].cancel()
+
+    def dismiss(self) -> None:
+        """Let the workers go."""
+        for worker in self.workers:
+            self.comm.send(None, worker, _TASK)
+
+    def renew(self, first: tuple[Any, Any] | None) -> None:
+        """Begin another pool with the same workers."""
+        self.first, self._begun = first, set()
+
+    def _dispatch(self) -> None:
+        while self._free and self._waiting:
+            future, task = self._waiting.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            worker = self._free[0]
+            first = self.first if worker not in self._begun else None
+            try:
+                self.comm.send((first, task), worker, _TASK)
+            except (PicklingError, AttributeError, TypeError) as error:  # a task that cannot be pickled
+                _settle(future, False, error)
+                continue
+            self._free.popleft()
+            self._running[worker] = future
+            self._begun.add(worker)
+
+    def _take(self) -> None:
+        status = Status()
+        is_good, value = self.comm.recv(None, _ANY, _RESULT, status)
+        worker = status.Get_source()
+        future = self._running.pop(worker)
+        self._free.append(worker)
+        self._dispatch()
+        _settle(future, is_good, value)
+
+
+def now() -> float:
+    """Return the running rank's clock."""
+    return float(simulated().wtime())
+
+
+def _outcome(task: Any) -> tuple[bool, Any]:
+    function, args, kwargs = task
+    try:
+        return True, function(*args, **kwargs)
+    except Exception as error:
+        return False, error
+
+
+def _settle(future: Future, is_good: bool, value: Any) -> None:
+    if is_good:
+        future.set_result(value)
+    else:
+        future.set_exception(value)
+
+
+def serve(comm: Any, master: int, prepare: Callable[[], Any] | None = None) -> None:
+    """Be a worker: do the master's tasks until it lets this rank go.
+
+    Parameters
+    ----------
+    comm : Intracomm
+    master : int
+    prepare : callable, optional
+        Called before the first message is read that has to find what it names.
+    """
+    while True:
+        status = Status()
+        comm.probe(master, _TASK, status)
+        if prepare is not None and status.Get_count() > _EMPTY:
+            prepare()
+            prepare = None
+        job = comm.recv(None, master, _TASK)
+        if job is None:
+            return
+        first, task = job
+        if first is not None:
+            first[0](*first[1])
+        is_good, value = _outcome(task)
+        try:
+            comm.send((is_good, value), master, _RESULT)
+        except Exception as error:  # a result that cannot be pickled
+            comm.send((False, error), master, _RESULT)
+
+
+class Alone:
+    """The communicator of a master without workers."""
+
+    size = 1
+
+
+def compose(future: Any, resulthook: Any = None, excepthook: Any = None) -> Future:
+    """Return the future of what a future becomes: ``resulthook(result)``, or ``excepthook(exception)``."""
+    made = Future()
+    made._manager = future._manager
+    made._waiters = _Waiters(future._manager)
+    made.set_running_or_notify_cancel()
+
+    def settle(done: Any) -> None:
+        try:
+            error = done.exception(0)
+            if error is None:
+                made.set_result(done.result(0) if resulthook is None else resulthook(done.result(0)))
+            elif excepthook is None:
+                made.set_exception(error)
+            else:
+                value = excepthook(error)
+                made.set_exception(value) if isinstance(value, BaseException) else made.set_result(value)
+        except BaseException as raised:
+            made.set_exception(raised)
+
+    future.add_done_callback(settle)
+    return made
+
+
+def collect(futures: Iterable[Any]) -> Future:
+    """Return the future of the list of all results."""
+    futures = list(futures)
+    made = Future()
+    if not futures:
+        made._manager = Manager(Alone(), 0)
+        made.set_result([])
+        return made
+    made._manager = futures[0]._manager
+    made._waiters = _Waiters(made._manager)
+    made.set_running_or_notify_cancel()
+    left = len(futures)
+
+    def settle(done: Any) -> None:
+        nonlocal left
+        left -= 1
+        if made.done():
+            return
+        if done.cancelled() or done.exception(0) is not None:
+            made.set_exception(CancelledError() if done.cancelled() else done.exception(0))
+        elif left == 0:
+            made.set_result([one.result(0) for one in futures])
+
+    for one in futures:
+        one.add_done_callback(settle)
+    return made
+
+
+def spawned_manager(count: int) -> Manager:
+    """Return the master's side of a pool of workers that the running rank spawns."""
+    made, _ = COMM_SELF._spawn("MPIPoolExecutor", 0, lambda: [Wanted(("worker",), count, _work)])
+    merged = made.Merge(high=False)
+    made.Disconnect()
+    return Manager(merged, 0)
+
+
+def _work(load: Callable[[], None]) -> None:
+    """Be a spawned worker."""
+    link = parent()
+    own = link.Merge(high=True)
+    link.Disconnect()
+    serve(own, 0, load)
+    own.Free()
+
+
+def pool_manager() -> Manager:
+    """Return the master's side of the job's pool: rank 0, with all others as workers."""
+    own = COMM_WORLD.Dup()
+    return Manager(own, 0)

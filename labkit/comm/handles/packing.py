@@ -1,0 +1,179 @@
+"""Pack and Unpack: a datatype's elements as a row of bytes, in the machine's form or in external32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.foreign import foreign_array, is_foreign
+from labkit.comm.handles.typebody import TypeBody
+
+__all__ = ["Packing", "address_of", "bytes_of", "check_span", "gathered", "scattered"]
+
+_ERR_TYPE, _ERR_ARG, _ERR_TRUNCATE = 3, 13, 15
+_Bytes = NDArray[np.uint8]
+
+
+def bytes_of(buffer: Any, is_writable: bool = False) -> _Bytes:
+    """View a contiguous buffer as bytes."""
+    if not isinstance(buffer, np.ndarray) and is_foreign(buffer):
+        buffer = foreign_array(buffer)
+    if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
+        buffer = buffer.T
+    view = memoryview(buffer)
+    if is_writable and view.readonly:
+        raise BufferError("the buffer to receive into is read-only")
+    if not view.c_contiguous:
+        raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")
+    if view.nbytes == 0:
+        return np.empty(0, np.uint8)
+    if isinstance(buffer, np.ndarray):  # memoryview cannot cast every format NumPy has
+        return buffer.reshape(-1).view(np.uint8)
+    return np.frombuffer(view if view.format == "B" and view.ndim == 1 else view.cast("B"), np.uint8)
+
+
+def address_of(memory: _Bytes) -> int:
+    """Return where an array lies."""
+    return int(memory.__array_interface__["data"][0])
+
+
+def check_span(body: TypeBody, room: int, count: int, offset: int = 0) -> None:
+    """Refuse elements that real MPI would look for in foreign memory.
+
+    Raises
+    ------
+    ValueError
+        Some of their bytes lie before the buffer or behind it.
+    """
+    first, end = body.map.span(count)
+    if offset + first < 0 or offset + end > room:
+        name = body.name or "a derived datatype"
+        raise ValueError(
+            f"message: {count} elements of {name} take bytes {offset + first} to {offset + end} of a buffer "
+            f"of {room} bytes"
+        )
+
+
+def gathered(body: TypeBody, address: int, count: int) -> bytes:
+    """Return the bytes of elements that lie at an address."""
+    data: bytes = body.map.layout.pack(address, count)
+    return data
+
+
+def scattered(body: TypeBody, address: int, data: Any) -> None:
+    """Put bytes where elements at an address have them."""
+    body.map.layout.unpack(address, data)
+
+
+class Packing:
+    """Pack, Unpack and their kin."""
+
+    _body: TypeBody
+
+    def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
+        """Pack all elements of a buffer into another from byte `position` on; where the next one goes."""
+        return self._pack(inbuf, outbuf, position, _as_it_is)
+
+    def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
+        """Fill a buffer with elements from byte `position` of another on; where the next ones are."""
+        return self._unpack(inbuf, position, outbuf, _as_it_is)
+
+    def Pack_size(self, count: int, comm: Any) -> int:
+        """Bytes that so many packed elements take."""
+        return int(count) * self._usable().map.size
+
+    def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
+        """Do as `Pack`, in a form that is the same on every machine: "external32"."""
+        return self._pack(inbuf, outbuf, position, _form(datarep))
+
+    def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
+        """Do as `Unpack`, from "external32"."""
+        return self._unpack(inbuf, position, outbuf, _form(datarep))
+
+    def Pack_external_size(self, datarep: str, count: int) -> int:
+        """Bytes that so many elements take in "external32"."""
+        _form(datarep)
+        return int(count) * self._usable().map.size
+
+    def _usable(self) -> TypeBody:
+        """Refuse DATATYPE_NULL and datatypes that are not committed."""
+        body = self._body
+        if body.is_null or not body.is_committed:
+            why = "DATATYPE_NULL, or a datatype that has been freed" if body.is_null else "not committed"
+            raise MPIException(_ERR_TYPE, f"the datatype is {why}" + "; call Commit()" * (not body.is_null))
+        return body
+
+    def _pack(self, inbuf: Any, outbuf: Any, position: int, form: Callable[[TypeBody, Any], _Bytes]) -> int:
+        body, begin = self._usable(), int(position)
+        given, out = bytes_of(inbuf), bytes_of(outbuf, True)
+        count = _elements(body, given.nbytes)
+        end = begin + count * body.map.size
+        if begin < 0 or end > out.nbytes:
+            raise MPIException(_ERR_TRUNCATE, f"{end - begin} bytes do not fit at {begin} of {out.nbytes}")
+        check_span(body, given.nbytes, count)
+        out[begin:end] = form(body, gathered(body, address_of(given), count))
+        return end
+
+    def _unpack(self, inbuf: Any, position: int, outbuf: Any, form: Callable[[TypeBody, Any], _Bytes]) -> int:
+        body, begin = self._usable(), int(position)
+        given, out = bytes_of(inbuf), bytes_of(outbuf, True)
+        count = _elements(body, out.nbytes)
+        end = begin + count * body.map.size
+        if begin < 0 or end > given.nbytes:
+            raise MPIException(
+                _ERR_TRUNCATE, f"there are no {end - begin} bytes at {begin} of {given.nbytes}"
+            )
+        check_span(body, out.nbytes, count)
+        scattered(body, address_of(out), np.ascontiguousarray(form(body, given[begin:end])))
+        return end
+
+
+def _elements(body: TypeBody, length: int) -> int:
+    if body.map.extent == 0:
+        raise ZeroDivisionError("the datatype's extent is 0: how many elements there are cannot be told")
+    return length // body.map.extent
+
+
+def _as_it_is(body: TypeBody, data: Any) -> _Bytes:
+    return np.frombuffer(data, np.uint8)
+
+
+def _form(datarep: str) -> Callable[[TypeBody, Any], _Bytes]:
+    if datarep == "external32":
+        return _swapped
+    if datarep == "native":
+        return _as_it_is
+    raise MPIException(_ERR_ARG, f"datarep={datarep!r} is not known; there are 'external32' and 'native'")
+
+
+def _swapped(body: TypeBody, data: Any) -> _Bytes:
+    """Reverse the bytes of every number: external32 has the greatest first."""
+    flat = np.frombuffer(data, np.uint8).copy()
+    parts: list[tuple[int, int]] = []
+    for kind, times in body.basics():
+        numbers = _numbers_of(kind)
+        parts += [(numbers[0][0], numbers[0][1] * times)] if len(numbers) == 1 else numbers * times
+    width = sum(number_bytes * many for number_bytes, many in parts)
+    if width == 0 or len(flat) == 0:
+        return flat
+    rows = flat.reshape(-1, width)
+    begin = 0
+    for number_bytes, many in parts:
+        end = begin + number_bytes * many
+        cut = rows[:, begin:end].reshape(len(rows), many, number_bytes)
+        rows[:, begin:end] = cut[:, :, ::-1].reshape(len(rows), -1)
+        begin = end
+    return flat
+
+
+def _numbers_of(kind: TypeBody) -> list[tuple[int, int]]:
+    """Return the numbers in an element of a basic type: their bytes, and how many in a row."""
+    if kind.dtype.fields:
+        return [(np.dtype(part).itemsize, 1) for part in kind.code.split("+")]
+    if kind.dtype.kind == "c":
+        return [(kind.dtype.itemsize // 2, 2)]
+    return [(kind.dtype.itemsize, 1)]

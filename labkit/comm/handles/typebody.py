@@ -1,0 +1,76 @@
+"""What a datatype is, apart from its handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.typemap import Typemap
+
+__all__ = ["NAMED", "TypeBody"]
+
+NAMED = int(CONSTANTS["COMBINER_NAMED"])
+_PARAMETRISED = tuple(int(CONSTANTS[f"COMBINER_F90_{kind}"]) for kind in ("INTEGER", "REAL", "COMPLEX"))
+
+
+class TypeBody:
+    """What a datatype is: shared by all handles of it.
+
+    Attributes
+    ----------
+    constant : str or None
+        Its name in the module, of predefined types.
+    name, code, char : str
+    combiner : int
+        How it was made; `params` with what, by the names of the method's parameters, and of which types.
+    inputs : list of TypeBody
+    content : list of (TypeBody, int)
+        Of how many elements of which types an element is made, in the order of packing.
+    map : Typemap
+    """
+
+    __slots__ = (
+        "attributes", "char", "code", "combiner", "constant", "content", "dtype", "inputs", "is_committed",
+        "map", "name", "params",
+    )  # fmt: skip
+    map: Typemap
+
+    def __init__(self, constant: str | None, name: str, code: str, char: str) -> None:
+        self.constant, self.name, self.code, self.char = constant, name, code, char
+        self.combiner = NAMED
+        self.params: dict[str, Any] = {}
+        self.inputs: list[TypeBody] = []
+        self.content: list[tuple[TypeBody, int]] = []
+        self.dtype: Any = np.dtype("V0")
+        self.is_committed = False
+        self.attributes: dict[int, Any] = {}
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is DATATYPE_NULL."""
+        return self.constant == "DATATYPE_NULL"
+
+    @property
+    def is_parametrised(self) -> bool:
+        """Whether it is one of Fortran's types by precision."""
+        return self.combiner in _PARAMETRISED
+
+    def basics(self) -> list[tuple[TypeBody, int]]:
+        """Return the basic types of an element and how many of each, in the order of packing."""
+        if not self.content:
+            return [(self, 1)] if self.map.size else []
+        found: list[tuple[TypeBody, int]] = []
+        for inner, times in self.content:
+            parts = inner.basics()
+            if len(parts) == 1:
+                parts = [(parts[0][0], parts[0][1] * times)]
+            else:
+                parts = parts * times
+            for kind, count in parts:
+                if found and found[-1][0] is kind:
+                    found[-1] = (kind, found[-1][1] + count)
+                else:
+                    found.append((kind, count))
+        return found

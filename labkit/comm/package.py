@@ -1,0 +1,125 @@
+"""The package mpi4py on a simulated machine: its attributes, its `rc`, and which of its modules there are."""
+
+from __future__ import annotations
+
+import importlib.machinery
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from labkit.comm import environment
+from labkit.comm.environment import SETTINGS
+from labkit.errors import UnsupportedError
+
+__all__ = ["OWN", "SHARED", "Rc", "not_simulated", "simulated_package"]
+
+#: modules of mpi4py that are labkit's own
+OWN = {
+    "mpi4py.futures": "labkit.comm.futures",
+    "mpi4py.futures.server": "labkit.comm.futures.server",
+    "mpi4py.futures.__main__": "labkit.comm.futures.runner",
+}
+#: modules that are mpi4py's own Python, over the simulated module
+SHARED = frozenset(
+    {
+        *("mpi4py.bench", "mpi4py.run", "mpi4py.typing", "mpi4py.__main__", "mpi4py._mpiabi"),
+        *("mpi4py.util", "mpi4py.util.dtlib", "mpi4py.util.pkl5", "mpi4py.util.pool", "mpi4py.util.sync"),
+    }
+)
+
+
+def not_simulated(name: str) -> UnsupportedError:
+    """Return the error for a part of the package that is not simulated."""
+    return UnsupportedError(
+        f"{name} is not simulated; of mpi4py the modules MPI, util, futures, run and bench are. Run on real "
+        "MPI (--on mpi) to use it"
+    )
+
+
+class Rc:
+    """`mpi4py.rc` of the running rank: what a rank sets is its own, as in a process of its own.
+
+    ``initialize=False``, set before the rank imports mpi4py.MPI, leaves MPI to be initialised by hand; the
+    thread level that is asked for decides what `Query_thread` says.
+    """
+
+    def __call__(self, **settings: Any) -> None:
+        """Set several."""
+        for name in settings:
+            if name not in SETTINGS:
+                raise TypeError(f"unexpected argument {name!r}")
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SETTINGS:
+            raise AttributeError(name)
+        return environment.settings().get(name, SETTINGS[name][0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in SETTINGS:
+            raise TypeError(f"object has no attribute {name!r}")
+        environment.set_setting(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(SETTINGS)
+
+    def __repr__(self) -> str:
+        return "<mpi4py.rc>"
+
+
+class _Package(ModuleType):
+    """The package `mpi4py` on the simulated machine."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
+        if f"mpi4py.{name}" in SHARED | OWN.keys():  # a submodule that nobody has imported yet
+            raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
+        raise not_simulated(f"mpi4py.{name}")
+
+
+def simulated_package(simulated: ModuleType) -> ModuleType:
+    """Return the package of the simulated module, with the folder of mpi4py where it is installed."""
+    spec = importlib.machinery.PathFinder.find_spec("mpi4py")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    own = importlib.machinery.ModuleSpec(
+        "mpi4py", None, origin=spec.origin if spec else None, is_package=True
+    )
+    own.submodule_search_locations = folders
+    made = _Package("mpi4py", "mpi4py on a simulated machine.")
+    made.__path__, made.__spec__, made.__package__ = folders, own, "mpi4py"
+    try:
+        number = version("mpi4py")
+    except PackageNotFoundError:
+        number = "4.1"
+    vars(made).update(
+        MPI=simulated, rc=Rc(), __version__=number, __author__="Lisandro Dalcin", __all__=["MPI"],
+        __credits__="MPI Forum, MPICH Team, Open MPI Team",
+        get_config=get_config, get_include=get_include, profile=profile,
+    )  # fmt: skip
+    if own.origin:
+        made.__file__ = own.origin
+    return made
+
+
+def get_config() -> dict[str, str]:
+    """Return what is known of how MPI was built: nothing, as mpi4py says by default."""
+    return {}
+
+
+def get_include() -> str:
+    """Return the folder of mpi4py's header files; what is compiled against them needs real MPI."""
+    spec = importlib.machinery.PathFinder.find_spec("mpi4py")
+    if spec is None or spec.origin is None:
+        raise UnsupportedError("mpi4py is not installed, and so its header files are not; pip install mpi4py")
+    return str(Path(spec.origin).parent / "include")
+
+
+def profile(name: str, *, path: Any = None) -> None:
+    """Refuse: there is no MPI library below whose calls a profiler could stand between."""
+    raise UnsupportedError(
+        f"mpi4py.profile({name!r}): a simulated run has no MPI library to profile; lk.run(..., trace=True) "
+        "records its calls"
+    )

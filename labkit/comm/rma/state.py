@@ -1,0 +1,192 @@
+"""What the ranks of a simulated window share: memory, transfers under way, locks, epochs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.place import Place
+from labkit.comm.rma.locks import Mutex, WindowLocks
+from labkit.comm.rma.races import MOST_SAID, Access, Accesses
+from labkit.comm.typed import address_of
+
+__all__ = ["Epoch", "Part", "Pending", "WindowState"]
+
+_ERR_RMA_RANGE, _ERR_RMA_ATTACH = 68, 69
+_NOTHING = np.empty(0, np.uint8)
+
+
+class Pending(NamedTuple):
+    """A transfer under way that a rank has to wait for.
+
+    Attributes
+    ----------
+    handle : int
+        The engine's.
+    peer : int
+        The other rank, in the window.
+    origin : int
+        Who began it.
+    is_owned : bool
+        Whether a request of the program's gives it back.
+    """
+
+    handle: int
+    peer: int
+    origin: int
+    is_owned: bool = False
+
+
+@dataclass(slots=True)
+class Epoch:
+    """What a rank may do on a window at present."""
+
+    is_fenced: bool = False
+    targets: tuple[int, ...] | None = None  #: of Start
+    origins: tuple[int, ...] | None = None  #: of Post
+    arriving: list[Any] | None = None  #: requests of a Test
+    locked: dict[int, Place] = field(default_factory=dict)
+    is_all: Place | None = None
+
+    def allows(self, target: int) -> bool:
+        """Whether a rank may be accessed."""
+        if self.is_fenced or self.is_all is not None or target in self.locked:
+            return True
+        return self.targets is not None and target in self.targets
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether it holds locks."""
+        return self.is_all is not None or bool(self.locked)
+
+
+@dataclass(slots=True)
+class Part:
+    """One rank's part of a window."""
+
+    memory: NDArray[np.uint8] = field(default_factory=lambda: _NOTHING)
+    unit: int = 1
+    #: of a dynamic window: what is attached, by address
+    attached: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    #: transfers that end here, and those that this rank gets
+    pending: list[Pending] = field(default_factory=list)
+    mutex: Mutex = field(default_factory=Mutex)
+    atomic: Mutex = field(default_factory=Mutex)
+    epoch: Epoch = field(default_factory=Epoch)
+    accesses: Accesses = field(default_factory=Accesses)
+    #: ranks that this one has accessed since its last flush of them
+    touched: dict[int, None] = field(default_factory=dict)
+    #: name, hints, error handler, attributes
+    own: dict[Any, Any] = field(default_factory=dict)
+    is_free: bool = False
+    polls: tuple[float, int] = (-1.0, 0)
+
+    def attach(self, memory: NDArray[np.uint8]) -> None:
+        """Let memory be accessed by its address."""
+        address = address_of(memory)
+        if any(
+            low < address + memory.size and address < low + held.size for low, held in self.attached.items()
+        ):
+            raise MPIException(_ERR_RMA_ATTACH, "this memory is attached already, all or a part of it")
+        if memory.size:
+            self.attached[address] = memory
+            self.starts = sorted(self.attached)
+
+    def detach(self, memory: NDArray[np.uint8]) -> None:
+        """Let it be accessed no more."""
+        address = address_of(memory)
+        if memory.size and self.attached.pop(address, None) is None:
+            raise MPIException(_ERR_RMA_ATTACH, "this memory is not attached to the window")
+        self.starts = sorted(self.attached)
+
+    def find(self, address: int) -> tuple[NDArray[np.uint8], int]:
+        """Return the attached memory that an address lies in, and where in it."""
+        index = bisect_right(self.starts, address) - 1
+        if index < 0:
+            return _NOTHING, address
+        start = self.starts[index]
+        return self.attached[start], address - start
+
+
+@dataclass(slots=True)
+class WindowState:
+    """A window as its ranks share it.
+
+    Attributes
+    ----------
+    flavor : int
+    world : list of int
+        World ranks of its ranks.
+    made_by : str
+        The method that made it.
+    place : Place
+        Where.
+    """
+
+    flavor: int
+    world: list[int]
+    made_by: str
+    place: Place
+    parts: list[Part] = field(init=False)
+    locks: WindowLocks = field(init=False)
+    block: NDArray[np.uint8] | None = None  #: of a shared window
+    said: dict[tuple[Any, ...], None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.parts = [Part() for _ in self.world]
+        self.locks = WindowLocks(len(self.world))
+
+    def text(self) -> str:
+        """Say which window it is."""
+        names = {part.own["name"] for part in self.parts if part.own.get("name")}
+        name = f" {min(names)!r}" if names else ""
+        return f"window{name} (Win.{self.made_by} at {self.place})"
+
+    def note_access(self, note: Any, target: int, low: int, high: int, access: Access) -> None:
+        """Keep an access, and say what it is in conflict with."""
+
+        def tell(other: Access, begin: int, end: int) -> None:
+            key = (target, other.method, other.place, access.method, access.place)
+            if key in self.said or len(self.said) >= MOST_SAID:
+                return
+            self.said[key] = None
+            note(
+                f"race on the {self.text()}: {access.method} by rank {access.origin} at {access.place} and "
+                f"{other.method} by rank {other.origin} at {other.place} are both at bytes {begin} to "
+                f"{end - 1} of rank {self.world[target]} in one epoch, and nothing orders them: what comes "
+                "out is chance"
+            )
+
+        self.parts[target].accesses.add(low, high, access, tell)
+
+    def lock_text(self, target: int | None) -> tuple[str, tuple[int, ...]]:
+        """Say which lock is waited for and who has it; their world ranks."""
+        held = [
+            rank for rank in range(len(self.world)) if target in (None, rank) and self.locks.holders(rank)
+        ]
+        holders = sorted({self.world[holder] for rank in held for holder in self.locks.holders(rank)})
+        whom = "all ranks" if target is None else f"rank {self.world[target]}"
+        from labkit.units import ranks_text
+
+        by = f"held by {ranks_text(holders)}" if holders else "waited for by others before"
+        return f"of {whom} of the {self.text()}, {by}", tuple(holders)
+
+    def left(self) -> str | None:
+        """Say what has not been given back at the end of the run; None: all has."""
+        kept = [rank for rank, part in zip(self.world, self.parts, strict=True) if not part.is_free]
+        if not kept:
+            return None
+        from labkit.units import ranks_text
+
+        text = f"the {self.text()} was not freed by {ranks_text(kept)}"
+        for rank, part in zip(self.world, self.parts, strict=True):
+            place = part.epoch.is_all or next(iter(part.epoch.locked.values()), None)
+            if place is not None:
+                return f"{text}; rank {rank} still holds a lock that it took at {place}"
+        return text

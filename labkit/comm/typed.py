@@ -1,0 +1,134 @@
+"""Typed places in memory: what a rank gives or takes, and where in a window it goes."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.buffers import Simple, parse_simple
+from labkit.comm.handles.constants import PROC_NULL
+from labkit.comm.handles.datatypes import Datatype, lookup
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.packing import gathered, scattered
+from labkit.phantom import Sized
+
+__all__ = [
+    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "is_phantom", "packed", "parse_origin",
+    "runs_of", "target_of", "unpack",
+]  # fmt: skip
+
+_ERR_TYPE, _ERR_TRUNCATE = 3, 15
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Elements of a window: `count` of `datatype` from displacement `disp` on."""
+
+    disp: int
+    count: int
+    datatype: Datatype
+
+
+def parse_origin(message: Any, is_writable: bool, rank: int, is_operand: bool = False) -> Simple | None:
+    """Read an origin, compare or result argument; None where the other side is PROC_NULL."""
+    return None if rank == PROC_NULL else parse_simple(message, is_writable, is_operand=is_operand)
+
+
+def target_of(target: Any, origin: Simple) -> Target:
+    """Read a target argument: None, a displacement, or up to ``(displacement, count, datatype)``.
+
+    Raises
+    ------
+    ValueError
+        As mpi4py raises it.
+    """
+    count, datatype = origin.count, origin.datatype
+    if target is None:
+        return Target(0, count, datatype)
+    if hasattr(target, "__index__"):
+        return Target(operator.index(target), count, datatype)
+    if not isinstance(target, list | tuple):
+        raise ValueError("target: expecting integral or list/tuple")
+    if len(target) > 3:
+        raise ValueError("target: expecting 3 items at most")
+    disp = operator.index(target[0]) if target else 0
+    if len(target) >= 2:
+        count = operator.index(target[1])
+    if len(target) == 3:
+        datatype = lookup(target[2])
+    return Target(disp, count, datatype)
+
+
+def data_bytes(place: Simple | Target) -> int:
+    """Bytes of data, without gaps."""
+    if isinstance(place, Simple):
+        return (
+            place.bytes if place.home is not None or _is_dense(place) else place.count * place.datatype.size
+        )
+    return int(place.count * (place.datatype.extent if _is_dense(place) else place.datatype.size))
+
+
+def _is_dense(place: Simple | Target) -> bool:
+    """Whether its elements are one row of bytes; a value with its location keeps its gap."""
+    body = place.datatype._usable()
+    return bool(body.map.is_dense or body.dtype.fields is not None)
+
+
+def runs_of(place: Simple) -> list[tuple[int, int]]:
+    """Return which bytes of its memory it touches: (first, end) of each run."""
+    if _is_dense(place):
+        return [(place.offset, place.offset + place.bytes)]
+    body = place.datatype._usable().map
+    begins = place.offset + np.arange(place.count)[:, None] * body.extent + body.offsets
+    ends = begins + body.lengths
+    return list(zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True))
+
+
+def is_phantom(place: Simple) -> bool:
+    """Whether there are no bytes, only a size (`labkit.sized`)."""
+    return type(place.memory) is Sized
+
+
+def packed(place: Simple) -> NDArray[np.uint8]:
+    """Copy the data of a place, without gaps."""
+    if place.home is None and not _is_dense(place):
+        body = place.datatype._usable()
+        found = gathered(body, address_of(place.memory) + place.offset, place.count)
+        return np.frombuffer(found, np.uint8)
+    return place.memory[place.offset : place.offset + place.bytes].copy()
+
+
+def unpack(place: Simple, data: NDArray[np.uint8]) -> None:
+    """Write data into a place."""
+    if place.home is None and not _is_dense(place):
+        body = place.datatype._usable()
+        scattered(body, address_of(place.memory) + place.offset, np.ascontiguousarray(data))
+        return
+    place.memory[place.offset : place.offset + len(data)] = data
+    if place.home is not None:
+        place.home.restore()
+
+
+def address_of(memory: NDArray[np.uint8]) -> int:
+    """Address of the first byte; 0 of nothing."""
+    return int(memory.__array_interface__["data"][0]) if memory.size else 0
+
+
+def check_sizes(name: str, given: Simple, taken: Target) -> None:
+    """Refuse what real MPI leaves undefined: another amount of data at the target than at the origin."""
+    if data_bytes(given) != data_bytes(taken):
+        raise MPIException(
+            _ERR_TRUNCATE,
+            f"{name}: {given.count} x {given.datatype.name} ({data_bytes(given)} bytes) at the origin, but "
+            f"{taken.count} x {taken.datatype.name} ({data_bytes(taken)} bytes) at the target",
+        )
+
+
+def blocks_of(datatype: Datatype) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the data of one element lie: offsets and lengths of blocks, in bytes."""
+    body = datatype._usable().map
+    return np.asarray(body.offsets, np.int64), np.asarray(body.lengths, np.int64)

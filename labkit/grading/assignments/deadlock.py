@@ -1,0 +1,165 @@
+"""Assignment: a program with three deadlocks, to be repaired without making its ranks wait for each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from labkit.grading.assignment import Assignment
+from labkit.grading.checks import Bound, Correct, Costs
+from labkit.grading.seeds import Seed
+from labkit.grading.trial import Case, shown
+
+__all__ = ["DEADLOCK"]
+
+_STATEMENT = """\
+Repair smooth(comm, block, tolerance, most), which hangs for three reasons. The rows of a matrix lie on
+the ranks, block after block, at least one row on each; the row above the first one is the last one of
+all (a ring). In a step every row becomes (above + 2 row + below) / 4, all rows at once. After a step in
+which no value of any rank has changed by as much as `tolerance`, all ranks stop; at the latest after
+`most` steps. Every rank returns its block and the number of steps. It must end on every number of
+ranks, on machines that buffer no message at all, and the ranks must exchange their rows at the same
+time, not one after another. Numbers of ranks are drawn anew for every grading, from 1 to 24."""
+
+_UNBUFFERED = "lab,detached_below_bytes=0"
+#: of the check of times: a row of 1250 numbers takes a millisecond, start-ups next to nothing
+_SLOW_WIDTH, _ROW_S = 1250, 1e-3
+
+
+def _blocks(seed: int, ranks: int, width: int, *label: object) -> list[Any]:
+    source = Seed.of(seed)
+    own = []
+    for rank in range(ranks):
+        rows = 1 + source.number("rows", ranks, rank, *label) % 3
+        if ranks == 2:  # both neighbours are one rank: who swaps its first and its last row must be seen
+            rows = max(2, rows)
+        values = source.array(rows * width, "float64", ranks, rank, width, *label).reshape(rows, width)
+        # some are smooth at once: who looks at its own rows alone stops too early
+        own.append(values * (1e-3 if rank % 2 else 1.0))
+    return own
+
+
+def _case(seed: int, ranks: int, width: int, most: int, words: str, stops: bool = False, **how: Any) -> Case:
+    blocks = _blocks(seed, ranks, width, words)
+    tolerance = 0.0
+    if stops:
+        changes = _smoothed(_key(blocks), width, 0.0, most)[2]
+        last = most // 2
+        tolerance = math.sqrt(changes[last - 1] * changes[last])  # between two steps, far from both
+    arguments = [(block, tolerance, most) for block in blocks]
+    rows = sum(len(block) for block in blocks)
+    inputs = [block.round(3) for block in blocks] if rows * width <= 12 else None
+    until = "until nothing changes much" if stops else f"{most} steps"
+    return Case(ranks, arguments, f"{rows} rows of {width}, {until}{words}", inputs, _needs, how=how)
+
+
+def _key(blocks: list[Any]) -> bytes:
+    return b"".join(block.tobytes() for block in blocks)
+
+
+@lru_cache(maxsize=8)
+def _smoothed(values: bytes, width: int, tolerance: float, most: int) -> tuple[Any, int, list[float]]:
+    """Return the whole matrix, the steps, and the largest change of each, by a sequential program."""
+    rows = np.frombuffer(values).reshape(-1, width)
+    changes: list[float] = []
+    for _ in range(most):
+        new = (np.roll(rows, 1, 0) + 2 * rows + np.roll(rows, -1, 0)) / 4
+        changes.append(float(np.abs(new - rows).max()))
+        rows = new
+        if changes[-1] < tolerance:
+            break
+    return rows, len(changes), changes
+
+
+def _needs(case: Case, results: list[Any]) -> list[int]:
+    """Two rows a step, or all that others have, or the own block, which somebody else may have computed."""
+    blocks = [own[0] for own in case.arguments]
+    steps = results[0][1]
+    row, total = blocks[0][0].nbytes, sum(block.nbytes for block in blocks)
+    most = [0, *(block.nbytes for block in blocks[1:])]  # whoever computes for all has all of the blocks
+    if results[0][1] and case.ranks > 1:
+        most[0] = min(2 * steps * row, total - blocks[0].nbytes)
+    return [min(2 * steps * row, total - block.nbytes, n) for block, n in zip(blocks, most, strict=True)]
+
+
+def _oracle(case: Case, results: list[Any]) -> str | None:
+    blocks, (_, tolerance, most) = [own[0] for own in case.arguments], case.arguments[0]
+    wanted, steps, _ = _smoothed(_key(blocks), blocks[0].shape[1], tolerance, most)
+    begin = 0
+    for rank, found in enumerate(results):
+        own = wanted[begin : begin + len(blocks[rank])]
+        begin += len(own)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            return f"rank {rank} returned {shown(found)}, not its block and the number of steps"
+        block, count = found
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count != steps:
+            return f"rank {rank} returned {shown(count)} as the number of steps, expected {steps}"
+        if not isinstance(block, np.ndarray) or block.shape != own.shape or block.dtype.kind != "f":
+            return (
+                f"rank {rank} returned {shown(block)} as its block, not {own.shape[0]} rows of {own.shape[1]}"
+            )
+        if not np.allclose(block, own, rtol=1e-9, atol=1e-12):
+            return f"rank {rank} returned {shown(block)}, expected {shown(own)}"
+    return None
+
+
+def _short(seed: int) -> Iterator[Case]:
+    for ranks in (3, 4, 8):
+        yield _case(seed, ranks, 2, 3, "")
+
+
+def _long(seed: int) -> Iterator[Case]:
+    for ranks in (3, 4, 8):
+        yield _case(seed, ranks, 2, 3, ", no message is buffered", model=_UNBUFFERED)
+    yield _case(seed, 5, 9000, 2, " (rendezvous messages)")
+
+
+def _stop(seed: int) -> Iterator[Case]:
+    for ranks in (3, 4, *Seed.of(seed).ranks(5, 16, 1, "stop")):
+        yield _case(seed, ranks, 3, 24, "", stops=True)
+
+
+def _any_number(seed: int) -> Iterator[Case]:
+    for ranks in (1, 2, 3, *Seed.of(seed).ranks(5, 24, 2, "any")):
+        how: dict[str, Any] = {"model": _UNBUFFERED}
+        yield _case(seed, ranks, 3, 16, ", no message is buffered", stops=True, **how)
+
+
+def _cost_cases(seed: int) -> Iterator[Case]:
+    for ranks in Seed.of(seed).ranks(12, 24, 2, "cost"):
+        machine = f"star:{ranks},bw=10MBps,lat=1us"
+        how: dict[str, Any] = {"on": machine, "model": "raw,detached_below_bytes=0", "charges": False}
+        yield _case(seed, ranks, _SLOW_WIDTH, 4, " at 1 ms a row, no message is buffered", **how)
+
+
+def _received(case: Case) -> float:
+    """Two rows a step; room for who agrees on the change by a message from each rank, of objects."""
+    return float(case.arguments[0][2] * (2 * 8 * _SLOW_WIDTH + 400 + 200 * case.ranks))
+
+
+DEADLOCK = Assignment(
+    name="deadlock",
+    title="Repair of a program that hangs",
+    function="smooth",
+    statement=_STATEMENT,
+    checks=(
+        Correct("short", "Right with short rows on 3, 4 and 8 ranks", 2, _short, _oracle,
+                "Write down for every receive which send it waits for: source and tag."),
+        Correct("long", "Ends where messages are not buffered", 2, _long, _oracle,
+                "A send may wait for its receive. Who receives while everybody sends?"),
+        Correct("stop", "All ranks stop after the same step", 2, _stop, _oracle,
+                "A rank that stops sends nothing any more. Who is waiting for it?"),
+        Correct("any_number", "Any number of ranks, 1 and 2 included", 2, _any_number, _oracle,
+                "On two ranks both neighbours are the same rank; on one it is the rank itself."),
+        Costs("volume", "A rank receives its neighbours' rows, and no more", 1, _cost_cases, _oracle,
+              [Bound("received", _received, "two rows a step, and 400 + 200 p bytes a step")],
+              "Nobody needs other rows than those beside its own."),
+        Costs("together", "All ranks exchange their rows at the same time", 2, _cost_cases, _oracle,
+              [Bound("seconds", lambda case: 8 * _ROW_S * case.arguments[0][2], "the time of 8 rows a step")],
+              "If one rank receives first and all others send first, how long does the last one wait?"),
+    ),
+)  # fmt: skip

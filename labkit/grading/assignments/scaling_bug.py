@@ -1,0 +1,159 @@
+"""Assignment: a program with a scaling bug, which is to be found, explained by numbers, and repaired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import LabkitError
+from labkit.grading.assignment import Assignment
+from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.seeds import Seed
+from labkit.grading.trial import Case, shown
+
+__all__ = ["SCALING_BUG"]
+
+_STATEMENT = """\
+places(comm, keys, buckets) gives each key its place in the sorted sequence of the keys of all ranks:
+the number of smaller keys anywhere, and of equal ones on ranks before and before it on its own. keys is
+a NumPy array of integers from 0 to buckets - 1, of any length, also 0. The program that you are given
+is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than O(buckets
+log p) bytes, and the time grows with log p. (2) Write explain(ranks, buckets), about the program as it
+was given: it returns the name of the phase at fault, how the bytes that a rank receives in it grow with
+the ranks ("1", "log p", "p", "p log p", "p^2", ...), and how many bytes of data each rank receives in
+it with these ranks and buckets. Numbers of ranks are drawn anew for every grading, from 1 to 64."""
+
+#: the phase at fault in the program as it is given, and how its bytes grow
+_PHASE, _GROWTH = "before", "p"
+
+
+def _case(seed: int, ranks: int, n_local: int, buckets: int, words: str = "") -> Case:
+    source = Seed.of(seed)
+    own = []
+    for rank in range(ranks):
+        n = 0 if words and rank % 2 else n_local
+        own.append(
+            (source.array(n, "uint32", ranks, rank, n_local, buckets, words) % buckets).astype(np.int64)
+        )
+    total = sum(len(keys) for keys in own)
+    said = f"{total} keys, {buckets} bucket{'s' if buckets != 1 else ''}{words}"
+    return Case(ranks, [(keys, buckets) for keys in own], said, own if total <= 40 else None, _needs)
+
+
+def _needs(case: Case, results: list[Any]) -> list[int]:
+    """At least a byte for each different key that is not the only one there is: how many are before it."""
+    return [
+        len(np.unique(own[0])) if case.ranks > 1 and case.arguments[0][1] > 1 else 0 for own in case.arguments
+    ]
+
+
+def _oracle(case: Case, results: list[Any]) -> str | None:
+    blocks = [own[0] for own in case.arguments]
+    order = np.argsort(np.concatenate(blocks), kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    begin = 0
+    for rank, found in enumerate(results):
+        wanted = places[begin : begin + len(blocks[rank])]
+        begin += len(wanted)
+        if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
+            return f"rank {rank} returned {shown(found)}, not an array of {len(wanted)} places"
+        if found.dtype.kind not in "iu":
+            return f"rank {rank} returned {found.dtype}, expected integers"
+        if not np.array_equal(found, wanted):
+            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
+    return None
+
+
+def _right(seed: int) -> Iterator[Case]:
+    for ranks in (2, 3, 4, 8):
+        yield _case(seed, ranks, 5, 4)
+
+
+def _any_number(seed: int) -> Iterator[Case]:
+    yield _case(seed, 1, 6, 3)
+    yield _case(seed, 5, 4, 1)
+    yield _case(seed, 6, 5, 7, ", none on every other rank")
+    for ranks in (*Seed.of(seed).ranks(5, 20, 2, "any"), *Seed.of(seed).ranks(33, 64, 1, "many")):
+        yield _case(seed, ranks, 40, 16)
+
+
+def _cost_cases(seed: int) -> Iterator[Case]:
+    for ranks in Seed.of(seed).ranks(24, 48, 2, "cost"):
+        yield _case(seed, ranks, 50, 512)
+
+
+def _few_tables(case: Case) -> float:
+    """Two collectives of a logarithmic number of rounds, a table in each, and room for objects' headers."""
+    tables = 2 * math.ceil(math.log2(case.ranks)) + 4
+    return float(tables * (8 * case.arguments[0][1] + 200))
+
+
+_RECEIVED = Bound("received", _few_tables, "(2 ceil(log2 p) + 4) (8 buckets + 200) bytes")
+
+
+def _asked(seed: int) -> Iterator[Case]:
+    for nth, ranks in enumerate(Seed.of(seed).ranks(2, 4096, 3, "explain")):
+        buckets = 2 + Seed.of(seed).number("buckets", nth, Seed.of(seed).draw) % 4000
+        how = f"explain({ranks}, {buckets})"
+        yield Case(1, [(ranks, buckets)], how, is_plain=True)
+
+
+def _explained(case: Case, results: list[Any]) -> str | None:
+    found, (ranks, buckets) = results[0], case.arguments[0]
+    if not isinstance(found, tuple | list) or len(found) != 3:
+        return f"it returned {shown(found)}, not (phase, growth, bytes)"
+    phase, growth, n_bytes = found
+    if phase != _PHASE:
+        return f"it says that the phase {shown(phase)} is at fault: its bytes do not grow so that it would be"
+    if not _is_growth(growth):
+        said = f"it says that the bytes of {_PHASE!r} grow with {shown(growth)}"
+        return f"{said}: measure them at several p, and fit"
+    if isinstance(n_bytes, bool) or not isinstance(n_bytes, int | float | np.number) or n_bytes != n_bytes:
+        return f"it returned {shown(n_bytes)} as the number of bytes"
+    if n_bytes != _bytes_received(ranks, buckets):
+        said = f"it says that each of {ranks} ranks receives {shown(n_bytes)} bytes in {_PHASE!r}"
+        return f"{said}; that is not so"
+    return None
+
+
+def _bytes_received(ranks: int, buckets: int) -> int:
+    """What a rank receives in the phase at fault: the tables of all others, 8 bytes a bucket."""
+    return (ranks - 1) * buckets * 8
+
+
+def _is_growth(growth: Any) -> bool:
+    from labkit.scaling import read_expectation
+
+    try:
+        return isinstance(growth, str) and len(growth) < 40 and (
+            read_expectation(growth).term == read_expectation(_GROWTH).term
+        )  # fmt: skip
+    except LabkitError:
+        return False
+
+
+SCALING_BUG = Assignment(
+    name="scaling_bug",
+    title="Find, explain and repair a scaling bug",
+    function="places",
+    also=("explain",),
+    statement=_STATEMENT,
+    checks=(
+        Correct("right", "Right on 2, 3, 4 and 8 ranks", 2, _right, _oracle,
+                "What does a rank know of the ranks before it? The first one has none before it."),
+        Correct("any_number", "Any number of ranks, keys and buckets", 2, _any_number, _oracle,
+                "What is in the buffer of rank 0 after an exclusive prefix sum?"),
+        Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED],
+              "A rank needs the sum of the tables before it, not the tables."),
+        Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(seed, p, 20, 1024), _oracle,
+                "log p", on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0, bounds=[_RECEIVED],
+                hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
+        Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
+                "Run the given program with trace=True at several p: which bytes come in which phase?",
+                function="explain"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,6 @@
+"""What a teacher wants to know about a whole class: one page, for the teacher alone."""
+
+from labkit.grading.classroom.dashboard import dashboard, write_dashboard
+from labkit.grading.classroom.similar import Alike, Pair, similar
+
+__all__ = ["Alike", "Pair", "dashboard", "similar", "write_dashboard"]

@@ -1,0 +1,114 @@
+"""Tab behind ``lk.``, ``lk.plot.``, ``study.`` or ``study.data.``: their names at once, from what they are.
+
+IPython would ask Jedi, which first loads itself and then reads the sources of everything that is imported:
+seconds, the first time. Nothing heavy is imported here, nor by asking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+__all__ = ["load_when_called", "names_matcher", "names_of", "offer_names"]
+
+_DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
+_IDENTIFIER = "labkit.names"
+
+
+def names_of(before: str, scope: Mapping[str, Any]) -> tuple[list[str], str] | None:
+    """Return what may stand behind the last dot.
+
+    Parameters
+    ----------
+    before : str
+        The text up to the cursor.
+    scope : mapping
+        The notebook's names.
+
+    Returns
+    -------
+    (list of str, str) or None
+        The names that fit, and what is begun of them; None where the dot is not behind anything of labkit's.
+    """
+    line = before.rpartition("\n")[2]
+    found = _DOTTED.search(line)
+    if found is None or line.lstrip().startswith(("%", "!", "#", "import ", "from ")):
+        return None
+    first, *others = found[1].split(".")
+    thing = scope.get(first)
+    if not _is_ours(thing):
+        return None
+    for name in others:
+        thing = _inside(thing, name)
+    if thing is None or (isinstance(thing, ModuleType) and "__dir__" not in vars(thing)):
+        return None
+    begun = found[2]
+    return [name for name in dir(thing) if name.startswith(begun) and (begun or name[0] != "_")], begun
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether it is a module of labkit, or an object of one of its classes."""
+    name = thing.__name__ if isinstance(thing, ModuleType) else type(thing).__module__
+    return str(name).partition(".")[0] == "labkit"
+
+
+def _inside(thing: Any, name: str) -> Any:
+    """Return an attribute that is there already: nothing is loaded for it, and no property computes it."""
+    if isinstance(thing, ModuleType):
+        return getattr(thing, name) if name in getattr(thing, "_MODULES", ()) else None
+    return getattr(thing, "__dict__", {}).get(name) if _is_ours(thing) else None
+
+
+def names_matcher(shell: Any) -> Any:
+    """Return the matcher that IPython asks before Jedi, and alone where it knows the answer."""
+    from IPython.core.completer import (
+        CompletionContext,
+        SimpleCompletion,
+        SimpleMatcherResult,
+        context_matcher,
+    )
+
+    def matcher(context: CompletionContext) -> SimpleMatcherResult:
+        found = names_of(context.text_until_cursor, shell.user_ns)
+        if not found or not found[0]:
+            return {"completions": []}
+        names, begun = found
+        return {
+            "completions": [SimpleCompletion(text=name, type="name") for name in names],
+            "matched_fragment": begun,
+            "suppress": True,
+            "ordered": True,
+        }
+
+    return context_matcher(identifier=_IDENTIFIER)(matcher)
+
+
+def offer_names() -> None:
+    """Offer them in the running IPython, once."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
+    if matchers is not None and all(getattr(m, "matcher_identifier", "") != _IDENTIFIER for m in matchers):
+        matchers.append(names_matcher(shell))
+
+
+def load_when_called() -> None:
+    """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    if not hasattr(shell, "register_magic_function") or shell.find_cell_magic("spmd") is not None:
+        return
+
+    def spmd(line: str, cell: str | None = None) -> None:
+        """Run a cell on every rank of a machine: loads labkit's extension first."""
+        shell.extension_manager.load_extension("labkit")
+        if cell is None:
+            shell.run_line_magic("spmd", line)
+        else:
+            shell.run_cell_magic("spmd", line, cell)
+
+    shell.register_magic_function(spmd, "line_cell", "spmd")

@@ -1,0 +1,41 @@
+"""Names that resemble one that is not known: every "did you mean" of labkit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+__all__ = ["near", "nearest"]
+
+#: Comparing is quadratic in the length of a name and linear in their number.
+_MOST_NAMES, _MOST_LETTERS = 5000, 200
+_CUTOFF = 0.6
+
+
+def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:
+    """Return up to `most` names that resemble one, the nearest first; upper and lower case are the same.
+
+    Examples
+    --------
+    >>> near("Grafene", ["graphene", "jugene"], most=1)
+    ['graphene']
+    """
+    import difflib  # for a mistake only: every rank of a real run loads this file
+
+    lower = {one.lower(): one for one in islice(known, _MOST_NAMES) if len(one) <= _MOST_LETTERS}
+    found = difflib.get_close_matches(name[:_MOST_LETTERS].lower(), list(lower), most, cutoff)
+    return [lower[one] for one in found]
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> str:
+    """Suggest such names, as the end of a sentence; empty where none is near.
+
+    Examples
+    --------
+    >>> nearest("grafene", ["graphene", "xyz"])
+    "; did you mean 'graphene'?"
+    >>> nearest("xyz", ["graphene"])
+    ''
+    """
+    found = near(name, known, most, cutoff)
+    return "; did you mean " + " or ".join(map(repr, found)) + "?" if found else ""

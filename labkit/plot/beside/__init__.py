@@ -1,0 +1,1 @@
+"""Figures of what was predicted beside what was measured."""

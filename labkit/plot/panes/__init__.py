@@ -1,0 +1,1 @@
+"""The three panes of a report: metrics, call paths, machine."""

@@ -1,0 +1,342 @@
+"""A report in three panes, each showing the choice of those before it: metrics, call paths, machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.models import CustomAction
+from bokeh.palettes import RdBu11
+
+from labkit.errors import DataError
+from labkit.html import quantity
+from labkit.plot.figure import Figure
+from labkit.plot.panes.machine_pane import drawing_of, machine_data, machine_pane
+from labkit.plot.panes.tree_pane import ROW_PX, Row, kept_rows, tree_data, tree_pane
+from labkit.plot.style import HEAT
+from labkit.plot.tools import grid_of
+from labkit.trace.report import Report
+from labkit.units import format_share
+
+if TYPE_CHECKING:
+    from labkit.result import Run
+
+__all__ = ["SCALES", "Drawn", "View", "report"]
+
+#: how values are written
+SCALES = ("absolute", "percent of the whole", "percent of the choice")
+#: rows that a pane has at most
+_ROWS = 26
+
+
+def report(
+    run: Run | Report,
+    metric: str = "time",
+    path: str | int = 0,
+    rank: int | None = None,
+    *,
+    inclusive: bool = True,
+    scale: str = "absolute",
+    base: Report | None = None,
+    folded: Collection[tuple[str, int]] = (),
+    layout: Any = None,
+    width: int = 920,
+) -> Figure:
+    """Draw metrics, the call paths of one of them, and where on the machine that was, as Cube does.
+
+    Parameters
+    ----------
+    run : Run or Report
+        With ``trace=True``, on any machine; or what `Run.report` returned, or a difference or mean of such.
+    metric : str
+        Whose call paths are shown.
+    path : str or int
+        The call path, by its labels or its row, that is shown on the machine.
+    rank : int, optional
+        Show metrics and call paths of this rank alone.
+    inclusive : bool
+        A call path with those in it; else, where it is not folded, it alone.
+    scale : str
+        `SCALES`: a percentage is that of the metric's root in the program, or of what is chosen in the pane
+        before.
+    base : Report, optional
+        Whose values are the 100 %: of a difference, the second one.
+    folded : collection of (str, int)
+        Nodes whose parts are not shown: ("metric", its place) and ("path", its row).
+    layout : Layout, optional
+        The machine's drawing, where it has been made already.
+    width : int
+        Pixels.
+
+    Returns
+    -------
+    Figure
+        Machines of up to 1,100 hosts with a drawing show it, hosts in the colours of their ranks' sums; else
+        ranks are cells. Of more than 26 call paths the largest are shown, with those around them.
+
+    Raises
+    ------
+    DataError
+        A run without a trace; no such metric, path, rank or scale.
+    """
+    shown = run if isinstance(run, Report) else run.report()
+    row = shown.path(path) if isinstance(path, str) else int(path)
+    view = View(shown, metric, row, rank, inclusive, scale, base or shown, folded)
+    drawing = layout if layout is not None else drawing_of(shown.machine)
+    return Drawn(view, drawing, width).figure
+
+
+class Drawn:
+    """The three panes as they are drawn; another view of as many ranks on the same machine moves them.
+
+    Parameters
+    ----------
+    view : View
+    layout : Layout or None
+        The machine's drawing.
+    width : int
+        Pixels.
+
+    Attributes
+    ----------
+    figure : Figure
+    sources : dict of str to bokeh ColumnDataSource
+        Of the panes: metrics, paths, machine. Their column ``node`` is a metric's place, a path's row, or
+        a rank.
+    """
+
+    def __init__(self, view: View, layout: Any, width: int) -> None:
+        self._layout = layout if view.shown.hosts else None
+        self._ranks = view.shown.ranks
+        self._room = max(len(view.shown.metrics), min(len(view.shown.paths), _ROWS) + 2, 14)
+        height = 52 + ROW_PX * self._room
+        self._wide = (int(0.31 * width), int(0.38 * width))
+        self._shape = (width - sum(self._wide), height)
+        titles, data = self._content(view)
+        panes = [
+            tree_pane(title, data[name], self._room, name, wide, height)
+            for title, name, wide in zip(titles, ("metrics", "paths"), self._wide, strict=False)
+        ]
+        panes.append(machine_pane(titles[2], data["machine"], self._layout, *self._shape))
+        self._titles = [pane.above[-1] for pane in panes]
+        self.sources = {
+            name: pane.select({"name": name})[0].data_source for name, pane in zip(data, panes, strict=True)
+        }
+        reading = view.reading(len(data["paths"]["node"]))
+        self.figure = Figure(grid_of(panes), reading, _alt(reading))
+        saves = self.figure.layout.select({"type": CustomAction})
+        self._scripts = [one.callback for one in saves if "words" in one.callback.args]
+
+    def move(self, view: View, layout: Any) -> bool:
+        """Show another view in the same panes; False: they are too small or others, and stay as they were."""
+        own = layout if view.shown.hosts else None
+        if view.shown.ranks != self._ranks or own is not self._layout:
+            return False
+        titles, data = self._content(view)
+        if max(len(data[name]["node"]) for name in ("metrics", "paths")) > self._room:
+            return False
+        for title, text in zip(self._titles, titles, strict=True):
+            title.text = text
+        for name, columns in data.items():
+            self.sources[name].selected.indices = []
+            self.sources[name].data = columns
+        reading = view.reading(len(data["paths"]["node"]))
+        self.figure.reading, self.figure.alt = reading, _alt(reading)
+        for script in self._scripts:
+            script.args = {**script.args, "words": self.figure.words()}
+        return True
+
+    def _content(self, view: View) -> tuple[list[str], dict[str, dict[str, Any]]]:
+        on = "host" if self._layout is not None else "rank"
+        where = "the program" if view.row == 0 else view.shown.paths[view.row].label
+        titles = [
+            "metric" if view.rank is None else f"metric of rank {view.rank}",
+            f"{view.label()} by call path", f"{where} by {on}",
+        ]  # fmt: skip
+        data = {
+            "metrics": tree_data(view.metric_rows(), view.number, self._wide[0]),
+            "paths": tree_data(view.path_rows(), view.row, self._wide[1]),
+            "machine": machine_data(
+                view.by_rank(), view.shown.hosts, self._layout, self._shape,
+                view.color(view.by_host(self._layout)), view.on_machine,
+                -1 if view.rank is None else view.rank,
+            ),
+        }  # fmt: skip
+        return titles, data
+
+
+def _alt(reading: str) -> str:
+    return f"Three panes: metrics, call paths, machine. {reading}"
+
+
+class View:
+    """What stands in the panes; its parameters are those of `report`.
+
+    Raises
+    ------
+    DataError
+        No such metric, path, rank or scale.
+    """
+
+    def __init__(
+        self, shown: Report, metric: str, row: int, rank: int | None, inclusive: bool, scale: str,
+        base: Report, folded: Collection[tuple[str, int]],
+    ) -> None:  # fmt: skip
+        if scale not in SCALES:
+            raise DataError(f"a scale is {', '.join(SCALES)}; got {scale!r}")
+        if rank is not None and not 0 <= rank < shown.ranks:
+            raise DataError(f"ranks are numbers from 0 to {shown.ranks - 1}, got {rank}")
+        if not 0 <= row < len(shown.paths):
+            raise DataError(f"call paths are numbers from 0 to {len(shown.paths) - 1}, got {row}")
+        self.shown, self.metric, self.row, self.rank, self.base = shown, metric, row, rank, base
+        self.number = shown.metrics.index(shown.metric(metric))
+        self.inclusive, self.scale, self.folded = inclusive, scale, folded
+        self.ranks = None if rank is None else [rank]
+        self.unit = shown.metric(metric).unit
+
+    def label(self) -> str:
+        """Name the metric, and the rank where it is that of one."""
+        name = self.shown.metric(self.metric).label
+        return name if self.rank is None else f"{name} of rank {self.rank}"
+
+    def metric_rows(self) -> list[Row]:
+        """Return the rows of the first pane."""
+        known = [one.name for one in self.shown.metrics]
+        above = [known.index(one.above) if one.above else -1 for one in self.shown.metrics]
+        rows = []
+        for at, depth, mark in self._open(above, "metric"):
+            one = self.shown.metrics[at]
+            value = self.shown.total(one.name, ranks=self.ranks)
+            root = known.index(self._root(one.name))
+            whole = self._total(known[root])
+            family = whole
+            if self.shown.is_difference:
+                inside = [other.name for other in self.shown.metrics if self._root(other.name) == known[root]]
+                family = max(abs(self.shown.total(name, ranks=self.ranks)) for name in inside)
+            color = self.color(np.array([abs(family)]))(value)
+            text = self._text(value, whole if self.scale != SCALES[0] else None, one.unit)
+            rows.append(Row(at, depth, mark, one.label, text, f"{one.label}: {text}; {one.meaning}", color))
+        return rows
+
+    def path_rows(self) -> list[Row]:
+        """Return the rows of the second pane."""
+        shown = self.shown
+        both = [shown.by_path(self.metric, self.ranks, inclusive=one) for one in (True, False)]
+        above = [path.above for path in shown.paths]
+        kept = set(kept_rows(above, np.abs(both[0]).tolist(), _ROWS, self.row))
+        opened = [one for one in self._open(above, "path") if one[0] in kept]
+        values = {at: float(both[0 if self.inclusive or mark == "▸" else 1][at]) for at, _, mark in opened}
+        color = self.color(np.array([*values.values(), 0.0]))
+        rows = []
+        for at, depth, mark in opened:
+            text = self._text(values[at], self._whole(), self.unit)
+            path = shown.paths[at]
+            tip = f"{path.label}: {self._text(float(both[0][at]), self._whole(), self.unit)} with all in it, "
+            tip += f"{self._text(float(both[1][at]), self._whole(), self.unit)} itself"
+            tip += f"; {path.place}" if path.place else ""
+            rows.append(Row(at, depth, mark, path.label, text, tip, color(values[at])))
+        return rows
+
+    def by_rank(self) -> Any:
+        """Return the values of the third pane."""
+        return self.shown.by_rank(self.metric, self.row, inclusive=self.inclusive)
+
+    def by_host(self, drawing: Any) -> Any:
+        """Return the values that the third pane's colours are for."""
+        values = self.by_rank()
+        if drawing is None or not self.shown.hosts:
+            return values
+        return np.bincount(self.shown.hosts, values)
+
+    def on_machine(self, value: float) -> str:
+        """Write a value of the third pane."""
+        whole = self._whole()
+        if self.scale == SCALES[2]:
+            whole = float(self.by_rank().sum()) if not self.base_differs() else whole
+        return self._text(value, whole, self.unit)
+
+    def base_differs(self) -> bool:
+        """Whether percentages are those of another report."""
+        return self.base is not self.shown
+
+    def color(self, values: Any) -> Callable[[float], str]:
+        """Return the colours for values of this size: pale to dark, or blue below and red above zero."""
+        top = float(np.abs(values).max(initial=0.0))
+        if self.shown.is_difference:
+            middle = len(RdBu11) // 2
+
+            def two_sided(value: float) -> str:
+                share = value / top if top > 0 else 0.0
+                return str(RdBu11[middle + round(middle * max(-1.0, min(1.0, share)))])
+
+            return two_sided
+
+        def one_sided(value: float) -> str:
+            share = value / top if top > 0 else 0.0
+            at = round((len(HEAT) - 1) * max(0.0, min(1.0, share)) * 0.8)
+            return "#FFFFFF" if value == 0 else str(HEAT[at])
+
+        return one_sided
+
+    def reading(self, rows: int) -> str:
+        """Say what is chosen, and where it is most."""
+        shown = self.shown
+        where = "the program" if self.row == 0 else shown.chain(self.row)
+        values = self.by_rank()
+        total = shown.total(self.metric, self.row, inclusive=self.inclusive)
+        itself = "" if self.inclusive else " itself"
+        said = f"{shown.title}: {shown.metric(self.metric).label} in {where}{itself}, "
+        said += self._text(total, None, self.unit)
+        whole = self._total(self._root())
+        if whole and not shown.is_difference and shown.metric(self.metric).expression is None:
+            said += f" ({format_share(total / whole)} of all {shown.metric(self._root()).label})"
+        if shown.ranks > 1 and values.any():
+            most, least = int(np.argmax(values)), int(np.argmin(values))
+            high, low = (self._text(float(values[one]), None, self.unit) for one in (most, least))
+            if shown.is_difference:
+                said += f"; from {low} on rank {least} to {high} on rank {most}"
+            else:
+                said += f"; most on rank {most} ({high}), least on rank {least} ({low})"
+        hidden = len(shown.paths) - rows
+        folds = any(kind == "path" for kind, _ in self.folded)
+        said += f"; {hidden} call paths of less are not shown" if hidden > 0 and not folds else ""
+        return f"{said}."
+
+    def _open(self, above: list[int], kind: str) -> list[tuple[int, int, str]]:
+        """Return the nodes that no folded one holds, with depth and mark."""
+        inner = {one for one in above if one >= 0}
+        depth: dict[int, int] = {}
+        found = []
+        for at, one in enumerate(above):
+            if one >= 0 and (one not in depth or (kind, one) in self.folded):
+                continue
+            depth[at] = depth[one] + 1 if one >= 0 else 0
+            found.append(
+                (at, depth[at], "" if at not in inner else "▸" if (kind, at) in self.folded else "▾")
+            )
+        return found
+
+    def _root(self, of: str = "") -> str:
+        name = of or self.metric
+        while self.shown.metric(name).above:
+            name = self.shown.metric(name).above
+        return name
+
+    def _whole(self) -> float | None:
+        """Return what is 100 % in the panes of call paths and machine."""
+        if self.scale == SCALES[0]:
+            return None
+        return self._total(self._root() if self.scale == SCALES[1] else self.metric)
+
+    def _total(self, name: str) -> float:
+        known = any(one.name == name for one in self.base.metrics)
+        ranks = self.ranks if self.base.ranks == self.shown.ranks else None
+        return self.base.total(name, ranks=ranks) if known else 0.0
+
+    def _text(self, value: float, whole: float | None, unit: str) -> str:
+        if whole is not None:
+            share = value / whole if whole else 0.0
+            return f"{'+' if self.shown.is_difference and value > 0 else ''}{format_share(share)}"
+        sign = "+" if self.shown.is_difference and value > 0 else ""
+        return f"{sign}{quantity(value, unit, 3)}"

@@ -1,0 +1,1 @@
+"""Pictures without a browser: what a figure looks like, drawn by matplotlib."""

@@ -1,0 +1,388 @@
+"""Still pictures of figures: SVG, PNG or PDF by matplotlib, without a browser.
+
+A live figure is gone when a notebook is opened without its kernel, exported, or shown by a code host. What
+stays is a picture of the same Bokeh layout, beside the live one in the cell's output.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from labkit.plot.stills.glyphs import Columns, draw_glyph, limits, pt
+from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text
+
+if TYPE_CHECKING:
+    from labkit.plot.figure import Figure
+
+__all__ = ["draw_still", "is_live", "still_bundle", "with_words"]
+
+#: names of environment variables of kernels that a page with widgets talks to
+_PAGES = ("JPY_SESSION_NAME", "VSCODE_", "COLAB_")
+#: "1" or "0" instead of a look at these
+VARIABLE = "LABKIT_LIVE"
+#: a still picture has so many pixels for each of the screen's
+_SCALE = 1.5
+#: of a picture in a notebook's file
+_COLORS = 96
+#: pixels of the screen to the inch
+_PER_INCH = 96.0
+_FONTS = ["DejaVu Sans"]
+_GAP_PX = 8.0
+_READING_PX = 13.0
+#: room for an axis with its name, and for a letter of a legend outside
+_AXIS_PX, _LETTER_PX = 72.0, 6.8
+#: places of a legend inside a figure
+_PLACES = {
+    "top_left": "upper left", "top_right": "upper right", "bottom_left": "lower left",
+    "bottom_right": "lower right", "top_center": "upper center", "bottom_center": "lower center",
+    "center_left": "center left", "center_right": "center right", "center": "center", "top": "upper center",
+    "bottom": "lower center", "left": "center left", "right": "center right",
+}  # fmt: skip
+#: where a legend or title stands outside: matplotlib's place, and the anchor in shares of the frame
+_OUTSIDE = {
+    "below": ("upper center", (0.5, -0.16)), "above": ("lower center", (0.5, 1.02)),
+    "right": ("upper left", (1.02, 1.0)), "left": ("upper right", (-0.12, 1.0)),
+}  # fmt: skip
+
+
+def is_live() -> bool:
+    """Whether somebody looks at this kernel's output in a page that can show widgets.
+
+    A kernel that only executes a notebook (nbclient, nbconvert, papermill) has none; what it shows is stored.
+    The environment variable ``LABKIT_LIVE`` (0 or 1) overrules that.
+    """
+    given = os.environ.get(VARIABLE, "")
+    if given in ("0", "1"):
+        return given == "1"
+    return any(name.startswith(_PAGES) for name in os.environ)
+
+
+def still_bundle(figures: Sequence[Figure]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return one PNG of figures, one below the other, as a notebook stores it, and how to show it.
+
+    That is its size, and that it is drawn on white: JupyterLab's word for it, which the dark theme of
+    `labkit lab` follows. Both are empty where there is no matplotlib.
+    """
+    from PIL import Image
+
+    try:
+        pictures = [draw_still(figure, "png", _SCALE) for figure in figures]
+    except ImportError:
+        return {}, {}
+    if not pictures:
+        return {}, {}
+    picture = pictures[0] if len(pictures) == 1 else _stacked(pictures)
+    with Image.open(io.BytesIO(picture)) as image:
+        size = {
+            name: round(pixels / _SCALE) for name, pixels in zip(("width", "height"), image.size, strict=True)
+        }
+    return {"image/png": base64.b64encode(picture).decode()}, {"image/png": size, "needs_background": "light"}
+
+
+def _stacked(pictures: Sequence[bytes]) -> bytes:
+    from PIL import Image
+
+    parts = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
+    whole = Image.new("RGB", (max(p.width for p in parts), sum(p.height for p in parts)), "white")
+    top = 0
+    for part in parts:
+        whole.paste(part, (0, top))
+        top += part.height
+    out = io.BytesIO()
+    whole.quantize(128, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
+    """Draw a figure without a browser.
+
+    Parameters
+    ----------
+    figure : Figure
+    kind : "svg", "png" or "pdf"
+    scale : float
+        Of a PNG: its pixels per pixel of the screen.
+
+    Returns
+    -------
+    bytes
+        The file, the same for the same figure.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed (labkit's extra ``lab`` has it).
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Page
+
+    plots = list(_laid_out(figure.layout, 0.0, 0.0))
+    width, height = _size(figure.layout)
+    words = [] if figure.has_words else textwrap.wrap(figure.reading, max(30, int(width / 7.4)))
+    below = _READING_PX * 1.4 * len(words) + (6 if words else 0)
+    settings = {
+        "font.family": _FONTS, "svg.fonttype": "none", "svg.hashsalt": "labkit", "hatch.linewidth": 0.5,
+        "axes.unicode_minus": False, "path.simplify_threshold": 0.3,
+    }  # fmt: skip
+    with rc_context(settings):
+        page = Page(figsize=(width / _PER_INCH, (height + below) / _PER_INCH), dpi=_PER_INCH)
+        FigureCanvasAgg(page)
+        for plot, x, y, w, h in plots:
+            bottom = height + below - y - h
+            box = (x / width, bottom / (height + below), w / width, h / (height + below))
+            _fit(page, _draw_plot(page, plot, box), box)
+        for i, line in enumerate(words):
+            up = below - 4 - _READING_PX * 1.4 * (i + 0.5)
+            page.text(6 / width, up / (height + below), line, fontsize=_READING_PX * pt, color="#333333",
+                      va="center")  # fmt: skip
+        out = io.BytesIO()
+        metadata: dict[str, Any] = {"Title": figure.reading, "Date": None}
+        if kind == "png":
+            metadata = {}
+        elif kind == "pdf":
+            metadata = {"Title": figure.reading, "CreationDate": None}
+        page.savefig(out, format=kind, dpi=_PER_INCH * scale, metadata=metadata)
+    return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
+
+
+def with_words(png: bytes, figure: Figure, colors: int = 0, **options: Any) -> bytes:
+    """Return a PNG with its words inside, a title and a description as its standard names them.
+
+    With so many `colors` it is a third of the size.
+    """
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    words = PngInfo()
+    words.add_itxt("Title", figure.reading)
+    words.add_itxt("Description", figure.alt)
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as picture:
+        kept = picture.convert("RGB").quantize(colors, dither=Image.Dither.NONE) if colors else picture
+        kept.save(out, "PNG", pnginfo=words, optimize=True, **options)
+    return out.getvalue()
+
+
+def _laid_out(layout: Any, x: float, y: float) -> Any:
+    """Yield every plot of a layout with its place and size in pixels, the origin at the top left."""
+    kind = type(layout).__name__
+    if hasattr(layout, "renderers"):
+        yield layout, x, y, *_plot_size(layout)
+    elif kind == "GridPlot" or kind == "GridBox":
+        cells = [(cell[0], cell[1], cell[2]) for cell in layout.children if cell[0] is not None]
+        rows = {r: max(_size(c)[1] for c, row, _ in cells if row == r) for r in {r for _, r, _ in cells}}
+        columns = {k: max(_size(c)[0] for c, _, col in cells if col == k) for k in {k for _, _, k in cells}}
+        for cell, row, column in cells:
+            left = sum(w + _GAP_PX for k, w in columns.items() if k < column)
+            top = sum(h + _GAP_PX for r, h in rows.items() if r < row)
+            yield from _laid_out(cell, x + left, y + top)
+    elif hasattr(layout, "children"):
+        for child in layout.children:
+            yield from _laid_out(child, x, y)
+            w, h = _size(child)
+            x, y = (x + w, y) if kind == "Row" else (x, y + h)
+
+
+def _size(layout: Any) -> tuple[float, float]:
+    plots = list(_laid_out(layout, 0.0, 0.0))
+    wide = max((x + w for _, x, _, w, _ in plots), default=0.0)
+    return wide, max((y + h for _, _, y, _, h in plots), default=0.0)
+
+
+def _plot_size(plot: Any) -> tuple[float, float]:
+    """Return the size of a plot; where only its frame has one, with room for what stands around it."""
+    if plot.frame_width is None or plot.frame_height is None:
+        return float(plot.width or 600), float(plot.height or 400)
+    legends = [thing for thing in plot.right if type(thing).__name__ == "Legend"]
+    longest = max((len(str(item.label.value)) for one in legends for item in one.items), default=0)
+    titles = sum(type(thing).__name__ == "Title" for thing in plot.above)
+    left = _AXIS_PX if any(axis.visible for axis in plot.yaxis) else _GAP_PX
+    right = _LETTER_PX * (longest + 7) if legends else 0.0
+    return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * titles
+
+
+def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> Any:
+    axes = page.add_axes(box, facecolor=plot.background_fill_color or "white")
+    x_factors, y_factors = (getattr(r, "factors", None) for r in (plot.x_range, plot.y_range))
+    for name, scale in (("x", plot.x_scale), ("y", plot.y_scale)):
+        if "Log" in type(scale).__name__:
+            getattr(axes, f"set_{name}scale")("log")
+    shown: dict[str, Any] = {}
+    for renderer in plot.renderers:
+        glyph = getattr(renderer, "glyph", None)
+        if glyph is not None and renderer.visible:
+            columns = Columns(glyph, renderer.data_source, x_factors, y_factors)
+            shown[renderer.id] = draw_glyph(axes, glyph, columns)
+    for name, span in (("x", plot.x_range), ("y", plot.y_range)):
+        factors = getattr(span, "factors", None)
+        if factors is not None:
+            getattr(axes, f"set_{name}lim")(0, len(factors))
+        elif getattr(span, "start", None) is not None and _is_number(span.start):
+            getattr(axes, f"set_{name}lim")(span.start, span.end)
+    _draw_axes(axes, plot, x_factors, y_factors)
+    for side in ("center", "above", "below", "left", "right"):
+        for thing in getattr(plot, side):
+            _annotate(page, axes, thing, side, shown)
+    above = 3.0
+    for title in (plot.title, *plot.above):  # upwards from the frame
+        if type(title).__name__ == "Title" and title.text:
+            size = str(title.text_font_size or "13px").removesuffix("px")
+            points = pt * min(float(size) if size.replace(".", "").isdigit() else 13.0, 15.0)
+            axes.annotate(
+                title.text, (0, 1), xycoords="axes fraction", xytext=(0, above), textcoords="offset points",
+                fontsize=points, color=title.text_color or "#222222", va="bottom", annotation_clip=False,
+                weight="bold" if "bold" in str(title.text_font_style) else "normal",
+            )  # fmt: skip
+            above += 1.35 * points * (title.text.count("\n") + 1)
+    if getattr(plot, "match_aspect", False):
+        axes.set_aspect("equal", adjustable="box")
+    return axes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _draw_axes(axes: Any, plot: Any, x_factors: Any, y_factors: Any) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+    for spine in axes.spines.values():
+        spine.set_color("#bbbbbb")
+    axes.set_axisbelow(True)
+    for name, theirs, factors in (("x", plot.xaxis, x_factors), ("y", plot.yaxis, y_factors)):
+        mine = getattr(axes, f"{name}axis")
+        mine.set_minor_locator(NullLocator())
+        if not theirs or not any(axis.visible for axis in theirs):
+            mine.set_visible(False)
+            continue
+        axis = theirs[0]
+        axes.tick_params(axis=name, labelsize=9, color="#888888", labelcolor="#333333")
+        if axis.axis_label:
+            getattr(axes, f"set_{name}label")(axis.axis_label, fontsize=9.75, color="#333333")
+        grids = plot.xgrid if name == "x" else plot.ygrid
+        if any(grid.visible and grid.grid_line_color for grid in grids):
+            axes.grid(True, axis=name, color="#e6e6e6", linewidth=0.8)
+        ticks = getattr(axis.ticker, "ticks", None)
+        if factors is not None:
+            mine.set_major_locator(FixedLocator([i + 0.5 for i in range(len(factors))]))
+            mine.set_major_formatter(
+                FuncFormatter(lambda v, _, f=factors: f[int(v)] if 0 <= v < len(f) else "")
+            )
+            continue
+        if ticks:
+            low, high = sorted(getattr(axes, f"get_{name}lim")())
+            mine.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high] or list(ticks)))
+        elif type(axis.ticker).__name__ == "BasicTicker":
+            mine.set_major_locator(MaxNLocator(7, integer=getattr(axis.ticker, "min_interval", 0) == 1))
+        write = _writer(axis.formatter)
+        overrides = {float(k): v for k, v in axis.major_label_overrides.items() if _is_number(k)}
+        mine.set_major_formatter(
+            FuncFormatter(lambda v, _, write=write, known=overrides: str(known.get(v, write(v))))
+        )
+        if axis.major_label_orientation not in ("horizontal", 0):
+            axes.tick_params(axis=name, labelrotation=45)
+
+
+def _writer(formatter: Any) -> Callable[[float], str]:
+    """Return the Python twin of a formatter that runs in the browser."""
+    code = getattr(formatter, "code", None)
+    if code == SI_JS:
+        unit = str(formatter.args.get("unit", ""))
+        return lambda value: si_text(value, unit)
+    if code == COUNT_JS:
+        return count_text
+    written = str(getattr(formatter, "format", ""))
+    if "%" in written:
+        return lambda value: f"{100 * value:.1f}".removesuffix(".0") + " %"
+    return lambda value: f"{value:,.6g}"
+
+
+def _annotate(page: Any, axes: Any, thing: Any, side: str, shown: dict[str, Any]) -> None:
+    kind = type(thing).__name__
+    if kind == "Legend":
+        _legend(axes, thing, side, shown)
+    elif kind == "ColorBar":
+        _color_bar(page, axes, thing)
+    elif kind == "Span":
+        line = axes.axhline if thing.dimension == "width" else axes.axvline
+        line(thing.location, color=thing.line_color or "#444444", linewidth=pt * (thing.line_width or 1),
+             linestyle=":" if thing.line_dash else "-")  # fmt: skip
+    elif kind == "BoxAnnotation":
+        look = {"color": thing.fill_color, "alpha": thing.fill_alpha, "linewidth": 0}
+        if _is_number(thing.bottom) and _is_number(thing.top):
+            axes.axhspan(thing.bottom, thing.top, **look)
+        elif _is_number(thing.left) and _is_number(thing.right):
+            axes.axvspan(thing.left, thing.right, zorder=3, **look)
+
+
+def _legend(axes: Any, legend: Any, side: str, shown: dict[str, Any]) -> None:
+    if not legend.visible:
+        return
+    handles, labels = [], []
+    for item in legend.items:
+        drawn = [shown[r.id] for r in item.renderers if shown.get(r.id) is not None]
+        label = getattr(item.label, "value", None) or getattr(item.label, "field", None) or str(item.label)
+        if isinstance(item.label, dict):
+            label = item.label.get("value", label)
+        if drawn:
+            handles.append(tuple(drawn[:2]) if len(drawn) > 1 else drawn[0])
+            labels.append(str(label))
+    if not handles:
+        return
+    columns = len(labels) if legend.orientation == "horizontal" else 1
+    if side == "center":
+        where: dict[str, Any] = {"loc": _PLACES.get(str(legend.location), "best")}
+    else:
+        loc, anchor = _OUTSIDE[side]
+        where = {"loc": loc, "bbox_to_anchor": anchor}
+        if side in ("above", "below"):
+            columns = min(columns, max(1, int(110 / max(len(label) + 6 for label in labels))))
+    if isinstance(legend.ncols, int) and legend.ncols > 1:
+        columns = legend.ncols
+    made = axes.legend(
+        handles, labels, fontsize=8.5, frameon=side == "center", framealpha=0.85, ncols=columns,
+        borderaxespad=0.3, edgecolor="#dddddd", title=legend.title, **where,
+    )  # fmt: skip
+    made.set_zorder(5)
+
+
+def _color_bar(page: Any, axes: Any, bar: Any) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
+    from matplotlib.ticker import FuncFormatter
+
+    mapper = bar.color_mapper
+    low, high = limits([0.0, 1.0], mapper)
+    norm = LogNorm(low, high) if "Log" in type(mapper).__name__ and low > 0 else Normalize(low, high)
+    colors = ScalarMappable(norm, ListedColormap(list(mapper.palette)))
+    made = page.colorbar(colors, cax=axes.inset_axes((1.03, 0.0, 0.03, 1.0)))
+    write = _writer(bar.formatter)
+    made.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    made.ax.tick_params(labelsize=8.5, color="#888888", labelcolor="#333333")
+    made.outline.set_edgecolor("#bbbbbb")
+    if bar.title:
+        made.ax.set_title(bar.title, fontsize=8.5, color="#333333")
+
+
+def _fit(page: Any, axes: Any, box: tuple[float, float, float, float]) -> None:
+    """Shrink the frame until its labels, title and legend lie inside the plot's own box."""
+    left, bottom, width, height = box
+    wide, high = page.bbox.width, page.bbox.height
+    edge_x, edge_y = 4 / wide, 4 / high
+    renderer = page.canvas.get_renderer()
+    for _ in range(3):
+        tight, frame = axes.get_tightbbox(renderer), axes.get_position()
+        west, south = (max(0.0, left + edge_x - tight.x0 / wide), max(0.0, bottom + edge_y - tight.y0 / high))
+        east = max(0.0, tight.x1 / wide - (left + width - edge_x))
+        north = max(0.0, tight.y1 / high - (bottom + height - edge_y))
+        if max(west, south, east, north) <= 0:
+            return
+        w, h = max(0.05, frame.width - west - east), max(0.05, frame.height - south - north)
+        axes.set_position((frame.x0 + west, frame.y0 + south, w, h))

@@ -1,0 +1,284 @@
+"""A deadlock of real ranks, found as soon as everybody waits: who waits where, for whom, and the circle.
+
+The rule. A deadlock is told when every rank that has not finished has been in one and the same blocking call
+of MPI for `STUCK_S`, has had the processor meanwhile (so that MPI could do its part), and waits for nothing
+that another one gives: the other half of its message is neither waited in nor posted, and the collective that
+it is in lacks a rank that waits, too, or has finished. A rank that computes, sleeps, polls (``Test``,
+``Iprobe``), reads a file or waits for anything that is not MPI keeps everybody from being blamed; so does one
+that runs other threads, that waits for a window, a file or a process that it has spawned, or that has
+buffered or given up messages. Where a transfer may be under way, the time grows with its bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from labkit.errors import DeadlockError, MismatchError
+from labkit.process.stacks import Frame, read_stack, runs_threads
+from labkit.real.mpi.waits import (
+    COLLECTIVE,
+    OTHER,
+    PROBE,
+    RECV,
+    SEND,
+    Head,
+    Item,
+    RankWaits,
+    read_head,
+    read_waits,
+)
+from labkit.sim.deadlock import Waiting, failure
+from labkit.sim.where import lines_of
+from labkit.units import ranks_text
+
+__all__ = ["Blame", "WaitWatch"]
+
+#: how long nothing must have happened, and the processor time that each rank must have had meanwhile
+STUCK_S, PROCESSOR_S = 1.5, 0.005
+#: how fast a message is at the least, for those that may be under way
+BYTES_PER_S = 20e6
+
+Waits = dict[int, RankWaits]
+
+
+class Blame:
+    """What was found when nothing went on: who waits for whom.
+
+    Parameters
+    ----------
+    waits : dict of int to RankWaits
+        The pages of the ranks that have not finished.
+    finished : dict of int to RankWaits
+        Those of the others.
+    """
+
+    def __init__(self, waits: Waits, finished: Waits) -> None:
+        self._waits, self._all = waits, {**finished, **waits}
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The ranks that wait."""
+        return list(self._waits)
+
+    @property
+    def is_deadlock(self) -> bool:
+        """Whether nobody waits for what another one gives."""
+        return bool(self._waits) and not any(self._may_go_on(rank) for rank in self._waits)
+
+    @property
+    def patience_s(self) -> float:
+        """How long a transfer between these ranks may take."""
+        return sum(item.bytes for one in self._waits.values() for item in one.waiting) / BYTES_PER_S
+
+    def _may_go_on(self, rank: int) -> bool:
+        """Whether another rank offers, or has offered, anything that this one waits for."""
+        own = self._waits[rank]
+        return not own.waiting or any(self._is_given(rank, item) for item in own.waiting)
+
+    def _is_given(self, rank: int, item: Item) -> bool:
+        if item.kind == OTHER:
+            return True
+        if item.kind == COLLECTIVE:
+            missing = self._missing(rank, item)
+            return missing is None or not missing
+        return any(
+            _fit(rank, item, other, half)
+            for other in (self._waits if item.peer < 0 else {item.peer} & self._waits.keys())
+            for half in (*self._waits[other].waiting, *self._waits[other].posted)
+        )
+
+    def _missing(self, rank: int, item: Item) -> tuple[int, ...] | None:
+        """Return the ranks that have not come to a collective; None where that cannot be told."""
+        joint = self._waits[rank].comms.get(item.comm)
+        if joint is None:
+            return None
+        missing = []
+        for member in joint.members:
+            page = self._all.get(member)
+            theirs = None if page is None else page.comms.get(item.comm)
+            if page is None or (theirs is None and item.comm in page.comms):
+                return None
+            if theirs is None or theirs.entered < item.ordinal:
+                missing.append(member)
+        return tuple(missing)
+
+    def mismatch(self) -> str:
+        """Say which ranks have come to different collectives of one communicator; empty where none have."""
+        for rank, own in self._waits.items():
+            for item in own.waiting:
+                joint = own.comms.get(item.comm) if item.kind == COLLECTIVE else None
+                mine = None if joint is None else joint.call(item.ordinal)
+                for other in joint.members if joint is not None else ():
+                    known = self._all[other].comms.get(item.comm) if other in self._all else None
+                    theirs = None if known is None else known.call(item.ordinal)
+                    if mine is not None and theirs is not None and mine != theirs:
+                        first, second = sorted([(rank, mine), (other, theirs)])
+                        return (
+                            f"rank {second[0]} calls {_collective(second[1])} where rank {first[0]} called "
+                            f"{_collective(first[1])} (collective number {item.ordinal} on this communicator)"
+                            ": all ranks must call the same collectives in the same order"
+                        )
+        return ""
+
+    def waiting(self, stacks: Mapping[int, Sequence[Frame]]) -> dict[int, Waiting]:
+        """Describe what each rank waits for, with its line of the program."""
+        return {rank: self._describe(rank, own, stacks.get(rank, ())) for rank, own in self._waits.items()}
+
+    def error(self, stacks: Mapping[int, Sequence[Frame]], ranks: int) -> DeadlockError | MismatchError:
+        """Return the error: a deadlock, or collectives that do not match."""
+        waiting = self.waiting(stacks)
+        if mismatch := self.mismatch():
+            lines = lines_of((rank, one.text) for rank, one in waiting.items())
+            return MismatchError("\n".join([mismatch, *lines]))
+        return failure(waiting, ranks)
+
+    def _describe(self, rank: int, own: RankWaits, stack: Sequence[Frame]) -> Waiting:
+        place = stack[-1] if stack else None
+        where = "" if place is None else f" at {place.file}:{place.line} in {place.name}"
+        method = _method(own.call, place)
+        parts: list[str] = []
+        peers: list[int] = []
+        for item in own.waiting:
+            if item.kind == COLLECTIVE:
+                missing = self._missing(rank, item) or ()
+                parts.append(f"waiting for {ranks_text(list(missing))}" if missing else "its messages")
+                peers += missing
+                continue
+            whom = "any rank" if item.peer < 0 else f"rank {item.peer}"
+            sign = "to" if item.kind == SEND else "from"
+            size = f", {item.bytes} B" if item.kind == SEND else ""
+            parts.append(f"{sign} {whom}, tag {'any' if item.tag < 0 else item.tag}{size}")
+            peers += [] if item.peer < 0 else [item.peer]
+        shown = "; ".join(parts[:4]) + (f"; ... ({len(parts)} requests)" if len(parts) > 4 else "")
+        is_joint = bool(own.waiting) and own.waiting[0].kind == COLLECTIVE
+        is_open = any(item.kind != COLLECTIVE and item.peer < 0 for item in own.waiting)
+        text = f"{method}{',' if is_joint else ''} {shown}{where}"
+        return Waiting(text, () if is_open else tuple(dict.fromkeys(peers)))
+
+
+def _fit(rank: int, item: Item, other: int, half: Item) -> bool:
+    """Whether an item of another rank is the other half of this one's message, or may be."""
+    if half.kind == OTHER:
+        return True
+    if (item.kind == SEND) == (half.kind == SEND) or half.kind == COLLECTIVE:
+        return False
+    if item.kind in (RECV, PROBE) and half.kind in (RECV, PROBE):
+        return False
+    is_tag = -1 in (item.tag, half.tag) or item.tag == half.tag
+    return item.comm == half.comm and is_tag and half.peer in (-1, rank) and item.peer in (-1, other)
+
+
+def _collective(call: tuple[str, int]) -> str:
+    name, root = call
+    return name if root < 0 else f"{name} with root {root}"
+
+
+#: the methods of mpi4py that end in a call of C
+_METHOD = re.compile(r"\.([A-Za-z_]+)\s*\(")
+_OTHER_NAMES = {
+    "mprobe": ("recv", "sendrecv"),
+    "wait": ("recv", "sendrecv", "ssend", "send"),
+    # on engines, where what blocks is begun and waited for
+    "recv": ("sendrecv", "sendrecv_replace"),
+    "send": ("ssend", "rsend", "sendrecv", "sendrecv_replace"),
+}
+
+
+def _method(call: str, place: Frame | None) -> str:
+    """Return the method of mpi4py that made a call of C, as the program's line spells it."""
+    called = call.lower()
+    known = {called, *_OTHER_NAMES.get(called, ())}
+    if place is not None:
+        for name in _METHOD.findall(place.source):
+            if name.lower() in known or name.lower() == f"{called}s":
+                return str(name)
+    return {"mprobe": "recv"}.get(called, call)
+
+
+class WaitWatch:
+    """Looks at the pages of a launch's ranks, and finds out when all of them wait in vain.
+
+    Parameters
+    ----------
+    directory : str
+        The launch's folder.
+    ranks : int
+    """
+
+    def __init__(self, directory: str, ranks: int) -> None:
+        self._directory, self._ranks = Path(directory), ranks
+        self._epochs: tuple[int, ...] | None = None
+        self._since_s = self._next_s = 0.0
+        self._processor_s: dict[int, float] = {}
+
+    def _file(self, rank: int, kind: str) -> Path:
+        return self._directory / f"rank-{rank}.{kind}"
+
+    def _heads(self) -> dict[int, Head] | None:
+        """Read the heads of the ranks that have not finished; None where one does not wait or says little."""
+        found = {}
+        for rank in range(self._ranks):
+            head = read_head(self._file(rank, "wait"))
+            if head is None or not head.is_whole:
+                return None
+            if head.has_finished or (not head.is_waiting and self._file(rank, "done").exists()):
+                continue
+            if not head.is_waiting:
+                return None
+            found[rank] = head
+        return found or None
+
+    def look(self) -> Blame | None:
+        """Return who is to blame, where everybody waits in vain; called some times a second."""
+        now = time.monotonic()
+        if now < self._next_s:
+            return None
+        heads = self._heads()
+        epochs = None if heads is None else tuple(head.epoch for head in heads.values())
+        if heads is None or epochs != self._epochs:
+            self._epochs, self._since_s = epochs, now
+            self._processor_s = {rank: self._processor(rank) for rank in heads or ()}
+            return None
+        if now - self._since_s < STUCK_S or not self._have_run():
+            return None
+        self._next_s = now + STUCK_S / 3
+        pages = {rank: read_waits(self._file(rank, "wait")) for rank in range(self._ranks)}
+        known = {rank: one for rank, one in pages.items() if one is not None}
+        if len(known) < len(pages) or any(known[rank].head != head for rank, head in heads.items()):
+            return None
+        waits = {rank: known.pop(rank) for rank in heads}
+        blame = Blame(waits, known)
+        is_long_enough = now - self._since_s >= STUCK_S + blame.patience_s
+        return blame if is_long_enough and (blame.is_deadlock or blame.mismatch()) else None
+
+    def verdict(self, blame: Blame) -> DeadlockError | MismatchError | None:
+        """Return the error: a deadlock, or a mismatch of collectives; the stacks have been written.
+
+        None where a rank has gone on meanwhile, or has threads besides, which may yet send.
+        """
+        heads = self._heads()
+        if heads is None or tuple(head.epoch for head in heads.values()) != self._epochs:
+            return None
+        stacks = {}
+        for rank in heads:
+            if runs_threads(self._file(rank, "stack")):
+                return None
+            stacks[rank] = read_stack(self._file(rank, "stack"))
+        return blame.error(stacks, self._ranks)
+
+    def _have_run(self) -> bool:
+        """Whether each rank has had the processor since it waits."""
+        return all(self._processor(rank) - had >= PROCESSOR_S for rank, had in self._processor_s.items())
+
+    def _processor(self, rank: int) -> float:
+        """Return the processor time of a rank, s."""
+        try:
+            pid = int(self._file(rank, "pid").read_text("ascii").split()[0])
+            fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return 0.0

@@ -1,0 +1,175 @@
+"""What real ranks wait for: each notes its blocking calls on a page of its own, which its supervisor reads.
+
+A small library (``kernels/waits``) stands between mpi4py and MPI, as MPI's profiling interface would: before
+a blocking call it writes down the call, its peers and what the rank has posted; some ten nanoseconds a call.
+The page is the file ``rank-R.wait`` in the run's folder, mapped into the rank's memory; on Linux only, and
+where all ranks are on this host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.real.mpi.waits_page import (
+    BUFFERED,
+    CALLS,
+    FINISHED,
+    HISTORY,
+    MAGIC,
+    OVERFLOW,
+    THREADS,
+    WAITED,
+    CommRow,
+    Entry,
+    Page,
+    PageHead,
+)
+
+__all__ = [
+    "COLLECTIVE", "OTHER", "PROBE", "RECV", "SEND", "CommRow", "Entry", "Head", "Item", "Joint", "Page",
+    "RankWaits", "read_head", "read_waits",
+]  # fmt: skip
+
+OTHER, SEND, RECV, PROBE, COLLECTIVE = range(5)
+
+
+@dataclass(frozen=True)
+class Head:
+    """Whether a rank waits.
+
+    Attributes
+    ----------
+    epoch : int
+        Grows when a blocking call begins and when it ends: as long as it is the same odd number, the rank is
+        in the same call.
+    is_whole : bool
+        Whether the page tells all that the rank may wait for or offer.
+    has_finished : bool
+    """
+
+    epoch: int
+    is_whole: bool
+    has_finished: bool
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the rank is in a blocking call."""
+        return self.epoch % 2 == 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that a rank waits for, or offers: half a message, or its part of a collective.
+
+    Attributes
+    ----------
+    kind : int
+        ``OTHER`` (nobody knows who ends it), ``SEND``, ``RECV``, ``PROBE`` or ``COLLECTIVE``.
+    peer, tag : int
+        The other rank, in the world, and the tag; -1: any.
+    comm : int
+        The communicator's number, the same on all ranks.
+    ordinal : int
+        Of a collective: its number in the communicator, from 1.
+    bytes : int
+        What it moves, where a transfer may take long.
+    """
+
+    kind: int
+    peer: int
+    tag: int
+    comm: int
+    ordinal: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A communicator as a rank knows it: how many collectives it has come to, and the last of them."""
+
+    entered: int
+    members: tuple[int, ...]
+    history: tuple[tuple[str, int], ...]
+
+    def call(self, ordinal: int) -> tuple[str, int] | None:
+        """Return name and root (-1: none) of a collective by its number; None where it is forgotten."""
+        back = self.entered - ordinal
+        return self.history[-1 - back] if 0 <= back < len(self.history) else None
+
+
+@dataclass(frozen=True)
+class RankWaits:
+    """All that the page of a rank says.
+
+    Attributes
+    ----------
+    head : Head
+    call : str
+        The blocking call, as C names it without ``MPI_``.
+    waiting : tuple of Item
+    posted : tuple of Item
+        Messages begun and not over, whether the rank waits for them or not.
+    comms : dict of int to Joint
+        By their numbers; those that cannot be told apart are None.
+    """
+
+    head: Head
+    call: str
+    waiting: tuple[Item, ...]
+    posted: tuple[Item, ...]
+    comms: dict[int, Joint | None]
+
+
+def read_head(path: Path) -> Head | None:
+    """Read whether a rank waits; None as long as there is no page."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(ctypes.sizeof(PageHead))
+    except OSError:
+        return None
+    return _head(PageHead.from_buffer_copy(data)) if len(data) == ctypes.sizeof(PageHead) else None
+
+
+def _head(head: PageHead) -> Head | None:
+    if head.magic != MAGIC:
+        return None
+    return Head(head.epoch, not head.flags & (THREADS | OVERFLOW | BUFFERED), bool(head.flags & FINISHED))
+
+
+def read_waits(path: Path) -> RankWaits | None:
+    """Read a rank's page; None where there is none."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if len(data) < ctypes.sizeof(Page):
+        return None
+    page = Page.from_buffer_copy(data)
+    head = _head(page.head)
+    if head is None:
+        return None
+    names = [bytes(one).split(b"\0")[0].decode("ascii", "replace") for one in page.names]
+    waiting = tuple(map(_item, page.waiting[: max(0, min(page.head.waited, WAITED))]))
+    posted = tuple(_item(one) for one in page.request if one.handle and one.is_active)
+    return RankWaits(head, names[page.head.call % CALLS], waiting, posted, _comms(page, names))
+
+
+def _item(entry: Entry) -> Item:
+    if entry.kind == COLLECTIVE:
+        return Item(COLLECTIVE, -1, -1, entry.comm, entry.ordinal, entry.bytes)
+    return Item(entry.kind, entry.peer, entry.tag, entry.comm, 0, entry.bytes)
+
+
+def _comms(page: Page, names: Sequence[str]) -> dict[int, Joint | None]:
+    found: dict[int, Joint | None] = {}
+    for row in page.rows[: page.head.comms]:
+        if not row.handle:
+            continue
+        members = tuple(page.member[row.first_member : row.first_member + row.members])
+        numbers = range(max(0, row.entered - HISTORY), row.entered)
+        history = tuple((names[row.calls[k % HISTORY] % CALLS], row.roots[k % HISTORY]) for k in numbers)
+        found[row.id] = None if row.id in found else Joint(row.entered, members, history)
+    return found

@@ -1,0 +1,320 @@
+"""The result of one run of a program: the same shape from a real and from a simulated machine."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from labkit.result.recorded import Recorded
+from labkit.tolerance import ToleranceUse
+from labkit.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
+    import pandas as pd
+
+    from labkit.sim.computation import Computation
+    from labkit.timing import Conduct
+
+__all__ = ["PHASE_COLUMNS", "Run", "median_run", "phase_frame"]
+
+#: the columns of `Run.phases`
+PHASE_COLUMNS = ("rank", "phase", "begin_s", "end_s")
+
+_DTYPES = {"rank": "int64", "phase": "object", "begin_s": "float64", "end_s": "float64"}
+
+
+def phase_frame(rows: Iterable[tuple[int, str, float, float]] = ()) -> pd.DataFrame:
+    """Build the data frame of phases from rows.
+
+    Parameters
+    ----------
+    rows : iterable of (int, str, float, float)
+        One row per entry into a phase: rank, phase, begin and end in seconds since the start of the run
+        (the first entry of any rank into the program).
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns of `PHASE_COLUMNS`, also when there is no row.
+    """
+    rows = tuple(rows)
+    return _frame_of(rows) if rows else pickle.loads(_without_rows())
+
+
+def _frame_of(rows: tuple[tuple[int, str, float, float], ...]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {name: [] for name in PHASE_COLUMNS}
+    for row in rows:
+        for name, value in zip(PHASE_COLUMNS, row, strict=True):
+            columns[name].append(value)
+    return pd.DataFrame({name: pd.Series(columns[name], dtype=_DTYPES[name]) for name in PHASE_COLUMNS})
+
+
+@cache
+def _without_rows() -> bytes:
+    """Build the frame of runs without phases once: it takes as long as a small run.
+
+    Pickled: of a frame that is copied, pandas keeps weak references to all copies' indices.
+    """
+    return pickle.dumps(_frame_of(()))
+
+
+@dataclass(repr=False)
+class Run(Recorded):
+    """One run of a program on a machine.
+
+    Attributes
+    ----------
+    program : str
+        Name of the program.
+    ranks : int
+        Number of ranks.
+    on : str
+        The machine: ``"mpi"``, ``"cluster"`` or a platform.
+    model : str or None
+        The network model of a simulated run; None on a real machine.
+    results : list
+        What each rank returned, in rank order.
+    makespan_s : float
+        From the first rank's entry into the program to the last rank's exit, in seconds: of simulated time,
+        or of the host's monotonic clock (after a barrier) on a real machine. NaN when it was not measured.
+    phases : pandas.DataFrame
+        One row per entry of a rank into a phase: rank, phase, begin_s, end_s (seconds since the first entry).
+    output : list of str
+        What each rank printed (stdout and stderr), in rank order.
+    messages, bytes : int or None
+        Messages and payload bytes sent; None where the machine does not count them.
+    host_seconds : float
+        What the run cost on this host, launch included.
+    trace : object
+        The recorded trace, or None.
+    machine : dict
+        Description of the machine.
+    notes : list of str
+        What a reader of the figures must know.
+    is_valid : bool
+        Whether the times may be used for a verdict.
+    repetitions : list of Run
+        With ``repeats`` > 1: every repetition, in order; this run is then the one with the median makespan.
+    conduct : Conduct or None
+        How the repetitions of a real measurement were started and how many were needed
+        (`labkit.timing.Conduct`); None where that was not asked for.
+    collectives : dict
+        The algorithms that a simulated run's collectives took, and those that requests of `labkit.tune` have
+        decided for, on a real machine as well: `labkit.selector.Situation` to name.
+    counts : DataFrame or None
+        With ``count=True``: a row for each rank (phase ``""``) and for each phase that it was in, with
+        messages and bytes that it sent, received and received_bytes, rounds that passed for it (one message
+        sent and one received at a time), memory_bytes (the most that its NumPy arrays held), comparisons of
+        the node-local kernels, and what the program counts itself (`labkit.count`). Of real MPI:
+        `labkit.trace.counted`.
+    computation : Computation or None
+        What the ranks' code took of this host's processor, where that was measured: ``compute=run`` in
+        another run charges the same again.
+    tolerance : ToleranceUse or None
+        What a tolerance came to; None where there was none: an exact simulation, or a real machine.
+    exploration : Exploration or None
+        With ``explore=20``: whether other legal orders of messages lead to other results
+        (`labkit.sim.explore.Exploration`).
+    again : callable or None
+        Runs the program again with changes (`what_if`); not kept in files or sent to other processes.
+    """
+
+    program: str
+    ranks: int
+    on: str
+    model: str | None = None
+    results: list[Any] = field(default_factory=list)
+    makespan_s: float = float("nan")
+    phases: pd.DataFrame = field(default_factory=phase_frame)
+    output: list[str] = field(default_factory=list)
+    messages: int | None = None
+    bytes: int | None = None
+    host_seconds: float = 0.0
+    trace: Any = None
+    machine: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    is_valid: bool = True
+    computation: Computation | None = None
+    repetitions: list[Run] = field(default_factory=list)
+    tolerance: ToleranceUse | None = None
+    collectives: dict[Any, str] = field(default_factory=dict)
+    conduct: Conduct | None = None
+    counts: pd.DataFrame | None = None
+    exploration: Any = None
+    #: runs the program again with changes (`what_if`); not kept in files or sent to other processes
+    again: Any = field(default=None, compare=False)
+
+    _INSTEAD = MappingProxyType(
+        {
+            **dict.fromkeys(("time", "time_s", "seconds", "elapsed", "duration"), "makespan_s"),
+            **dict.fromkeys(("stdout", "prints", "print"), "output"),
+            **dict.fromkeys(("result", "values", "returns"), "results"),
+            **dict.fromkeys(("plot", "timeline", "gantt"), "labkit.plot.gantt(run) of a run with trace=True"),
+        }
+    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can run the program again: the program need not be one that can be sent."""
+        return {**vars(self), "again": None}
+
+    def phase_table(self) -> pd.DataFrame:
+        """Sum up the phases: one row per phase, in the order in which they first began.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns phase, entries, max_s, mean_s, imbalance. A rank's time in a phase is the sum over its
+            entries; maximum and mean are over all ranks (one that never entered counts as 0), and imbalance
+            is maximum / mean (1 when no rank spent any time).
+        """
+        import pandas as pd
+
+        columns = ["phase", "entries", "max_s", "mean_s", "imbalance"]
+        return pd.DataFrame(self.phase_rows(), columns=columns)
+
+    def phase_rows(self) -> list[tuple[str, int, float, float, float]]:
+        """Return the rows of `phase_table`.
+
+        Returns
+        -------
+        list of (str, int, float, float, float)
+            Name, ranks that were in it, maximum and mean in seconds, imbalance.
+        """
+        rows = []
+        order = self.phases.sort_values("begin_s", kind="stable")["phase"].drop_duplicates()
+        for name in order:
+            entries = self.phases[self.phases["phase"] == name]
+            spent = (entries["end_s"] - entries["begin_s"]).groupby(entries["rank"]).sum()
+            largest, mean = float(spent.max()), float(spent.sum()) / self.ranks
+            rows.append((str(name), len(entries), largest, mean, largest / mean if mean > 0 else 1.0))
+        return rows
+
+    def outside_phases(self) -> tuple[float, float]:
+        """Return the time in no phase, up to the makespan: maximum and mean over the ranks.
+
+        Returns
+        -------
+        (float, float)
+            Seconds.
+        """
+        covered = [0.0] * self.ranks
+        ends = [0.0] * self.ranks  # of what is covered: phases may lie in each other
+        rows = self.phases.sort_values("begin_s", kind="stable")
+        for rank, begin, end in zip(rows["rank"], rows["begin_s"], rows["end_s"], strict=True):
+            covered[rank] += max(end - max(begin, ends[rank]), 0.0)
+            ends[rank] = max(end, ends[rank])
+        left = [max(self.makespan_s - one, 0.0) for one in covered]
+        return max(left), sum(left) / self.ranks
+
+    def shown_phases(self) -> list[tuple[str, float, float, float]]:
+        """List what a table of phases shows: name, maximum and mean over the ranks, imbalance.
+
+        The last row is the time outside all phases, which has no imbalance (NaN) of its own.
+
+        Returns
+        -------
+        list of (str, float, float, float)
+            Times in seconds; imbalance is maximum / mean.
+        """
+        rows = [(name, largest, mean, imbalance) for name, _, largest, mean, imbalance in self.phase_rows()]
+        if rows and math.isfinite(self.makespan_s):
+            rows.append(("outside phases", *self.outside_phases(), math.nan))
+        return rows
+
+    def printed(self) -> str:
+        """Return what all ranks printed, in rank order, as one text.
+
+        Returns
+        -------
+        str
+            Empty where nothing was printed.
+        """
+        return "".join(self.output)
+
+    def headline(self) -> str:
+        """Say in one line what ran where, and how long it took.
+
+        Returns
+        -------
+        str
+            Without a full stop.
+        """
+        where = {"mpi": "real MPI", "cluster": "a cluster's MPI", "slurm": "Slurm"}.get(self.on, self.on)
+        model = f", model {self.model}" if self.model else ""
+        return (
+            f"{self.program}: {self.ranks} rank{'s' if self.ranks != 1 else ''} on {where}{model}, "
+            f"makespan {format_seconds(self.makespan_s)}"
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """List the figures beside the makespan as (name, text) pairs.
+
+        Returns
+        -------
+        list of (str, str)
+            With units, in the order in which they are shown.
+        """
+        pairs = []
+        if self.messages is not None:
+            pairs.append(("messages", format_count(self.messages)))
+        if self.bytes is not None:
+            pairs.append(("payload", format_bytes(self.bytes)))
+        if self.machine.get("mapping", "block") != "block":
+            pairs.append(("ranks on hosts", str(self.machine["mapping"])))
+        pairs.append(("host time", format_seconds(self.host_seconds)))
+        if self.repetitions:
+            pairs.append(("repetitions", str(len(self.repetitions))))
+        if self.conduct is not None:
+            pairs.append(("measured", self.conduct.text()))
+        if self.machine.get("calibration", "default") != "default":
+            pairs.append(("node-local costs", str(self.machine["calibration"])))
+        if self.tolerance is not None:
+            pairs.append(("tolerance", self.tolerance.text()))
+        return pairs
+
+    def __repr__(self) -> str:
+        lines = [self.headline()]
+        lines.append("  " + ", ".join(f"{name} {text}" for name, text in self.facts()))
+        rows = self.shown_phases()
+        if rows:
+            width = max(len("phase"), *(len(row[0]) for row in rows))
+            lines.append(f"  {'phase':<{width}}  {'max':>9}  {'mean':>9}  imbalance")
+            for name, largest, mean, imbalance in rows:
+                times = f"{format_seconds(largest):>9}  {format_seconds(mean):>9}"
+                ratio = "" if math.isnan(imbalance) else f"  {imbalance:9.2f}"
+                lines.append(f"  {name:<{width}}  {times}{ratio}")
+        lines += [f"  note: {note}" for note in self.notes]
+        if not self.is_valid:
+            lines.append("  these times may not be used for a verdict")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from labkit.result.html import run_html
+
+        return run_html(self)
+
+
+def median_run(runs: list[Run]) -> Run:
+    """Return the repetition with the (lower) median makespan, which then carries all of them.
+
+    Parameters
+    ----------
+    runs : list of Run
+        At least one.
+
+    Returns
+    -------
+    Run
+        A shallow copy, so that no run contains itself.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    middle = sorted(runs, key=lambda one: one.makespan_s)[(len(runs) - 1) // 2]
+    return Run(**{**vars(middle), "repetitions": list(runs)})

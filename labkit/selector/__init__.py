@@ -1,0 +1,127 @@
+"""Selectors: which algorithm a collective call takes, by its operation, ranks, bytes and machine.
+
+The defaults are a table of rules (``datasets/selectors/default.toml``), ``{"allreduce": "ring"}`` is a fixed
+choice, and a table of one's own, measured or written by hand, is a file of the same form, TOML or JSON (see
+`labkit.selector.rules`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from labkit import registry
+from labkit.errors import ScheduleError
+from labkit.selector.choices import Choices
+from labkit.selector.rules import Rule, Rules
+from labkit.selector.simple import Best, First, Fixed, Usable
+from labkit.selector.situation import Selector, Situation
+
+__all__ = [
+    "Best", "Choices", "First", "Fixed", "Rule", "Rules", "Selector", "Situation", "Usable", "default",
+    "named", "of_words", "selector_of",
+]  # fmt: skip
+
+
+_TABLES = files("labkit.datasets") / "selectors"
+
+
+@cache
+def _defaults() -> First:
+    return First(_named("default"), Usable())
+
+
+@cache
+def _named(name: str) -> Selector:
+    return Best() if name == "best" else Rules.read(_TABLES / f"{name}.toml")
+
+
+@cache
+def named() -> tuple[str, ...]:
+    """Return the names of labkit's selectors: ``best`` and the tables of ``datasets/selectors``."""
+    tables = (file.name.removesuffix(".toml") for file in _TABLES.iterdir() if file.name.endswith(".toml"))
+    return ("best", *sorted(name for name in tables if not name.endswith("_names")))
+
+
+def selector_of(coll: Any = None) -> Selector:
+    """Return the selector that a run was asked for; what it leaves open the defaults choose.
+
+    Parameters
+    ----------
+    coll : Selector, mapping, str, path or None
+        A selector; collective's name to algorithm's name; the same in words as on the command line
+        (``"allreduce=ring,bcast=binomial"``); a selector's name (`named`): ``"ompi"`` and ``"mpich"``
+        decide as these libraries do, ``"smpi"`` as SimGrid's default, ``"best"`` simulates all algorithms
+        and takes the fastest; a file of rules; None: the defaults.
+
+    Raises
+    ------
+    ScheduleError
+        For an unknown collective or algorithm, or a file that is no table of rules.
+
+    Examples
+    --------
+    >>> selector_of({"allreduce": "ring"}).choose(Situation("allreduce", 64, 8))
+    'ring'
+    >>> selector_of("allreduce=ring,bcast=binomial").choose(Situation("bcast", 64, 8))
+    'binomial'
+    >>> selector_of().choose(Situation("allreduce", 64, 8))
+    'recursive_doubling'
+    """
+    if coll is None or coll == {}:
+        return _defaults()
+    if isinstance(coll, Mapping):
+        coll = Fixed(dict(coll))
+    elif isinstance(coll, str):
+        coll = of_words(coll.split(","))
+    elif isinstance(coll, os.PathLike):
+        coll = Rules.read(coll)
+    elif not isinstance(coll, Selector):
+        raise ScheduleError(
+            "coll takes a mapping such as {'allreduce': 'ring'}, words such as 'allreduce=ring', the path "
+            f"of a file of rules, or a labkit.selector.Selector; got {coll!r}"
+        )
+    coll.check()
+    return First(coll, _defaults())
+
+
+def of_words(words: Sequence[str]) -> Selector:
+    """Return the selector of words such as ``allreduce=ring``, then selectors' names and files of rules.
+
+    Raises
+    ------
+    ScheduleError
+        For a word that is neither, or a file that is no table of rules.
+    """
+    chosen: dict[str, str] = {}
+    rules: list[Selector] = []
+    for word in words:
+        operation, sign, name = (part.strip() for part in word.partition("="))
+        if operation and sign and name:
+            chosen[operation] = name
+        elif operation in named():
+            rules.append(_named(operation))
+        elif word.endswith((".json", ".toml")):
+            rules.append(Rules.read(word))
+        else:
+            raise ScheduleError(
+                f"coll takes COLLECTIVE=ALGORITHM, as in allreduce=ring, a selector ({', '.join(named())}) "
+                f"or a file of rules (.toml, .json); got {word!r}"
+            )
+    return First(Fixed(chosen), *rules)
+
+
+def default(
+    problem: str, ranks: int, n_bytes: float = 0, commutative: bool = True, is_cuttable: bool = True
+) -> registry.Algorithm:
+    """Return the algorithm a sensible MPI library would take: the defaults' choice (see `Situation`).
+
+    Raises
+    ------
+    ScheduleError
+        If there is no such problem, or no algorithm for it.
+    """
+    return registry.get(problem, Choices(_defaults())(problem, ranks, n_bytes, commutative, is_cuttable))

@@ -1,0 +1,200 @@
+"""Tables of rules: the first one that fits counts.
+
+::
+
+    rules = [
+      { operation = "allreduce", machine = "torus*", bytes_below = 65536, use = "recursive_doubling" },
+      { operation = "allreduce", ranks_from = 64, use = "ring" },
+    ]
+
+The first rule counts that fits, and whose algorithm can be used. Every rule has ``operation`` and ``use``.
+The amounts ``ranks``, ``bytes`` (the message of a bcast, reduction or scan, one block of the others),
+``total_bytes`` (bytes x ranks) and ``bytes_per_rank`` (bytes / ranks) are compared by ``_from``, ``_below``
+and ``_at_most``; ``power_of_two`` and ``even`` (of the ranks), ``commutative`` and ``cuttable`` (of the
+operator) are true or false; ``machine`` is a pattern of the platform's spec.
+
+``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
+and what is left; ``by = "total_bytes"`` says another amount than ``bytes``. ``use = "neighbor_exchange or
+ring"``: the first of them that can be used. ``"pipeline:segment_bytes=8192"``: as many segments as that makes
+(`labkit.selector.settled`).
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import ScheduleError
+from labkit.plain import json_of, toml_of
+from labkit.selector.simple import check_schedule, is_usable
+from labkit.selector.situation import Selector, Situation
+
+__all__ = ["Rule", "Rules"]
+
+#: quantity of a rule -> how it is reckoned
+_AMOUNTS: dict[str, Callable[[Situation], float]] = {
+    "ranks": lambda at: at.ranks,
+    "bytes": lambda at: at.n_bytes,
+    "total_bytes": lambda at: at.n_bytes * at.ranks,
+    "bytes_per_rank": lambda at: at.n_bytes / at.ranks,
+}
+_COMPARISONS = {"_from": operator.ge, "_below": operator.lt, "_at_most": operator.le}
+_FLAGS: dict[str, Callable[[Situation], bool]] = {
+    "power_of_two": lambda at: at.ranks & (at.ranks - 1) == 0,
+    "even": lambda at: at.ranks % 2 == 0,
+    "commutative": lambda at: at.is_commutative,
+    "cuttable": lambda at: at.is_cuttable,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of a table, or one step of such a row.
+
+    Parameters
+    ----------
+    operation, use : str
+        Collective and algorithm, or several with `` or `` between them.
+    conditions : mapping
+        As in the file: see the module.
+    """
+
+    operation: str
+    use: str
+    conditions: Mapping[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The algorithms, the preferred one first."""
+        return self.use.split(" or ")
+
+    def fits(self, at: Situation) -> bool:
+        """Whether all its conditions hold."""
+        return all(_holds(key, wanted, at) for key, wanted in self.conditions.items())
+
+
+def _holds(key: str, wanted: Any, at: Situation) -> bool:
+    if key == "machine":
+        return fnmatchcase(at.machine, wanted)
+    if key in _FLAGS:
+        return _FLAGS[key](at) is wanted
+    amount, suffix = _parts(key)
+    return bool(_COMPARISONS[suffix](_AMOUNTS[amount](at), wanted))
+
+
+def _parts(key: str) -> tuple[str, str]:
+    for suffix in _COMPARISONS:
+        if key.endswith(suffix) and key.removesuffix(suffix) in _AMOUNTS:
+            return key.removesuffix(suffix), suffix
+    return "", ""
+
+
+class Rules(Selector):
+    """A table: the first rule that fits, and whose algorithm can be used here.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Each with operation, use and any conditions.
+    name : str
+        What errors call the table.
+
+    Raises
+    ------
+    ScheduleError
+        A row that is no rule.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], name: str = "rules") -> None:
+        self.name = name
+        self.rules = tuple(rule for i, row in enumerate(rows, 1) for rule in _rules(row, f"{name}, rule {i}"))
+        self._of: dict[str, list[Rule]] = {}
+        for rule in self.rules:
+            self._of.setdefault(rule.operation, []).append(rule)
+
+    @classmethod
+    def read(cls, path: Any) -> Rules:
+        """Read a table from a file, TOML or (.json) JSON.
+
+        Raises
+        ------
+        ScheduleError
+            It cannot be read, or is no table of rules.
+        """
+        try:
+            text = Path(path).read_text("utf-8") if isinstance(path, str | os.PathLike) else path.read_text()
+            table = json_of(text) if str(path).endswith(".json") else toml_of(text)
+        except (OSError, ValueError) as error:
+            raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+        rows = table.get("rules") if isinstance(table, dict) else table
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ScheduleError(
+                f"{path}: a table of rules has a list `rules` of tables, each with operation and use"
+            )
+        return cls(rows, str(path))
+
+    def __repr__(self) -> str:
+        return f"Rules({[{'operation': r.operation, **r.conditions, 'use': r.use} for r in self.rules]!r})"
+
+    def choose(self, situation: Situation) -> str | None:
+        """Return the first one's algorithm, None where none fits."""
+        for rule in self._of.get(situation.operation, ()):
+            if rule.fits(situation):
+                for name in rule.names:
+                    if is_usable(situation, name):
+                        return name
+        return None
+
+    def check(self) -> None:
+        """Refuse algorithms that are not in the registry, or are no schedules."""
+        for rule in self.rules:
+            for name in rule.names:
+                check_schedule(rule.operation, name)
+
+
+def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:
+    """Return a row's rules: one for each step where it has steps."""
+    steps = row.get("use")
+    if not isinstance(steps, list):
+        return [_rule(row, where)]
+    common = {key: value for key, value in row.items() if key not in ("use", "by")}
+    below = f"{row.get('by', 'bytes')}_below"
+    found, last = [], 0.0
+    for step in steps[:-1]:
+        if not isinstance(step, list) or len(step) != 2 or not _is_amount(step[0]) or not last < step[0]:
+            raise ScheduleError(
+                f"{where}: a step of use is [amount, 'algorithm'], for what is below the amount, and amounts "
+                f"rise; got {step!r}"
+            )
+        found.append(_rule({**common, below: step[0], "use": step[1]}, where))
+        last = step[0]
+    return [*found, _rule({**common, "use": steps[-1] if steps else None}, where)]
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rule(row: Mapping[str, Any], where: str) -> Rule:
+    conditions = dict(row)
+    operation, use = conditions.pop("operation", None), conditions.pop("use", None)
+    if not isinstance(operation, str) or not isinstance(use, str):
+        raise ScheduleError(f"{where}: a rule has operation and use, both texts; got {dict(row)!r}")
+    for key, value in conditions.items():
+        if key == "machine" or key in _FLAGS:
+            kind: Any = str if key == "machine" else bool
+            if isinstance(value, kind):
+                continue
+        elif _parts(key)[0] and _is_amount(value):
+            continue
+        amounts = ", ".join(_AMOUNTS)
+        raise ScheduleError(
+            f"{where}: {key} = {value!r} is no condition; there are machine = 'pattern', "
+            f"{', '.join(_FLAGS)} = true or false, and {amounts} with {', '.join(_COMPARISONS)} = a number"
+        )
+    return Rule(operation, use, conditions)

@@ -1,0 +1,121 @@
+"""Selectors that need no table: a fixed choice, several one after another, the fastest, what can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from labkit import registry
+from labkit.errors import ScheduleError
+from labkit.selector.settled import without_bytes
+from labkit.selector.situation import Selector, Situation, Timing
+
+__all__ = ["Best", "First", "Fixed", "Usable", "check_schedule", "is_usable"]
+
+
+@dataclass(frozen=True)
+class Fixed(Selector):
+    """One algorithm a collective, whatever the situation.
+
+    Parameters
+    ----------
+    algorithms : mapping of str to str
+        Collective's name to algorithm's name.
+    """
+
+    algorithms: Mapping[str, str]
+
+    def choose(self, situation: Situation) -> str | None:
+        """Return its name, None for a collective that is not among them."""
+        return self.algorithms.get(situation.operation)
+
+    def check(self) -> None:
+        """Refuse algorithms that are not in the registry, or are no schedules."""
+        for operation, name in self.algorithms.items():
+            check_schedule(operation, name)
+
+
+class Usable(Selector):
+    """The first algorithm by name that can be used here: what is left when no rule says anything."""
+
+    def choose(self, situation: Situation) -> str | None:
+        """Return its name, None if there is none."""
+        names = registry.names(situation.operation)
+        return next((name for name in names if is_usable(situation, name)), None)
+
+
+class Best(Selector):
+    """Every algorithm that can be used here is simulated on this machine, alone, and the fastest is taken.
+
+    The ranks of the call are taken for the machine's first ones, and enter together; of equally fast ones the
+    first by name is taken. What it costs: one simulation of every algorithm for each new situation.
+
+    Parameters
+    ----------
+    time : callable, optional
+        Situation and name to seconds; a run gives its machine's (`on`).
+    """
+
+    def __init__(self, time: Timing | None = None) -> None:
+        self.time = time
+
+    def __repr__(self) -> str:
+        return "Best()"
+
+    def on(self, time: Timing) -> Best:
+        """Return the one that asks this machine."""
+        return Best(time)
+
+    def choose(self, situation: Situation) -> str | None:
+        """Return the fastest one's name, None if there is none."""
+        time = self.time
+        if time is None:
+            raise ScheduleError(
+                "best simulates every algorithm on the run's machine, and here is no simulated machine"
+            )
+        usable = [name for name in registry.names(situation.operation) if is_usable(situation, name)]
+        return min(usable, key=lambda name: time(situation, name), default=None)
+
+
+class First(Selector):
+    """Several selectors: the first one that has an opinion.
+
+    Parameters
+    ----------
+    *selectors : Selector
+    """
+
+    def __init__(self, *selectors: Selector) -> None:
+        self.selectors = selectors
+
+    def __repr__(self) -> str:
+        return f"First({', '.join(map(repr, self.selectors))})"
+
+    def choose(self, situation: Situation) -> str | None:
+        """Return the first one's choice."""
+        for selector in self.selectors:
+            name = selector.choose(situation)
+            if name is not None:
+                return name
+        return None
+
+    def check(self) -> None:
+        """Check them all."""
+        for selector in self.selectors:
+            selector.check()
+
+    def on(self, time: Timing) -> First:
+        """Return the same of each one's for this machine."""
+        return First(*(selector.on(time) for selector in self.selectors))
+
+
+def check_schedule(operation: str, name: str) -> None:
+    """Refuse what is not in the registry, and what is no schedule."""
+    if registry.get(operation, without_bytes(operation, name)).schedule is None:
+        raise ScheduleError(f"{operation}/{name} is a program, not a schedule")
+
+
+def is_usable(at: Situation, name: str) -> bool:
+    """Whether an algorithm takes these ranks and this operator."""
+    algorithm = registry.get(at.operation, without_bytes(at.operation, name))
+    return algorithm.schedule is not None and not algorithm.requirements.unmet(at.ranks, at.is_commutative)

@@ -1,0 +1,66 @@
+"""What a choice may depend on, and who chooses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Selector", "Situation", "Timing"]
+
+
+class Situation(NamedTuple):
+    """What a choice may depend on.
+
+    Attributes
+    ----------
+    operation : str
+        The collective, as the registry calls it.
+    ranks : int
+    n_bytes : float
+        The message of a bcast, reduction or scan; one block of the others.
+    is_commutative : bool
+        Whether the operator commutes.
+    is_cuttable : bool
+        Whether the operator works element by element, so that a message can be cut anywhere.
+    machine : str
+        The platform's spec, such as ``"torus:4x4x4"``.
+    """
+
+    operation: str
+    ranks: int
+    n_bytes: float = 0
+    is_commutative: bool = True
+    is_cuttable: bool = True
+    machine: str = ""
+
+
+#: how long an algorithm, by its name, takes in a situation: seconds
+Timing = Callable[[Situation, str], float]
+
+
+class Selector(ABC):
+    """Chooses algorithms; derive from it, or combine what is here."""
+
+    @abstractmethod
+    def choose(self, situation: Situation) -> str | None:
+        """Return an algorithm's name, None for no opinion."""
+
+    def check(self) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse what can never work, before anything runs.
+
+        Raises
+        ------
+        ScheduleError
+            For an unknown collective or algorithm.
+        """
+
+    def on(self, time: Timing) -> Selector:
+        """Return the selector for one machine: itself, unless it must know how long algorithms take there.
+
+        Parameters
+        ----------
+        time : callable
+            Situation and algorithm's name to the seconds that it takes on this machine.
+        """
+        return self

@@ -1,0 +1,66 @@
+"""asyncio in simulated ranks: a running loop for each, whose waiting passes simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.selector_events
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from labkit import _kernels
+from labkit.context import current
+from labkit.sim.isolation import process_state
+from labkit.sim.isolation.patches import Patch, Patches
+
+__all__ = ["RankLoops"]
+
+
+def _patches() -> Iterator[Patch]:
+    events = asyncio.events
+    read, write = events._get_running_loop, events._set_running_loop
+
+    def set_running(loop: Any) -> None:
+        own = process_state.swaps()
+        if own is not None:
+            own.add("event loop", read, write)
+        write(loop)
+
+    yield events, "_set_running_loop", set_running
+    kind = asyncio.selector_events.BaseSelectorEventLoop
+    whole = kind.__init__
+
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        whole(self, *args, **kwargs)
+        if _kernels.current_rank() >= 0:
+            self._selector.select = _simulated(self._selector.select)
+            self.time = lambda: (current() or _Outside).wtime()
+
+    yield kind, "__init__", begin
+
+
+class _Outside:
+    """Stands for the machine where a loop outlives its rank."""
+
+    @staticmethod
+    def wtime() -> float:
+        return 0.0
+
+
+#: context in which ranks have event loops of their own
+RankLoops = Patches(_patches)
+
+
+def _simulated(select: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a loop that waits for a moment sleep until then in simulated time; what waits for files waits."""
+
+    def wait(timeout: float | None = None) -> Any:
+        if timeout is None or timeout <= 0:
+            return select(timeout)
+        ready = select(0)
+        context: Any = current()
+        if ready or context is None:
+            return ready
+        context.sleep(timeout)
+        return select(0)
+
+    return wait

@@ -1,0 +1,77 @@
+"""How the ranks of a simulated script start: the words of its command line, its folder and its package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+from labkit.process.python_line import COMMAND
+from labkit.request import RunRequest
+
+__all__ = ["ScriptStart", "read_words", "script_start"]
+
+
+@dataclass(frozen=True)
+class ScriptStart:
+    """What a rank finds when its script starts.
+
+    Attributes
+    ----------
+    path : str
+        Where the text of the program is.
+    argv0, args
+        `sys.argv`.
+    folder : str
+        The first of `sys.path`.
+    file : str
+        Its ``__file__``; empty for none.
+    module : str
+        Its name behind ``-m``; empty for a file.
+    shown : str
+        The file's name in tracebacks.
+    rc : mapping
+        Settings of `mpi4py.rc`.
+    is_pool : bool
+        Whether the ranks besides 0 are workers.
+    """
+
+    path: str
+    argv0: str
+    args: tuple[Any, ...]
+    folder: str
+    file: str
+    module: str
+    shown: str
+    rc: Mapping[str, Any]
+    is_pool: bool
+
+    def spec(self) -> ModuleSpec | None:
+        """Return what a module is found by; None for a file."""
+        return ModuleSpec(self.module, None, origin=self.path) if self.module else None
+
+    def source(self) -> bytes:
+        """Return the program's text."""
+        return Path(self.path).read_bytes()
+
+
+def read_words(request: RunRequest) -> ScriptStart:
+    """Read a request as Python reads its command line."""
+    return script_start(str(request.program), tuple(request.args), request.options.get("start") or {})
+
+
+def script_start(path: str, args: tuple[Any, ...], start: Mapping[str, Any]) -> ScriptStart:
+    """Return how a script starts whose text is in a file: see `labkit.sim.machine.Simulated`."""
+    module = start.get("module", "")
+    rc, is_pool = start.get("rc", {}), bool(start.get("pool"))
+    if module == COMMAND:
+        return ScriptStart(path, COMMAND, args, os.getcwd(), "", "", "<string>", rc, is_pool)
+    if module:
+        full = str(Path(path).resolve())
+        name = f"{module}.__main__" if Path(path).name == "__main__.py" else module
+        return ScriptStart(full, full, args, os.getcwd(), full, name, full, rc, is_pool)
+    folder = str(Path(path).resolve().parent)
+    return ScriptStart(path, path, args, folder, path, "", path, rc, is_pool)

@@ -1,0 +1,319 @@
+"""What is tried: ways to cut the data and to spread it; the simulator says which is the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labkit.schedule import Schedule
+from labkit.synthesis.combining import dissemination, doubling
+from labkit.synthesis.exchange import direct, exchange
+from labkit.synthesis.fabric import Fabric
+from labkit.synthesis.plan import Plan, Transfer
+from labkit.synthesis.programs import schedule_of
+from labkit.synthesis.spreading import Options, spread
+
+__all__ = ["Attempt", "Task", "search"]
+
+#: messages that a search may plan in all, at least one attempt
+_MOST_MESSAGES = 120_000
+#: ranks that own a share of an allreduce's message at most, evenly spread
+_MOST_OWNERS = 128
+_PARTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_WHOLE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be synthesised.
+
+    Attributes
+    ----------
+    problem : str
+    fabric : Fabric
+    n_bytes : int
+    root : int
+    parts : int or None
+        Into how many chunks a message or each block is cut; None: that is searched for.
+    seed : int
+    """
+
+    problem: str
+    fabric: Fabric
+    n_bytes: int
+    root: int
+    parts: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One plan that was tried.
+
+    Attributes
+    ----------
+    text : str
+        What it was.
+    time_s : float
+        Simulated.
+    schedule : Schedule
+    plan : Plan
+    """
+
+    text: str
+    time_s: float
+    schedule: Schedule
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to plan: the data's cut, and how it spreads."""
+
+    parts: int
+    options: Options
+    kind: str = ""
+    is_paced: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the message of an allreduce is not shared out among the ranks."""
+        return self.kind.startswith(("recursive", "to one"))
+
+    def text(self) -> str:
+        words = [f"{self.parts} chunk{'s' if self.parts > 1 else ''}"]
+        if self.kind:
+            return f"a plan of its own: {self.kind}, {words[0]}"
+        words[0] = f"greedy matching in time, {words[0]}"
+        if self.options.batch > 1:
+            words.append("as many in a message as there are" if self.options.batch == _WHOLE else
+                         f"up to {self.options.batch} in a message")  # fmt: skip
+        if self.options.reach:
+            words.append("to far ranks too")
+        if self.options.window > 1:
+            words.append(f"{self.options.window} messages under way on a link")
+        if not self.is_paced:
+            words.append("sent as soon as it is there")
+        if not self.options.is_rarest:
+            words.append("any chunk first")
+        return ", ".join(words)
+
+
+def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list[Attempt]:
+    """Try plans until the allowance is used up, or one is hardly slower than the bound.
+
+    Parameters
+    ----------
+    task : Task
+    time : callable
+        A schedule's simulated seconds.
+    good_s : float
+        A time that needs no improvement.
+
+    Returns
+    -------
+    list of Attempt
+        In the order in which they were tried.
+    """
+    found: dict[_Way, Attempt] = {}
+    spent = 0
+
+    def attempt(way: _Way) -> float:
+        nonlocal spent
+        if way not in found:
+            plan = _plan(task, way)
+            schedule = schedule_of(
+                task.problem, task.fabric.size, task.root, _cut(task, way), plan, way.is_paced
+            )
+            found[way] = Attempt(way.text(), time(schedule), schedule, plan)
+            spent += len(plan.transfers)
+        return found[way].time_s
+
+    def is_enough(way: _Way) -> bool:
+        if not found:
+            return False
+        best = min(one.time_s for one in found.values())
+        return best <= good_s or spent + _messages(task, way) > _MOST_MESSAGES
+
+    def take(ways: Iterable[_Way], best: _Way, patience: int = 1 << 30) -> _Way:
+        worse = 0
+        for way in ways:
+            if worse >= patience or is_enough(way):
+                break
+            if way not in found and attempt(way) < attempt(best):
+                best, worse = way, 0
+            else:
+                worse += way != best
+        return best
+
+    first, *others = _cuts(task)
+    attempt(first)
+    best = take(others, first, patience=2)
+    take(_others(task), best)
+    for change in _CHANGES:
+        best = take(_changed(task, best, change), best)
+    seeds = range(task.seed + 1, task.seed + 7)
+    take([replace(best, options=replace(best.options, seed=seed)) for seed in seeds], best)
+    return list(found.values())
+
+
+def _cut(task: Task, way: _Way) -> int:
+    """Return the number of parts of the schedule."""
+    is_shared_out = task.problem == "allreduce" and not way.is_whole
+    return len(_origins(task, way)) if is_shared_out else way.parts
+
+
+def _origins(task: Task, way: _Way) -> list[int]:
+    """Return the rank that owns each chunk of an allgather, or of what is combined before it."""
+    p = task.fabric.size
+    step = -(-p // _MOST_OWNERS) if task.problem == "allreduce" else 1
+    return [rank for rank in range(0, p, step) for _ in range(way.parts)]
+
+
+def _messages(task: Task, way: _Way) -> int:
+    p = task.fabric.size
+    blocks = {"bcast": 1, "reduce": 1, "allreduce": 2 * min(p, _MOST_OWNERS)}.get(task.problem, p)
+    if way.is_whole:
+        return 2 * p * p.bit_length() * way.parts
+    return blocks * way.parts * p // (2 if way.options.batch > 1 else 1)
+
+
+# -- stages ---------------------------------------------------------------------------------------------
+def _cuts(task: Task) -> list[_Way]:
+    """Return ways that differ in the number of chunks only."""
+    options = Options(seed=task.seed)
+    if task.parts is not None or task.problem == "reduce_scatter":
+        return [_Way(task.parts or 1, options)]
+    p = task.fabric.size
+    most = max(1, task.n_bytes // (p if task.problem == "allreduce" else 1))
+    found = [parts for parts in _PARTS if parts == 1 or (parts <= most and parts * p <= 4096)]
+    return [_Way(parts, options) for parts in found]
+
+
+#: what is changed of the best way so far, one thing after the other
+_CHANGES: tuple[dict[str, Any], ...] = (
+    {"is_paced": False}, {"window": 2}, {"batch": 4}, {"batch": _WHOLE}, {"reach": 8}, {"parts": 1},
+    {"parts": 3 / 2}, {"parts": 3 / 4}, {"is_rarest": False},
+)  # fmt: skip
+
+
+def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
+    (name, value), options = next(iter(change.items())), best.options
+    if name == "is_paced":
+        return [replace(best, is_paced=value)]
+    if name == "parts":
+        if task.parts is not None or task.problem == "reduce_scatter":
+            return []
+        changed = replace(best, parts=1 if value == 1 else max(1, round(best.parts * value)))
+        if value != 1:
+            return [changed]
+        whole = replace(options, batch=_WHOLE, reach=8)
+        return [changed, replace(changed, options=whole), replace(changed, options=whole, is_paced=False)]
+    if task.problem == "alltoall" and name != "window":
+        return []
+    return [replace(best, options=replace(options, **{name: value}))]
+
+
+def _others(task: Task) -> list[_Way]:
+    """Return ways of their own kind: around a ring, from everybody to all, an allreduce that stays whole."""
+    found: list[_Way] = []
+    if task.problem != "alltoall":
+        order = tuple(_by_place(task.fabric))
+        for window in (1, 2):
+            options = Options(seed=task.seed, window=window, order=order)
+            found += [_Way(task.parts or 1, options, "around a ring of near ranks")]
+    is_owned_by_all = task.problem != "allreduce" or task.fabric.size <= _MOST_OWNERS
+    if task.problem not in ("bcast", "reduce", "alltoall") and task.parts in (None, 1) and is_owned_by_all:
+        kinds = [f"in few rounds, {how} ranks first" for how in ("near", "far")] + [
+            "in few rounds, ranks in their order"
+        ]
+        found += [_Way(1, Options(), kind) for kind in kinds]
+    if task.problem not in ("bcast", "reduce"):
+        found.append(_Way(task.parts or 1, Options(), "from everybody to all at once", False))
+    if task.problem == "allreduce" and task.parts in (None, 1):
+        found += [_Way(1, Options(), f"recursive doubling, {which} ranks first") for which in ("near", "far")]
+        options = Options(reach=8, seed=task.seed)
+        found += [_Way(parts, options, "to one rank and back") for parts in (1, 16) if parts <= task.n_bytes]
+    return found
+
+
+# -- plans ----------------------------------------------------------------------------------------------
+def _plan(task: Task, way: _Way) -> Plan:
+    fabric, p, parts, options = task.fabric, task.fabric.size, way.parts, way.options
+    problem, n = task.problem, float(task.n_bytes)
+    if problem == "alltoall":
+        if way.kind:
+            at_once = direct(fabric, [u for u in range(p) for _ in range(parts)], n / parts)
+            return Plan(tuple(_to_its_own(one, p, parts) for one in at_once.transfers))
+        return exchange(fabric, parts, n / parts, options.seed, options.window)
+    if way.kind.startswith("recursive"):
+        order = _by_place(fabric)
+        if way.kind.endswith("far ranks first"):
+            order = _turned(order)
+        return doubling(fabric, n, order)
+    if problem in ("bcast", "reduce") or way.is_whole:
+        root = task.root if not way.is_whole else _middle(fabric)
+        origins = [root] * parts
+        down = None if problem == "reduce" else spread(fabric, origins, n / parts, options)
+        if problem == "bcast":
+            assert down is not None
+            return down
+        up = spread(fabric.reversed(), origins, n / parts, options).reversed()
+        return up if down is None else up.then(down)
+    origins = _origins(task, way)
+    size = n / len(origins) if problem == "allreduce" else n / parts
+    if way.kind.startswith("from everybody"):
+        down, back = direct(fabric, origins, size), direct(fabric.reversed(), origins, size)
+    elif way.kind.startswith("in few"):
+        order = list(range(p)) if way.kind.endswith("their order") else _by_place(fabric)
+        is_near = not way.kind.endswith("far ranks first")
+        down = dissemination(fabric, size, order, is_near)
+        back = dissemination(fabric.reversed(), size, order, is_near)
+    else:
+        down = spread(fabric, origins, size, options) if problem in ("allgather", "allreduce") else Plan(())
+        back = down
+        if problem == "allreduce" and fabric.is_even and not options.order:
+            back = down.mirrored(fabric.ways)
+        elif problem != "allgather":
+            turned = replace(options, order=options.order[::-1])
+            back = spread(fabric.reversed(), origins, size, turned)
+    if problem == "allgather":
+        return down
+    return back.reversed().then(down) if problem == "allreduce" else back.reversed()
+
+
+def _to_its_own(one: Transfer, ranks: int, parts: int) -> Transfer:
+    """Return the message of an all-to-all where an allgather has this one."""
+    (chunk,) = one.chunks
+    return replace(one, chunks=((one.source * ranks + one.destination) * parts + chunk % parts,))
+
+
+def _by_place(fabric: Fabric) -> list[int]:
+    """Return the ranks in an order in which near ones follow each other: a nearest-neighbour walk."""
+    order, left = [0], set(range(1, fabric.size))
+    while left:
+        here = order[-1]
+        nearest = next(v for v in fabric.sorted_by_way(here, left))
+        order.append(nearest)
+        left.remove(nearest)
+    return order
+
+
+def _turned(order: list[int]) -> list[int]:
+    """Return an order whose power of two is numbered with its bits backwards: far ones exchange first."""
+    core = 1 << (len(order).bit_length() - 1)
+    bits = core.bit_length() - 1
+    turned = [int(f"{i:0{bits}b}"[::-1], 2) if bits else 0 for i in range(core)]
+    return [order[i] for i in turned] + order[core:]
+
+
+def _middle(fabric: Fabric) -> int:
+    """Return the rank from which the farthest one is nearest."""
+    p = fabric.size
+
+    def far(u: int) -> float:
+        ways = (fabric.ways[u][v] for v in range(p) if v != u)
+        return max((fabric.message_s(way, 1) for way in ways if way is not None), default=0.0)
+
+    return min(range(p), key=far)

@@ -1,0 +1,311 @@
+"""Lower bounds: no schedule of a collective is faster on a machine, in labkit's simulation of it.
+
+Latency: what one rank has must get to another one, message by message; with a processor's time for each
+message it spreads like the best tree of the LogP model. Bandwidth: what must get into a set of ranks has to
+pass the links that lead into it, and what all messages carry has to pass all links. Message sizes count with
+the factors that suit them best, so the bound holds for every way to cut the data.
+
+References: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice,
+and experience. CCPE 19(13), 2007, doi:10.1002/cpe.1206. R. Karp, A. Sahay, E. Santos, K. Schauser: Optimal
+broadcast and summation in the LogP model. SPAA 1993, doi:10.1145/165231.165250. P. Patarasuk, X. Yuan, as in
+`labkit.algorithms.allreduce.ring`: each element of an allreduce is in at least 2(p - 1) messages.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.synthesis.cuts import Network
+from labkit.synthesis.fabric import Fabric, Ideal
+
+__all__ = ["Bound", "lower_bound", "lower_bounds"]
+
+#: of more ranks than this only some are asked for the narrowest cut around them: still a bound
+_MOST_SINKS = 128
+_INTO_ALL = ("allgather",)
+_OUT_OF_ALL = ("reduce_scatter", "reduce_scatter_block")
+#: everybody needs what the first rank has; all that everybody has goes to the root, or comes from it
+_FROM_ONE, _TO_ROOT, _FROM_ROOT = ("bcast", "scan", "exscan"), ("gather",), ("scatter",)
+#: their amounts are those of the collective without the v, where all blocks are of one size
+_OF_ANY_SIZES = ("allgatherv", "alltoallv", "gatherv", "scatterv")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound of a collective's time.
+
+    Attributes
+    ----------
+    seconds : float
+    latency_s, bandwidth_s : float
+        Of no bytes, and of nothing but bytes; `seconds` is at least either.
+    reason : str
+        What takes that long, as the end of a sentence.
+    """
+
+    seconds: float
+    latency_s: float
+    bandwidth_s: float
+    reason: str
+
+
+def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> Bound:
+    """Return a time that no schedule of the collective undercuts.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    problem : str
+        Any collective; of one on blocks of any sizes (allgatherv) with blocks of one size.
+    n_bytes : float
+        The message of a bcast, reduction or scan, one block of the others.
+    root : int
+    """
+    return lower_bounds(fabric, problem, [n_bytes], root)[0]
+
+
+def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int = 0) -> list[Bound]:
+    """Return the bounds of several sizes; the cuts are looked for once. Parameters as of `lower_bound`."""
+    p = fabric.size
+    if p == 1:
+        return [Bound(0.0, 0.0, 0.0, "one rank has everything already") for _ in sizes]
+    problem = problem.removesuffix("v") if problem in _OF_ANY_SIZES else problem
+    root = 0 if problem in ("scan", "exscan") else root
+    is_apart = fabric.model.sharing == "delay"
+    has_bytes = max(sizes) > 0 and problem != "barrier"
+    each, why = _links(fabric, problem, 1.0, root) if has_bytes and not is_apart else (0.0, "")
+    bounds = []
+    for n_bytes in sizes:
+        total = n_bytes * (p * p if problem == "alltoall" else 1 if _is_message(problem) else p)
+        ideal = fabric.ideal(max(total, 1.0))
+        latency, far = _latency(fabric, problem, ideal, root)
+        if n_bytes <= 0 or not has_bytes:
+            bounds.append(Bound(latency, latency, 0.0, far))
+            continue
+        bandwidth, reason = n_bytes * each, why
+        if is_apart:
+            bandwidth, reason = _interfaces(fabric, problem, n_bytes, root, ideal)
+        bandwidth /= ideal.rate_factor
+        first = _first_byte(fabric, ideal)
+        if first + bandwidth >= latency:
+            bounds.append(Bound(first + bandwidth, latency, bandwidth, reason))
+        else:
+            bounds.append(Bound(latency, latency, bandwidth, far))
+    return bounds
+
+
+def _is_message(problem: str) -> bool:
+    return problem in ("bcast", "reduce", "allreduce", "scan", "exscan")
+
+
+# -- latency -------------------------------------------------------------------------------------------
+def _least_s(fabric: Fabric, ideal: Ideal, u: int, v: int) -> float:
+    """Return the least time of a message without bytes from rank to rank."""
+    way = fabric.ways[u][v]
+    assert way is not None
+    delay = fabric.model.latency_s if fabric.model.sharing == "delay" else -1.0
+    latency = delay if delay >= 0 else way.latency_s * ideal.latency_factor
+    return ideal.send_s + latency + ideal.receive_s
+
+
+def _first_byte(fabric: Fabric, ideal: Ideal) -> float:
+    """Return the time before any byte can move between ranks that differ in place."""
+    p = fabric.size
+    least = min(_least_s(fabric, ideal, u, v) for u in range(p) for v in range(p) if u != v)
+    return least - ideal.receive_s
+
+
+def _latency(fabric: Fabric, problem: str, ideal: Ideal, root: int) -> tuple[float, str]:
+    p = fabric.size
+    times = np.array([[_least_s(fabric, ideal, u, v) if u != v else 0.0 for v in range(p)] for u in range(p)])
+    from scipy.sparse.csgraph import floyd_warshall
+
+    far = np.maximum(times, 0) if p > 600 else floyd_warshall(np.maximum(times, 1e-300))
+    if p > 600:  # relays could be faster than the direct way; no less than the fastest message helps
+        far = np.minimum(far, 2 * np.min(times[times > 0], initial=np.inf)) if np.any(times > 0) else far
+    rows = [root] if problem in (*_FROM_ONE, *_FROM_ROOT) else range(p)
+    columns = [root] if problem in ("reduce", *_TO_ROOT) else range(p)
+    part = far[np.ix_(list(rows), list(columns))]
+    u, v = np.unravel_index(int(np.argmax(part)), part.shape)
+    seconds, reason = float(part.max()), f"what rank {list(rows)[u]} has must get to rank {list(columns)[v]}"
+    least = float(np.min(times[~np.eye(p, dtype=bool)]))
+    is_inward = problem in ("reduce", *_TO_ROOT)
+    tree = _tree_s(p, least, ideal.receive_s if is_inward else ideal.send_s)
+    if problem not in ("alltoall", *_OUT_OF_ALL) and tree > seconds:
+        way = (
+            f"{p - 1} ranks' data must get to one"
+            if is_inward
+            else f"one rank's data must get to {p - 1} others"
+        )
+        return tree, f"{way}, a processor's message after the other"
+    return seconds, reason
+
+
+def _tree_s(ranks: int, message_s: float, step_s: float) -> float:
+    """Return when the last of the ranks is told, if whoever knows tells another one every `step_s`."""
+    if step_s <= 0:
+        return message_s
+    free, last = [0.0], 0.0
+    for _ in range(ranks - 1):
+        begin = heapq.heappop(free)
+        last = begin + message_s
+        heapq.heappush(free, begin + step_s)
+        heapq.heappush(free, last)
+    return last
+
+
+# -- bandwidth -----------------------------------------------------------------------------------------
+def _interfaces(fabric: Fabric, problem: str, n_bytes: float, root: int, ideal: Ideal) -> tuple[float, str]:
+    """Bytes into or out of one host, where messages meet at the hosts' interfaces only."""
+    model, p = fabric.model, fabric.size
+    hosts: dict[int, list[int]] = {}
+    for rank in range(p):
+        other = 1 if rank == 0 else 0
+        way = fabric.ways[rank][other]
+        assert way is not None
+        hosts.setdefault(way.links[0], []).append(rank)
+    if len(hosts) < 2:
+        return 0.0, "all ranks are on one host"
+    best, why = 0.0, ""
+    for members in hosts.values():
+        others = [r for r in range(p) if r not in members]
+        ways = [w for u in members for v in others for w in (fabric.ways[u][v], fabric.ways[v][u]) if w]
+        each = 1.0 / max(w.bytes_per_s for w in ways)
+        if model.gap_per_byte_s >= 0:
+            each = model.gap_per_byte_s * ideal.rate_factor
+        inward, outward = _crossing(problem, n_bytes, len(members), p, root in members)
+        seconds = max(inward, outward) * each
+        if seconds > best:
+            best, why = seconds, f"the bytes of {_ranks(members)} must pass one interface"
+    return best, why
+
+
+def _links(fabric: Fabric, problem: str, n_bytes: float, root: int) -> tuple[float, str]:
+    network = Network(fabric)
+    p, best, why = fabric.size, 0.0, "no link is shared"
+    if not len(network.capacity):
+        return 0.0, why
+    for inside in _families(network, problem, n_bytes, root):
+        into, out = network.through(inside)
+        members = [rank for rank in range(p) if network.point_of[rank] in inside]
+        inward, outward = _crossing(problem, n_bytes, len(members), p, root in members)
+        for amount, rate, word in ((inward, into, "into"), (outward, out, "out of")):
+            if rate > 0 and amount / rate > best:
+                best = amount / rate
+                why = f"what must get {word} {_ranks(members)} has to pass the links that lead there"
+    seconds, reason = _volume(network, problem, n_bytes, root)
+    return (seconds, reason) if seconds > best else (best, why)
+
+
+def _crossing(problem: str, n: float, inside: int, p: int, has_root: bool) -> tuple[float, float]:
+    """Return the least bytes into and out of a set of ranks."""
+    outside = p - inside
+    if not inside or not outside:
+        return 0.0, 0.0
+    if problem in _INTO_ALL:
+        return outside * n, inside * n
+    if problem in _OUT_OF_ALL:
+        return inside * n, outside * n
+    if problem == "alltoall":
+        return inside * outside * n, inside * outside * n
+    if problem == "allreduce":
+        return n, n
+    if problem in _TO_ROOT:
+        return (outside * n, 0.0) if has_root else (0.0, inside * n)
+    if problem in _FROM_ROOT:
+        return (0.0, outside * n) if has_root else (inside * n, 0.0)
+    if problem == "barrier":
+        return 0.0, 0.0
+    if problem in _FROM_ONE:
+        return (0.0, n) if has_root else (n, 0.0)
+    return (n, 0.0) if has_root else (0.0, n)
+
+
+def _families(network: Network, problem: str, n_bytes: float, root: int) -> list[set[int]]:
+    """Return sets of points around which the cut may be narrow."""
+    places = sorted(set(network.point_of))
+    if len(places) < 2:
+        return []
+    found = [{place} for place in places]
+    chosen = places[:: -(-len(places) // _MOST_SINKS)]
+    weights = {place: n_bytes * network.point_of.count(place) for place in places}
+    if problem in (*_TO_ROOT, *_FROM_ROOT):
+        way = network if problem in _TO_ROOT else _turned(network)
+        return [*found, way.narrowest(weights, network.point_of[root])[1]]
+    if problem in (*_FROM_ONE, "reduce"):
+        at = network.point_of[root]
+        for place in chosen:
+            if place != at:
+                sink = at if problem == "reduce" else place
+                source = place if problem == "reduce" else at
+                found.append(network.narrowest({source: n_bytes}, sink)[1])
+        return found
+    for place in chosen:
+        found.append(network.narrowest(weights, place)[1])
+    turned = _turned(network)
+    for place in chosen:
+        found.append(turned.narrowest(weights, place)[1])
+    return found
+
+
+def _turned(network: Network) -> Network:
+    """Return the network with every link the other way."""
+    other = object.__new__(Network)
+    other.__dict__ = dict(network.__dict__, tail=network.head, head=network.tail)
+    return other
+
+
+def _volume(network: Network, problem: str, n: float, root: int) -> tuple[float, str]:
+    """All bytes over all links: however long a link counts, each byte goes the shortest way at best."""
+    p, best, why = network.fabric.size, 0.0, ""
+    places = np.array(network.point_of)
+    distinct = sorted(set(network.point_of))
+    for length in (np.ones(len(network.capacity)), 1.0 / network.capacity, _outward(network)):
+        room = float((length * network.capacity).sum())
+        if room <= 0:
+            continue
+        positive = np.maximum(length, 1e-30)
+        far = network.distances(positive, distinct)
+        index = {place: i for i, place in enumerate(distinct)}
+        between = far[np.array([index[x] for x in places.tolist()])][:, places]
+        apart = places[:, None] != places[None, :]
+        if not apart.any() or not np.isfinite(between).all():
+            continue
+        if problem == "alltoall":
+            amount = n * float(between[apart].sum())
+        elif problem in _TO_ROOT:
+            amount = n * float(between[:, root][apart[:, root]].sum())
+        elif problem in _FROM_ROOT:
+            amount = n * float(between[root][apart[root]].sum())
+        else:
+            nearest = float(between[apart].min())
+            groups = len(distinct)
+            amount = (
+                nearest
+                * n
+                * (
+                    2 * (groups - 1)
+                    if problem == "allreduce"
+                    else groups - 1
+                    if problem in (*_FROM_ONE, "reduce")
+                    else p * (groups - 1)
+                )
+            )
+        if amount / room > best:
+            best, why = amount / room, "all messages together have to pass all links"
+    return best, why
+
+
+def _outward(network: Network) -> np.ndarray:
+    """Lengths that count how often ranks send: 1 for links out of their points, else 0."""
+    return np.isin(network.tail, np.array(sorted(set(network.point_of)))).astype(float)
+
+
+def _ranks(members: list[int]) -> str:
+    if len(members) == 1:
+        return f"rank {members[0]}"
+    return f"{len(members)} ranks (rank {members[0]} among them)"

@@ -1,0 +1,297 @@
+"""From a plan to what every rank does: a schedule.
+
+A rank goes through its messages by their planned times. Before it sends it waits for what it sends, and for
+what it has sent over the same links by then; a receive is posted when the messages that use its links before
+are there. So ranks keep to the plan by waiting for messages only: there is no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+
+from labkit.schedule import PROBLEMS, Kind, Schedule, Temporary, build
+from labkit.schedule.uncollected import uncollected
+from labkit.synthesis.listed import Entry, Listed, Place
+from labkit.synthesis.plan import Plan, Transfer
+
+__all__ = ["schedule_of"]
+
+#: first block, buffer and length of no section
+_NOWHERE = (-1, 0, 0)
+_ISEND, _IRECV, _WAIT = int(Kind.ISEND), int(Kind.IRECV), int(Kind.WAIT)
+_COPY, _COMBINE = int(Kind.COPY), int(Kind.COMBINE)
+
+
+@dataclass(eq=False, slots=True)
+class _Open:
+    """A request of a rank: its message, label, and where its pieces are put when it is there."""
+
+    transfer: Transfer
+    label: int
+    is_receive: bool
+    moves: list[tuple[int, Place, Place]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    is_open: bool = True
+
+
+class _Rank:
+    """The program of one rank, as it is written down."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.open: dict[_Open, None] = {}
+        self.sends_of: dict[int, list[_Open]] = {}  #: by chunk
+        self.receives_of: dict[int, list[_Open]] = {}
+        self.on_link: dict[tuple[bool, int], list[_Open]] = {}
+        self.free_labels: list[int] = []
+        self.labels = 0
+        self.places: set[tuple[int, int]] = set()  #: blocks of work buffers that are received into
+        self.packed_out = 0
+        self.packed_in = 0
+        self.relayed: dict[int, int] = {}  #: block -> its place in the work buffer of what is passed on
+
+    def label(self) -> int:
+        """Return a label that no open request has."""
+        if self.free_labels:
+            return heappop(self.free_labels)
+        self.labels += 1
+        return self.labels - 1
+
+    def post(self, request: _Open, places: list[Place]) -> None:
+        """Post a request, a message for each place."""
+        one, is_receive = request.transfer, request.is_receive
+        kind, peer = (_IRECV, one.source) if is_receive else (_ISEND, one.destination)
+        for place in places:
+            self.entries.append((kind, peer, request.label, *place, *_NOWHERE))
+        self.open[request] = None
+        by_chunk = self.receives_of if is_receive else self.sends_of
+        for chunk in one.chunks:
+            by_chunk.setdefault(chunk, []).append(request)
+        for link in one.links:
+            self.on_link.setdefault((is_receive, link), []).append(request)
+        self.places.update(request.places)
+
+    def complete(self, request: _Open) -> None:
+        """Wait for a request, and put where it belongs what it brought, when nothing reads there any more."""
+        del self.open[request]
+        request.is_open = False
+        if request.moves:
+            self.finish(self.sends_of, request.transfer)
+        self.entries.append((_WAIT, -1, request.label, *_NOWHERE, *_NOWHERE))
+        heappush(self.free_labels, request.label)
+        self.places.difference_update(request.places)
+        for kind, to, source in request.moves:
+            self.entries.append((kind, -1, 0, *to, *source))
+
+    def finish(self, by_chunk: dict[int, list[_Open]], one: Transfer, until: float = inf) -> None:
+        """Wait for requests of the same chunks that are over by then."""
+        for chunk in one.chunks:
+            self._finish(by_chunk.get(chunk), until)
+
+    def follow(self, one: Transfer, is_receive: bool, until: float) -> None:
+        """Wait for requests over the same links that are over by then."""
+        for link in one.links:
+            self._finish(self.on_link.get((is_receive, link)), until)
+
+    def _finish(self, requests: list[_Open] | None, until: float) -> None:
+        if not requests:
+            return
+        for request in requests:
+            if request.is_open and request.transfer.end_s <= until:
+                self.complete(request)
+        requests[:] = [request for request in requests if request.is_open]
+
+
+class _Writer:
+    """Writes the programs of a plan for one collective."""
+
+    def __init__(self, problem: str, size: int, root: int, parts: int, plan: Plan, is_paced: bool) -> None:
+        self.is_paced = is_paced
+        self.problem, self.size, self.root, self.parts, self.plan = problem, size, root, parts, plan
+        self.ranks = [_Rank() for _ in range(size)]
+        self.caller = list(PROBLEMS[problem].shapes)
+        self.temporaries: list[str] = []
+        self.is_split = PROBLEMS[problem].layout == "split"
+        scattered = problem in ("reduce_scatter", "reduce_scatter_block")
+        #: where chunks are combined or collected, and what it is like
+        self.home = (
+            "data" if problem == "bcast" else "partial" if scattered or problem == "reduce" else "recv"
+        )
+        self.like = "send" if self.home == "partial" else self.home
+        self.can_pack = parts == 1 and problem == "allgather"
+
+    def number(self, buffer: str) -> int:
+        """Return a buffer's number; a new name is a new work buffer."""
+        if buffer in self.caller:
+            return self.caller.index(buffer)
+        if buffer not in self.temporaries:
+            self.temporaries.append(buffer)
+        return len(self.caller) + self.temporaries.index(buffer)
+
+    def write(self) -> Schedule:
+        """Return the schedule."""
+        self._begin()
+        for one in self.plan.transfers:
+            self._receive(one.destination, one)
+            self._send(one.source, one)
+        for rank, state in enumerate(self.ranks):
+            for request in [request for request in state.open if request.moves]:
+                state.complete(request)
+            if state.open:
+                state.entries.append((_WAIT, -1, -1, *_NOWHERE, *_NOWHERE))
+            self._end(rank)
+        return build(
+            self.problem, Listed.of([state.entries for state in self.ranks]), self.size, name="synthesized",
+            root=self.root, parts=self.parts,
+            temporaries=[self._temporary(name) for name in self.temporaries],
+        )  # fmt: skip
+
+    def _temporary(self, name: str) -> Temporary:
+        counts = {
+            "outbox": [state.packed_out for state in self.ranks],
+            "inbox": [state.packed_in for state in self.ranks],
+            "relay": [len(state.relayed) * self.parts for state in self.ranks],
+        }.get(name)
+        if counts is not None:
+            return Temporary(name, self.like, lambda group: max(counts) + 0 * group.ranks)
+        return Temporary(name, self.like)
+
+    # -- beginning and end ---------------------------------------------------------------------------
+    def _begin(self) -> None:
+        p, parts = self.size, self.parts
+        for me, state in enumerate(self.ranks):
+            if self.problem == "allgather":
+                self._copy(
+                    state, Place(self.number("send"), 0, parts), Place(self.number("recv"), me * parts, parts)
+                )
+            elif self.problem == "alltoall":
+                self._copy(
+                    state,
+                    Place(self.number("send"), me * parts, parts),
+                    Place(self.number("recv"), me * parts, parts),
+                )  # fmt: skip
+            elif PROBLEMS[self.problem].is_reduction:
+                blocks = parts if self.is_split else p * parts
+                self._copy(
+                    state, Place(self.number("send"), 0, blocks), Place(self.number(self.home), 0, blocks)
+                )
+
+    def _end(self, rank: int) -> None:
+        parts, state = self.parts, self.ranks[rank]
+        if self.home != "partial" or (self.problem == "reduce" and rank != self.root):
+            return
+        first = 0 if self.problem == "reduce" else rank * parts
+        self._copy(state, Place(self.number("partial"), first, parts), Place(self.number("recv"), 0, parts))
+
+    @staticmethod
+    def _copy(state: _Rank, source: Place, target: Place) -> None:
+        state.entries.append((_COPY, -1, 0, *target, *source))
+
+    # -- messages ------------------------------------------------------------------------------------
+    def _pieces(self, chunks: tuple[int, ...]) -> list[tuple[int, int]]:
+        """Return chunks as stretches of consecutive ones: first and length."""
+        found: list[list[int]] = []
+        is_apart = self.problem == "alltoall"
+        for chunk in chunks:
+            if found and not is_apart and found[-1][0] + found[-1][1] == chunk:
+                found[-1][1] += 1
+            else:
+                found.append([chunk, 1])
+        return [(first, length) for first, length in found]
+
+    def _place(self, rank: int, first: int, length: int, is_send: bool) -> Place:
+        """Return where consecutive chunks are at a rank that sends or receives them."""
+        if self.problem != "alltoall":
+            return Place(self.number(self.home), first, length)
+        block, part = divmod(first, self.parts)
+        source, destination = divmod(block, self.size)
+        if rank == (source if is_send else destination):
+            index = destination if is_send else source
+            return Place(self.number("send" if is_send else "recv"), index * self.parts + part, length)
+        slots = self.ranks[rank].relayed  # neither the first nor the last rank that has it
+        slot = slots.setdefault(block, len(slots))
+        return Place(self.number("relay"), slot * self.parts + part, length)
+
+    def _send(self, rank: int, one: Transfer) -> None:
+        state = self.ranks[rank]
+        state.finish(state.receives_of, one, _until(one))
+        if self.is_paced:
+            state.follow(one, False, _until(one))
+        pieces = self._pieces(one.chunks)
+        if len(pieces) > 1 and self.can_pack:
+            box, at = self.number("outbox"), state.packed_out
+            for first, length in pieces:
+                self._copy(state, Place(self.number(self.home), first, length), Place(box, at, length))
+                at += length
+            places = [Place(box, state.packed_out, at - state.packed_out)]
+            state.packed_out = at
+        else:
+            places = [self._place(rank, first, n, True) for first, n in pieces]
+        state.post(_Open(one, state.label(), False), places)
+
+    def _receive(self, rank: int, one: Transfer) -> None:
+        state = self.ranks[rank]
+        if self.is_paced:
+            state.follow(one, True, _until(one))
+        if not one.is_combined and self.problem != "alltoall":
+            state.finish(state.sends_of, one)
+        pieces = self._pieces(one.chunks)
+        request = _Open(one, state.label(), True)
+        if one.is_combined:
+            places = []
+            for first, length in pieces:
+                box = Place(self._free_box(state, first, length), first, length)
+                places.append(box)
+                request.places += [(box.buffer, chunk) for chunk in range(first, first + length)]
+                request.moves.append((_COMBINE, Place(self.number(self.home), first, length), box))
+        elif len(pieces) > 1 and self.can_pack:
+            box_number, at = self.number("inbox"), state.packed_in
+            for first, length in pieces:
+                source = Place(box_number, at, length)
+                request.moves.append((_COPY, Place(self.number(self.home), first, length), source))
+                at += length
+            places = [Place(box_number, state.packed_in, at - state.packed_in)]
+            state.packed_in = at
+        else:
+            places = [self._place(rank, first, n, False) for first, n in pieces]
+        state.post(request, places)
+
+    def _free_box(self, state: _Rank, first: int, length: int) -> int:
+        """Return a work buffer in whose blocks nothing is being received."""
+        box = 0
+        while True:
+            number = self.number(f"incoming{box or ''}")
+            if all((number, chunk) not in state.places for chunk in range(first, first + length)):
+                return number
+            box += 1
+
+
+def _until(one: Transfer) -> float:
+    """Return when a message begins, and what differs from it by rounding only."""
+    return one.begin_s * (1 + 1e-9) + 1e-12
+
+
+def schedule_of(
+    problem: str, size: int, root: int, parts: int, plan: Plan, is_paced: bool = True
+) -> Schedule:
+    """Return the schedule that carries out a plan.
+
+    Parameters
+    ----------
+    problem : str
+        allgather, reduce_scatter_block, reduce_scatter, allreduce, bcast, reduce or alltoall.
+    size, root : int
+    parts : int
+        Into how many blocks a message, or each block, is cut: the plan's chunks.
+    plan : Plan
+    is_paced : bool
+        Whether a message waits for those before it on its links; else only for what it carries.
+
+    Returns
+    -------
+    labkit.schedule.Schedule
+    """
+    with uncollected():
+        return _Writer(problem, size, root, parts, plan, is_paced).write()

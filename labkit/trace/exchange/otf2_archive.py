@@ -1,0 +1,154 @@
+"""OTF2 archives, which Vampir, Scalasca and Pipit read: written by the library's own bindings."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import DataError
+from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
+from labkit.trace.waiting.kinds import is_begun
+
+__all__ = ["NO_REGION", "write_otf2"]
+
+_ENTER, _LEAVE, _SEND, _RECEIVE = range(4)
+#: a second
+_TICKS = 1_000_000_000_000
+#: what the library holds of each rank, in bytes: the least that it takes
+_CHUNK = 256 * 1024
+#: descriptions of regions that labkit has found itself: neither phases nor calls
+NO_REGION = {COMPUTATION: "time between calls", WAIT: "wait state found by labkit"}
+_UNDEFINED = 0xFFFFFFFF
+
+
+def write_otf2(path: Path, events: Events) -> list[Path]:
+    """Write an archive: a folder with ``traces.otf2``, definitions and the events of each rank.
+
+    A host is a node of the system tree, a rank a location group of one location; wait states are regions in
+    the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
+    a rank share one. What was left out stands in the archive's description.
+
+    Raises
+    ------
+    DataError
+        The package ``otf2`` is not installed, the path is a file, or a folder that holds something else.
+
+    References
+    ----------
+    .. [1] D. Eschweiler, M. Wagner, M. Geimer, A. Knüpfer, W. E. Nagel, F. Wolf: Open Trace Format 2. ParCo
+       2011. doi:10.3233/978-1-61499-041-3-481
+    """
+    try:
+        import otf2
+    except ImportError as error:
+        raise DataError(
+            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
+        ) from None
+    folder = _emptied(path)
+    with otf2.writer.open(
+        str(folder), timer_resolution=_TICKS, chunk_size_events=_CHUNK, chunk_size_definitions=_CHUNK
+    ) as archive:
+        archive.creator = "labkit"
+        archive.machine_name = events.run.on
+        archive.description = "; ".join(f"{name}: {value}" for name, value in events.facts().items())
+        _write(otf2, archive, events)
+    return [folder / "traces.otf2"]
+
+
+def _emptied(path: Path) -> Path:
+    """Return a new folder; an archive of that name is replaced, anything else refused."""
+    if path.exists() and not path.is_dir():
+        raise DataError(f"an OTF2 archive is a folder, and {str(path)!r} is a file; give another name")
+    if path.is_dir() and any(path.iterdir()):
+        if not (path / "traces.otf2").is_file():
+            raise DataError(
+                f"the folder {str(path)!r} holds something else than an archive; give another name"
+            )
+        shutil.rmtree(path)
+    if path.is_dir():
+        path.rmdir()
+    return path
+
+
+def _write(otf2: Any, archive: Any, events: Events) -> None:
+    known = archive.definitions
+    kinds = dict(zip(events.name.tolist(), events.kind.tolist(), strict=True))
+    regions = {}
+    for number, kind in kinds.items():
+        role = otf2.RegionRole.CODE if kind in (CALL, WAIT) else otf2.RegionRole.FUNCTION
+        paradigm = otf2.Paradigm.MPI if kind in (CALL, WAIT) else otf2.Paradigm.USER
+        regions[number] = known.region(
+            events.names[number], description=NO_REGION.get(kind, ""), region_role=role, paradigm=paradigm
+        )
+    root = known.system_tree_node(events.run.on, class_name="machine")
+    setting = events.run.trace.setting
+    hosts = setting[0].rank_hosts(events.run.ranks).tolist() if setting else [0] * events.run.ranks
+    nodes = {
+        host: known.system_tree_node(f"host {host}", class_name="node", parent=root)
+        for host in dict.fromkeys(hosts)
+    }
+    places = []
+    for rank in range(events.run.ranks):
+        group = known.location_group(f"rank {rank}", system_tree_parent=nodes[hosts[rank]])
+        places.append(known.location(f"rank {rank}", group=group))
+    writers = [archive.event_writer_from_location(place) for place in places]
+    known.group("", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=otf2.Paradigm.MPI, members=places)
+    world = known.comm(
+        "world",
+        known.group(
+            "world", group_type=otf2.GroupType.COMM_GROUP, paradigm=otf2.Paradigm.MPI, members=places
+        ),
+    )
+    collectives = _collectives(otf2, known, events, places)
+    times, parts, *rest = events.sequence()
+    columns = (column.tolist() for column in (times * 1000 + parts, *rest))
+    tags, sizes = events.tag.tolist(), events.bytes.tolist()
+    source, destination = events.source.tolist(), events.destination.tolist()
+    names = events.name.tolist()
+    for when, what, at, rank in zip(*columns, strict=True):
+        writer = writers[rank]
+        if what == _ENTER:
+            writer.enter(when, regions[names[at]])
+            if at in collectives:
+                writer.mpi_collective_begin(when)
+        elif what == _LEAVE:
+            if at in collectives:
+                writer.mpi_collective_end(when, *collectives[at])
+            writer.leave(when, regions[names[at]])
+        elif what == _SEND:
+            writer.mpi_send(when, destination[at], world, tags[at] & 0xFFFFFFFF, sizes[at])
+        else:
+            writer.mpi_recv(when, source[at], world, tags[at] & 0xFFFFFFFF, sizes[at])
+
+
+def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> dict[int, tuple[Any, ...]]:
+    """Return by slice of a call of a collective what its end says: operation, communicator, root, bytes."""
+    calls = events.run.trace.calls
+    if calls is None:
+        return {}
+    slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
+    joins = calls[(calls["joint"] >= 0) & ~calls["call"].map(is_begun).astype(bool)]
+    comms: dict[tuple[int, ...], Any] = {}
+    found: dict[int, tuple[Any, ...]] = {}
+    for _, rows in joins.sort_values(["joint", "position"], kind="stable").groupby("joint", sort=False):
+        members = tuple(rows["rank"].tolist())
+        if members not in comms:
+            group = known.group(
+                f"group {len(comms)}", group_type=otf2.GroupType.COMM_GROUP, paradigm=otf2.Paradigm.MPI,
+                members=[places[rank] for rank in members],
+            )  # fmt: skip
+            comms[members] = known.comm(f"communicator {len(comms)}", group)
+        columns = (rows[name].tolist() for name in ("call", "root", "bytes"))
+        for row, name, root, size in zip(rows.index, *columns, strict=True):
+            if row in slices:
+                at = members.index(root) if root in members else _UNDEFINED
+                found[slices[row]] = (_operation(otf2, str(name)), comms[members], at, int(size), 0)
+    return found
+
+
+def _operation(otf2: Any, name: str) -> Any:
+    """Return OTF2's word for a collective; those that it has none for make communicators and the like."""
+    return getattr(otf2.CollectiveOp, name.upper(), otf2.CollectiveOp.CREATE_HANDLE)

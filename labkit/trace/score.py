@@ -1,0 +1,213 @@
+"""What a trace takes: the buffer of the ranks of a real run, by phase and call, and what can be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.html import card, escape, table
+from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
+from labkit.trace.waiting.profile import profiled, sent_in
+from labkit.trace.waiting.windows import calls_at
+from labkit.units import format_bytes, format_share
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.result import Run
+    from labkit.trace.waiting.waiting import Waiting
+
+__all__ = ["Score", "score_of"]
+
+#: of a call and of a send or receive: TimedCall and TimedPost in kernels/bindings/bind_rank_log.cpp
+CALL_BYTES, POST_BYTES = 56, 40
+#: of an entry into a phase: a tuple of a name and two numbers in a list (CPython 3.11, 64 bits)
+PHASE_BYTES = 120
+#: a phase is not worth its place if it takes this share of the buffer and has at most that share of the time
+_MUCH, _LITTLE = 0.1, 0.02
+
+
+@dataclass(repr=False)
+class Score:
+    """Estimated buffers of a trace.
+
+    Attributes
+    ----------
+    program : str
+    ranks : int
+    rows : pandas.DataFrame
+        By phase and call, the largest buffer first: phase (``"solve > exchange"``), call (or ``"(phase)"``,
+        for the entries), visits, posts (sends and receives), buffer_bytes (of all ranks), seconds (of all
+        ranks, wait states included), waiting_s.
+    largest_bytes : int
+        The buffer of the rank that needs most: what a rank must have room for.
+    leave_out : list of str
+        Phases that take a tenth of the buffer or more, and have at most 2 % of the ranks' time, and of the
+        waiting.
+    """
+
+    program: str
+    ranks: int
+    rows: pd.DataFrame
+    largest_bytes: int
+    leave_out: list[str]
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Of all ranks together."""
+        return int(self.rows["buffer_bytes"].sum())
+
+    def by_phase(self) -> pd.DataFrame:
+        """Sum up by phase, the largest buffer first."""
+        columns = ["visits", "posts", "buffer_bytes", "seconds", "waiting_s"]
+        sums = self.rows.groupby("phase", sort=False)[columns].sum().reset_index()
+        return sums.sort_values("buffer_bytes", ascending=False, kind="stable", ignore_index=True)
+
+    def reading(self) -> str:
+        """Say what a trace takes, and what may be left out."""
+        said = (
+            f"A trace of {self.program} on {self.ranks} rank{'s' if self.ranks != 1 else ''} takes "
+            f"{format_bytes(self.buffer_bytes)} of buffer, at most {format_bytes(self.largest_bytes)} on one "
+            "rank."
+        )
+        if not self.leave_out:
+            return f"{said} No phase takes a tenth of it for next to nothing of the time: record all."
+        phases = self.by_phase().set_index("phase")
+        told = []
+        for name in self.leave_out:
+            own = phases[[name in str(path).split(" > ") for path in phases.index]].sum()
+            share = own["buffer_bytes"] / max(self.buffer_bytes, 1)
+            told.append(f"{name} takes {format_share(float(share))} of it")
+        names = ", ".join(repr(name) for name in self.leave_out)
+        return (
+            f"{said} Phase {' and phase '.join(told)}, with next to nothing of the time and of the waiting: "
+            f"leave_out=[{names}] records the rest."
+        )
+
+    def __repr__(self) -> str:
+        return self.reading()
+
+    def _repr_html_(self) -> str:
+        first = self.rows.head(12)
+        names = ("phase", "call", "visits", "posts", "buffer_bytes")
+        shown = [
+            [escape(str(phase)), escape(str(call)), f"{visits:,}", f"{posts:,}", format_bytes(int(buffer)),
+             format_share(buffer / max(self.buffer_bytes, 1))]
+            for phase, call, visits, posts, buffer in zip(*(first[n].tolist() for n in names), strict=True)
+        ]  # fmt: skip
+        head = ["phase", "call", "visits", "sends and receives", "buffer", "share"]
+        return card(
+            f"Buffers of a trace: {escape(self.program)}",
+            f"<p>{escape(self.reading())}</p>{table(head, shown)}",
+        )
+
+
+def score_of(run: Run) -> Score:
+    """Estimate the buffers of a trace from a recorded run, simulated or real.
+
+    Parameters
+    ----------
+    run : Run
+        Recorded with ``trace=True``; a short one, or a simulated one, tells what a real one needs.
+
+    Raises
+    ------
+    DataError
+        The run was not recorded.
+
+    Notes
+    -----
+    What counts is what `labkit.trace.recorder` keeps of a rank until its program ends: 56 B of a call, 40 B
+    of a send or a receive, 120 B of an entry into a phase. The messages that simulated
+    collectives are made of do not count: a real run does not see them. Polls that find nothing are one call
+    where they follow each other closely, and how often that is differs from run to run.
+    """
+    profile, waiting, call_path = profiled(run)
+    calls = ~profile["call"].isin([COMPUTATION, NOT_BEGUN]).to_numpy()
+    posts = _posts(run, waiting, call_path)
+    profile = profile.assign(
+        posts=posts[profile["rank"].to_numpy(), profile["path"].to_numpy()],
+        visits=np.where(calls, profile["visits"], 0), spent=profile["seconds"] + profile["waiting_s"],
+    )  # fmt: skip
+    profile["buffer_bytes"] = CALL_BYTES * profile["visits"] + POST_BYTES * profile["posts"]
+    by_rank = np.bincount(profile["rank"], profile["buffer_bytes"], run.ranks)
+    groups = profile.groupby(["phase", "call"], observed=True, sort=False)
+    rows = groups.agg(
+        visits=("visits", "sum"), posts=("posts", "sum"), buffer_bytes=("buffer_bytes", "sum"),
+        seconds=("spent", "sum"), waiting_s=("waiting_s", "sum"),
+    ).reset_index()  # fmt: skip
+    rows = rows.astype({"phase": object, "call": object})
+    entries = _entries(run, waiting)
+    rows = _with_entries(rows, entries)
+    by_rank = by_rank + PHASE_BYTES * np.bincount(run.phases["rank"].to_numpy(np.int64), minlength=run.ranks)
+    rows = rows.sort_values("buffer_bytes", ascending=False, kind="stable", ignore_index=True)
+    return Score(run.program, run.ranks, rows, int(by_rank.max(initial=0)), _little(rows))
+
+
+def _posts(run: Run, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the program's own sends and receives by rank and call path."""
+    found = np.zeros((run.ranks, len(waiting.paths)), np.int64)
+    messages, calls = run.trace.messages, run.trace.calls
+    if calls is None or not len(calls):
+        return found
+    is_own = np.ones(len(messages), bool)
+    if run.trace.clocks is None:  # simulated: those of collectives have odd numbers of communicators
+        is_own = messages["context"].to_numpy(np.int64) % 2 == 0
+    sides = (
+        ("source", sent_in(run)),
+        ("destination", calls_at(calls, messages["destination"].to_numpy(np.int64),
+                                 messages["recv_posted_s"].to_numpy(np.float64))),
+    )  # fmt: skip
+    for side, row in sides:
+        known = is_own & (row >= 0)
+        np.add.at(found, (messages[side].to_numpy(np.int64)[known], call_path[row[known]]), 1)
+    return found
+
+
+def _entries(run: Run, waiting: Waiting) -> dict[str, int]:
+    """Return how often phases were entered, by their whole chain where that is known, else by their name."""
+    chains: dict[str, str] = {}
+    for path in waiting.paths["phase"].drop_duplicates().tolist():
+        if path != NO_PHASE:
+            chains.setdefault(str(path).rsplit(" > ", 1)[-1], str(path))
+    counts = run.phases["phase"].value_counts()
+    return {chains.get(str(name), str(name)): int(count) for name, count in counts.items()}
+
+
+def _with_entries(rows: pd.DataFrame, entries: dict[str, int]) -> pd.DataFrame:
+    import pandas as pd
+
+    if not entries:
+        return rows
+    more = pd.DataFrame({
+        "phase": list(entries), "call": "(phase)", "visits": list(entries.values()), "posts": 0,
+        "buffer_bytes": [PHASE_BYTES * count for count in entries.values()], "seconds": 0.0, "waiting_s": 0.0,
+    })  # fmt: skip
+    return pd.concat([rows, more], ignore_index=True)
+
+
+def _little(rows: pd.DataFrame) -> list[str]:
+    """Return phases that take much buffer and little of the time; of those in each other the outermost."""
+    whole = rows[["buffer_bytes", "seconds", "waiting_s"]].sum()
+    calls = rows[rows["call"] != "(phase)"]  # the entries are recorded all the same
+    names = dict.fromkeys(
+        name for path in rows["phase"] if path != NO_PHASE for name in str(path).split(" > ")
+    )
+    found: list[str] = []
+    for name in names:
+        paths = [str(path).split(" > ") for path in calls["phase"]]
+        own = calls[[name in path for path in paths]]
+        outside = any(name in path and {*path[: path.index(name)]} & {*found} for path in paths)
+        takes = own[["buffer_bytes", "seconds", "waiting_s"]].sum()
+        much = takes["buffer_bytes"] >= _MUCH * whole["buffer_bytes"] > 0
+        if (
+            much
+            and not outside
+            and all(takes[one] <= _LITTLE * whole[one] for one in ("seconds", "waiting_s"))
+        ):
+            found.append(name)
+    return found

@@ -1,0 +1,131 @@
+"""What a wait can be called, and who needs whom in which call: the two tables of wait states.
+
+The names and definitions are those of EXPERT and Scalasca. A wait begins with the call (or with the rank's
+having nothing else to do in it), and ends when the other side's call begins: what follows is the
+message's own time.
+
+References
+----------
+.. [1] F. Wolf, B. Mohr: Automatic performance analysis of hybrid MPI/OpenMP applications. Journal of Systems
+   Architecture 49, 2003. doi:10.1016/S1383-7621(03)00102-4
+.. [2] M. Geimer, F. Wolf, B. J. N. Wylie, B. Mohr: A scalable tool architecture for diagnosing wait states in
+   massively parallel applications. Parallel Computing 35, 2009. doi:10.1016/j.parco.2009.02.003
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "COMPUTATION", "GIVEN", "KINDS", "NOT_BEGUN", "WaitKind", "is_begun", "kind_number", "pattern_of",
+    "patterns_of",
+]  # fmt: skip
+
+#: what a rank does between its calls, and before it begins (of a real run), where calls are named
+COMPUTATION, NOT_BEGUN = "computation", "not yet begun"
+
+
+class WaitKind(NamedTuple):
+    """A class of wait states.
+
+    Attributes
+    ----------
+    name : str
+    group : str
+        "point to point", "collective" or "one-sided".
+    meaning : str
+        Who waits for what.
+    """
+
+    name: str
+    group: str
+    meaning: str
+
+
+_P2P, _ALL, _RMA = "point to point", "collective", "one-sided"
+
+#: by number, as in ``WaitState`` of the C++; from `GIVEN` on those that a recorder gives itself
+KINDS = [
+    WaitKind("late sender", _P2P, "a receiver waits until the message is sent"),
+    WaitKind("late sender, wrong order (same source)", _P2P,
+             "a receiver waits for a message; an older one of the same sender is there, received later"),
+    WaitKind("late sender, wrong order (other source)", _P2P,
+             "a receiver waits for a message; an older one of another sender is there, received later"),
+    WaitKind("late receiver", _P2P, "a sender waits until the receiver is in the call that receives"),
+    WaitKind("early reduce", _ALL, "the root of an n-to-1 operation waits until the first other comes"),
+    WaitKind("wait at n-to-1", _ALL,
+             "the root of an n-to-1 operation waits, from the first other on, until the last has come"),
+    WaitKind("early scan", _ALL, "a rank waits in a scan until the last of those before it has come"),
+    WaitKind("late broadcast", _ALL, "a rank waits in a 1-to-n operation until the root comes"),
+    WaitKind("wait at nxn", _ALL, "a rank waits in an n-to-n operation until the last has come"),
+    WaitKind("nxn completion", _ALL, "a rank is still in an n-to-n operation that the first has left"),
+    WaitKind("wait at barrier", _ALL, "a rank waits in a barrier until the last has come"),
+    WaitKind("barrier completion", _ALL, "a rank is still in a barrier that the first has left"),
+    WaitKind("late member", _ALL,
+             "inside the tree of a 1-to-n or n-to-1 operation a rank waits for one that comes late"),
+    WaitKind("wait at neighbors", _ALL, "a rank waits in a neighbourhood operation until a neighbour comes"),
+    WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has come"),
+]  # fmt: skip
+GIVEN = len(KINDS)
+#: of windows: of simulated runs see `labkit.trace.waiting.windows`; a recorder may give them as well
+KINDS += [
+    WaitKind("late post", _RMA, "an origin waits until the target exposes its window"),
+    WaitKind("early wait", _RMA, "a target waits until the last origin has completed its accesses"),
+    WaitKind("late complete", _RMA, "a target waits for an origin that is done, but does not complete"),
+    WaitKind("lock contention", _RMA, "an origin waits until another gives the window's lock back"),
+]  # fmt: skip
+
+_PATTERNS = {
+    "barrier": 2, **dict.fromkeys(("bcast", "scatter", "scatterv"), 3),
+    **dict.fromkeys(("gather", "gatherv", "reduce"), 4), **dict.fromkeys(("scan", "exscan"), 5), "fence": 7,
+}  # fmt: skip
+_NOBODY, _ALL_NEED_ALL, _NEIGHBORS = 0, 1, 6
+
+
+def kind_number(name: str) -> int:
+    """Return the number of a class of wait states.
+
+    Raises
+    ------
+    KeyError
+        There is none of that name.
+    """
+    for number, kind in enumerate(KINDS):
+        if kind.name == name:
+            return number
+    raise KeyError(f"no wait state is called {name!r}; there are {', '.join(kind.name for kind in KINDS)}")
+
+
+def pattern_of(name: str) -> int:
+    """Return who needs whom in a collective call, as the number of ``Pattern`` in the C++.
+
+    Examples
+    --------
+    >>> [pattern_of(name) for name in ("Barrier", "Iallreduce", "bcast", "Ineighbor_alltoall", "Split")]
+    [2, 1, 3, 6, 1]
+    """
+    base = name.lower()
+    base = base[1:] if is_begun(name) else base
+    return _NEIGHBORS if base.startswith("neighbor") else _PATTERNS.get(base, _ALL_NEED_ALL)
+
+
+def is_begun(name: str) -> bool:
+    """Whether a collective call only begins the collective: nobody waits in it.
+
+    Examples
+    --------
+    >>> is_begun("Ibarrier"), is_begun("barrier"), is_begun("Intercomm_create")
+    (True, False, False)
+    """
+    return name.startswith("I") and name[1:2].islower() and not name.startswith("Inter")
+
+
+def patterns_of(names: NDArray[np.object_]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the patterns of names, and which of them only begin a collective."""
+    return (
+        np.array([pattern_of(str(name)) for name in names], np.uint8),
+        np.array([is_begun(str(name)) for name in names], np.uint8),
+    )

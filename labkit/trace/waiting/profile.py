@@ -1,0 +1,148 @@
+"""The profile of a run: each rank's time, visits and messages by call path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.waiting import analysed
+from labkit.trace.waiting.windows import calls_at
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.result import Run
+    from labkit.trace.waiting.waiting import Waiting
+
+__all__ = ["profile_and_waiting", "profile_of", "profiled", "sent_in"]
+
+_SENT = ["messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives"]
+
+
+def profile_of(run: Run) -> pd.DataFrame:
+    """Sum each rank's time up by call path.
+
+    Parameters
+    ----------
+    run : Run
+        Recorded with ``trace=True``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By rank and path: rank, path, phase, call, place, visits, seconds (without wait states), waiting_s,
+        critical_s (on the critical path), messages and bytes that were sent there, empty_messages (of them
+        without payload: they only synchronise), collective_bytes (of a real run, what was given to
+        collectives: which messages become of it is not seen), empty_collectives (calls of collectives to
+        which no rank gives anything) and, of a run with ``count=True``, memory_bytes (the most that the
+        rank's NumPy arrays held in the innermost phase, wherever it is entered).
+
+    Raises
+    ------
+    DataError
+        The run was not recorded.
+    """
+    return profile_and_waiting(run)[0]
+
+
+def profile_and_waiting(run: Run) -> tuple[pd.DataFrame, Waiting]:
+    """Return what `profile_of` does, and the wait states that it is made of."""
+    table, waiting, _ = profiled(run)
+    return table, waiting
+
+
+def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
+    """Return these two, and the call path of each row of `Trace.calls`."""
+    import pandas as pd
+
+    waiting, call_path = analysed(run)
+    table = waiting.totals.copy()
+    table.insert(4, "place", waiting.paths["place"].to_numpy()[table["path"].to_numpy()])
+    paths = len(waiting.paths)
+    place = table["rank"].to_numpy() * paths + table["path"].to_numpy()
+    messages, calls = run.trace.messages, run.trace.calls
+    source, sizes = messages["source"].to_numpy(np.int64), messages["bytes"].to_numpy(np.int64)
+    sent_by = sent_in(run)
+    if (
+        "send_operation" in messages and run.trace.clocks is None
+    ):  # what it sent belongs to the call that began it
+        beside = messages["send_operation"].to_numpy(np.int64)
+        operations, rows = run.trace.operations, np.flatnonzero(beside >= 0)
+        begun = calls_at(calls, operations["rank"].to_numpy(), operations["begin_s"].to_numpy(np.float64))
+        sent_by[rows] = begun[beside[rows]]
+    known = sent_by >= 0
+    at = source[known] * paths + call_path[sent_by[known]]
+    columns = {
+        "messages": (at, np.ones(len(at))), "bytes": (at, sizes[known]),
+        "empty_messages": (at, sizes[known] == 0), "collective_bytes": (place[:0], np.empty(0)),
+        "empty_collectives": (place[:0], np.empty(0)),
+    }  # fmt: skip
+    if calls is not None and len(calls):
+        joint = calls["joint"].to_numpy(np.int64)
+        given = np.bincount(joint[joint >= 0], calls["bytes"].to_numpy(np.int64)[joint >= 0])
+        empty = np.flatnonzero((joint >= 0) & (given[joint] == 0 if len(given) else False))
+        of_call = calls["rank"].to_numpy(np.int64)[empty] * paths + call_path[empty]
+        columns["empty_collectives"] = (of_call, np.ones(len(of_call)))
+    if waiting.is_real and calls is not None and len(calls):
+        joins = calls["joint"].to_numpy() >= 0
+        of_call = calls["rank"].to_numpy(np.int64)[joins] * paths + call_path[joins]
+        columns["collective_bytes"] = (of_call, calls["bytes"].to_numpy(np.int64)[joins])
+    for name in _SENT:
+        rows, amounts = columns[name]
+        sums = pd.Series(np.asarray(amounts, np.float64)).groupby(rows).sum()
+        table[name] = sums.reindex(place, fill_value=0).to_numpy().astype(np.int64)
+    if run.counts is not None and "memory_bytes" in run.counts:
+        held = run.counts.set_index(["rank", "phase"])["memory_bytes"]
+        names = waiting.paths["name"].replace(NO_PHASE, "").to_numpy()[table["path"].to_numpy()]
+        table["memory_bytes"] = held.reindex(pd.MultiIndex.from_arrays([table["rank"], names])).to_numpy()
+    return table, waiting, call_path
+
+
+def sent_in(run: Run) -> NDArray[np.int64]:
+    """Return for each message the row of the call that sent it; -1 where none did.
+
+    A send is posted once its start-up is paid: at the end of an Isend, where the next call may begin.
+    """
+    import pandas as pd
+
+    calls, messages = run.trace.calls, run.trace.messages
+    when_s = messages["send_posted_s"].to_numpy(np.float64)
+    source = messages["source"].to_numpy(np.int64)
+    found = calls_at(calls, source, when_s)
+    if calls is None or not len(calls) or run.trace.clocks is not None:
+        return found
+    owner, begin, end, joint = (calls[name].to_numpy() for name in ("rank", "begin_s", "end_s", "joint"))
+    codes, names = pd.factorize(calls["call"])
+    sends = np.array([_is_send(str(name).lower()) for name in names], bool)[codes]
+    of_collective = messages["context"].to_numpy(np.int64) % 2 == 1
+    paid = np.zeros(len(found), bool)
+    if run.trace.setting:
+        model, sizes = run.trace.setting[1], messages["bytes"].to_numpy(np.int64)
+        for at_least, *_ in (*model.send_overhead, *model.isend_overhead):
+            paid |= sizes > at_least
+
+    def suits(row: NDArray[np.int64], message: NDArray[np.int64]) -> NDArray[np.bool_]:
+        fits: NDArray[np.bool_] = np.where(of_collective[message], joint[row] >= 0, sends[row])
+        return fits
+
+    going = np.flatnonzero(found >= 0)
+    best = found.copy()
+    here = found.copy()
+    good = np.zeros(len(found), bool)
+    good[going] = suits(found[going], going) & ~(paid[going] & (begin[found[going]] >= when_s[going]))
+    while len(going := going[~good[going]]):  # back over calls that end just then
+        row = here[going] - 1
+        touches = (row >= 0) & (owner[row] == source[going]) & (end[row] >= when_s[going])
+        going, row = going[touches], row[touches]
+        here[going] = row
+        now = suits(row, going) & ~(paid[going] & (begin[row] >= when_s[going]))
+        good[going] = now
+        best[going[now]] = row[now]
+    return best
+
+
+def _is_send(name: str) -> bool:
+    return name.startswith("start") or any(word in name for word in ("send", "put", "accumulate"))

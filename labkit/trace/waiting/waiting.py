@@ -1,0 +1,279 @@
+"""The waiting in a recorded run: wait states, delay costs, call paths, the critical path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import DataError
+from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN
+from labkit.trace.waiting.tables import CallKinds, given_columns, wait_columns
+from labkit.trace.waiting.windows import lock_waits, named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.result import Run
+
+__all__ = ["Waiting", "analysed", "find_waiting"]
+
+#: between the phases of a call path
+_BELOW = " > "
+
+
+@dataclass(repr=False)
+class Waiting:
+    """Who waited for whom, and what that goes back to.
+
+    A call path is a place in the tree of phases, and a call there with its place in the program. All seconds
+    of a run's ranks are summed up: four ranks that wait 1 ms each wait 4 ms.
+
+    Attributes
+    ----------
+    program, on : str
+    ranks : int
+    makespan_s : float
+    is_real : bool
+    waits : pandas.DataFrame
+        A row for each wait state, by rank and time: rank, state (`KINDS`), path (row of `paths`), phase,
+        call, begin_s, end_s, seconds, cause (the rank that came late; the rank itself of completions; -1: not
+        known), message (row of `Trace.messages`, or -1), row and cause_row (rows of `Trace.calls`: the call
+        that waited and the one that came late, or -1), direct_s (of its seconds, what the cause did longer;
+        the rest goes back to waits of the cause), passed_s (what others waited because of this wait).
+    delays : pandas.DataFrame
+        A row for each stretch of a rank's time that made others wait, by rank and time: rank, path, phase,
+        call, begin_s, end_s, direct_s (waits for this rank), indirect_s (waits that were passed on). The
+        sum of both columns is the sum of ``waits["seconds"]``.
+    paths : pandas.DataFrame
+        A row for each call path: phase (``"solve > exchange"``), name (its innermost phase), call (or
+        `COMPUTATION`), place.
+    totals : pandas.DataFrame
+        A row for each rank and call path that it was in: rank, path, phase, call, visits, seconds (without
+        wait states), waiting_s, critical_s (of both, on the critical path).
+    critical : pandas.DataFrame
+        The critical path: rank, begin_s, end_s. It leads over wait states to the rank that came late.
+    """
+
+    program: str
+    on: str
+    ranks: int
+    makespan_s: float
+    is_real: bool
+    waits: pd.DataFrame
+    delays: pd.DataFrame
+    paths: pd.DataFrame
+    totals: pd.DataFrame
+    critical: pd.DataFrame
+
+    @property
+    def seconds(self) -> float:
+        """All waiting of all ranks."""
+        return float(self.waits["seconds"].sum())
+
+    def severity(self, *by: str) -> pd.DataFrame:
+        """Sum the waiting up, the largest first.
+
+        Parameters
+        ----------
+        *by : str
+            Columns of `waits`, such as ``"state"``, ``"phase"``, ``"call"``, ``"rank"``, ``"cause"``;
+            default: state, phase and call.
+
+        Returns
+        -------
+        pandas.DataFrame
+            These columns, count, seconds, longest_s, share (of all waiting), of_time (of all ranks' time).
+        """
+        columns = list(by) or ["state", "phase", "call"]
+        known = [name for name in self.waits.columns if name not in ("seconds", "direct_s", "passed_s")]
+        if wrong := [name for name in columns if name not in known]:
+            raise DataError(f"waiting is summed up by {', '.join(known)}; not by {wrong[0]!r}")
+        sums = self.waits.groupby(columns, observed=True, sort=False)["seconds"]
+        table = sums.agg(count="size", seconds="sum", longest_s="max").reset_index()
+        spent = self.ranks * self.makespan_s
+        table["share"] = table["seconds"] / self.seconds if self.seconds > 0 else 0.0
+        table["of_time"] = table["seconds"] / spent if spent > 0 else 0.0
+        return table.sort_values("seconds", ascending=False, kind="stable", ignore_index=True)
+
+    def causes(self, *by: str) -> pd.DataFrame:
+        """Sum up what the waiting goes back to, the largest first.
+
+        Parameters
+        ----------
+        *by : str
+            Of rank, phase, call and path; default: rank, phase and call.
+
+        Returns
+        -------
+        pandas.DataFrame
+            These columns, direct_s, indirect_s, cost_s (both), share (of all waiting), begin_s and end_s (of
+            the first and the last stretch).
+        """
+        columns = list(by) or ["rank", "phase", "call"]
+        if wrong := [name for name in columns if name not in ("rank", "phase", "call", "path")]:
+            raise DataError(f"delays are summed up by rank, phase, call and path; not by {wrong[0]!r}")
+        groups = self.delays.groupby(columns, observed=True, sort=False)
+        table = groups.agg(
+            direct_s=("direct_s", "sum"), indirect_s=("indirect_s", "sum"), begin_s=("begin_s", "min"),
+            end_s=("end_s", "max"),
+        ).reset_index()  # fmt: skip
+        table["cost_s"] = table["direct_s"] + table["indirect_s"]
+        table["share"] = table["cost_s"] / self.seconds if self.seconds > 0 else 0.0
+        order = [*columns, "direct_s", "indirect_s", "cost_s", "share", "begin_s", "end_s"]
+        return table[order].sort_values("cost_s", ascending=False, kind="stable", ignore_index=True)
+
+    def balance(self) -> pd.DataFrame:
+        """Compare the ranks' times in each call path, and with the critical path, by what that costs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By call path, the one of the largest impact first: path, phase, call, kind ("load" of computation,
+            "communication" of calls), mean_s and max_s (over all ranks, without wait states), imbalance_s
+            (max - mean), critical_s (on the critical path), critical_imbalance_s (its excess over the mean;
+            0 where it has none), impact_s (that of all ranks: what they could save together).
+
+        References
+        ----------
+        .. [1] D. Boehme, B. R. de Supinski, M. Geimer, M. Schulz, F. Wolf: Scalable critical-path based
+           performance analysis. IPDPS 2012. doi:10.1109/IPDPS.2012.120
+        """
+        groups = self.totals.groupby("path", sort=True)
+        table = groups.agg(
+            sum_s=("seconds", "sum"), max_s=("seconds", "max"), critical_s=("critical_s", "sum")
+        )
+        table = table.reset_index()
+        rows = table["path"].to_numpy()
+        for name in ("phase", "call"):
+            table[name] = self.paths[name].to_numpy()[rows]
+        works = table["call"].isin([COMPUTATION, NOT_BEGUN])
+        table["kind"] = np.where(works, "load", "communication")
+        table["mean_s"] = table["sum_s"] / max(self.ranks, 1)
+        table["imbalance_s"] = table["max_s"] - table["mean_s"]
+        table["critical_imbalance_s"] = np.maximum(table["critical_s"] - table["mean_s"], 0.0)
+        table["impact_s"] = table["critical_imbalance_s"] * self.ranks
+        order = [
+            "path", "phase", "call", "kind", "mean_s", "max_s", "imbalance_s", "critical_s",
+            "critical_imbalance_s", "impact_s",
+        ]  # fmt: skip
+        return table[order].sort_values("impact_s", ascending=False, kind="stable", ignore_index=True)
+
+    def reading(self) -> str:
+        """Say in a few sentences what waits there were, and what they go back to."""
+        from labkit.trace.waiting.prose import reading
+
+        return reading(self)
+
+    def __repr__(self) -> str:
+        from labkit.trace.waiting.prose import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from labkit.trace.waiting.prose import as_html
+
+        return as_html(self)
+
+
+def find_waiting(run: Run) -> Waiting:
+    """Find the wait states of a recorded run, and what they go back to.
+
+    Parameters
+    ----------
+    run : Run
+        Recorded with ``trace=True``, on any machine.
+
+    Raises
+    ------
+    DataError
+        The run has no trace.
+    """
+    return analysed(run)[0]
+
+
+def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
+    """Return what `find_waiting` does, and the call path of each row of `Trace.calls`."""
+    import pandas as pd
+
+    from labkit import _kernels
+
+    trace = run.trace
+    if trace is None:
+        raise DataError(
+            f"who waited for whom in {run.program} on {run.on} is not known: it has no trace; "
+            "run it with trace=True"
+        )
+    kinds = CallKinds(trace.calls)
+    tables, names = wait_columns(trace, run.phases, kinds)
+    given = given_columns(trace.given_waits)
+    if trace.clocks is None:  # simulated
+        locks = lock_waits(trace.calls, tables["blocked"])
+        given = {name: np.concatenate([given[name], locks[name].astype(given[name].dtype)]) for name in given}
+    begins = np.asarray([] if trace.begins_s is None else trace.begins_s, np.float64)
+    found = _kernels.analyse_waits(
+        run.ranks, **tables, begins_s=begins, ends_s=np.asarray(trace.ends_s, np.float64),
+        given=given,
+    )  # fmt: skip
+    paths = _paths(found["tree"], names, kinds)
+    waits = pd.DataFrame(found["waits"]).rename(columns={"call": "row", "cause_call": "cause_row"})
+    waits = named(waits, trace.calls)
+    waits["seconds"] = waits["end_s"] - waits["begin_s"]
+    waits["state"] = pd.Categorical.from_codes(
+        waits["state"].to_numpy(np.int64), pd.Index([kind.name for kind in KINDS])
+    )
+    _name(waits, paths)
+    order = ["rank", "state", "path", "phase", "call", "begin_s", "end_s", "seconds", "cause", "message"]
+    delays = pd.DataFrame(found["delays"])
+    _name(delays, paths)
+    waiting = Waiting(
+        run.program, run.on, run.ranks, run.makespan_s, trace.clocks is not None,
+        waits[[*order, "row", "cause_row", "direct_s", "passed_s"]],
+        delays[["rank", "path", "phase", "call", "begin_s", "end_s", "direct_s", "indirect_s"]],
+        paths, _totals(found, paths), pd.DataFrame(found["path"]),
+    )  # fmt: skip
+    return waiting, found["call_path"]
+
+
+def _paths(tree: dict[str, NDArray[Any]], names: list[str], kinds: CallKinds) -> pd.DataFrame:
+    import pandas as pd
+
+    texts, inner = [NO_PHASE], [NO_PHASE]
+    for above, name in zip(tree["above"][1:].tolist(), tree["name"][1:].tolist(), strict=True):
+        texts.append(f"{texts[above]}{_BELOW}{names[name]}" if above else names[name])
+        inner.append(names[name])
+    node, what = tree["node"], tree["what"]
+    own = {-1: COMPUTATION, -2: NOT_BEGUN}
+    return pd.DataFrame({
+        "phase": np.array(texts, object)[node], "name": np.array(inner, object)[node],
+        "call": np.array([own[w] if w < 0 else kinds.names[w] for w in what.tolist()], object),
+        "place": np.array(["" if w < 0 else kinds.places[w] for w in what.tolist()], object),
+    })  # fmt: skip
+
+
+def _name(table: pd.DataFrame, paths: pd.DataFrame) -> None:
+    """Give a table with paths their phases and calls."""
+    import pandas as pd
+
+    for name in ("phase", "call"):
+        codes, words = pd.factorize(paths[name])
+        rows = table["path"].to_numpy()
+        table[name] = pd.Categorical.from_codes(codes[rows] if len(rows) else [], categories=words)
+
+
+def _totals(found: dict[str, Any], paths: pd.DataFrame) -> pd.DataFrame:
+    """Put times and visits of each rank's call paths together."""
+    import pandas as pd
+
+    totals, tree = pd.DataFrame(found["totals"]), found["tree"]
+    keys = ["rank", "path"]
+    visits = pd.DataFrame(
+        {"rank": tree["visit_rank"], "path": tree["visit_path"], "visits": tree["visit_count"]}
+    )
+    totals = visits.merge(totals, on=keys, how="outer").fillna(0)
+    totals = totals.astype({"rank": np.int64, "path": np.int64, "visits": np.int64})
+    _name(totals, paths)
+    return totals[["rank", "path", "phase", "call", "visits", "seconds", "waiting_s", "critical_s"]]

@@ -1,0 +1,236 @@
+"""What if: one thing of a simulated run is changed, and it is simulated again.
+
+What the critical path promises is how much of it the change takes away. It is a bound from above where things
+get faster: another path may then be the longest. What is really won is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.errors import DataError
+from labkit.html import card, escape, quantity, table
+from labkit.trace.waiting.kinds import COMPUTATION
+from labkit.trace.waiting.visits import by_visit
+from labkit.trace.waiting.waiting import Waiting, find_waiting
+from labkit.trial import Trial
+from labkit.units import format_share, ranks_text
+
+if TYPE_CHECKING:
+    from labkit.result import Run
+
+__all__ = ["WhatIf", "try_it"]
+
+#: shares of the makespan below this are rounding
+_ROUNDING = 1e-12
+_ANOTHER = ": then another path is the longest"
+_HELD = ": then something else holds these transfers, or another path is the longest"
+_NOT_FREE = ": that is all that these calls took on it, and the others take time as well"
+
+
+@dataclass(repr=False)
+class WhatIf:
+    """A run, and the same with one thing changed.
+
+    Attributes
+    ----------
+    change : str
+        What was changed.
+    before, after : Run
+    predicted_s : float or None
+        Seconds by which the critical path promises the run to be shorter, at most; None where it says nothing
+        (another machine).
+    why_less : str
+        Why less than that may be won, as the end of a sentence.
+    """
+
+    change: str
+    before: Run
+    after: Run
+    predicted_s: float | None
+    why_less: str = ""
+
+    @property
+    def won_s(self) -> float:
+        """Seconds by which the run is really shorter; below 0: longer."""
+        return self.before.makespan_s - self.after.makespan_s
+
+    def reading(self) -> str:
+        """Say what was won, and what was promised."""
+        old, new = (quantity(run.makespan_s, "s") for run in (self.before, self.after))
+        share = abs(self.won_s) / self.before.makespan_s if self.before.makespan_s > 0 else 0.0
+        amount = f"{quantity(abs(self.won_s), 's', 3)} ({format_share(share)})"
+        if abs(self.won_s) <= _ROUNDING * self.before.makespan_s:
+            said = f"With {self.change}, {self.before.program} takes as long as before: {new}."
+        else:
+            word = "shorter" if self.won_s > 0 else "longer"
+            said = f"With {self.change}, {self.before.program} takes {new} instead of {old}: {amount} {word}."
+        if self.predicted_s is None:
+            return said
+        nothing = _ROUNDING * self.before.makespan_s
+        if self.predicted_s <= nothing:
+            much = self.predicted_s < -nothing
+            word = f"{quantity(-self.predicted_s, 's', 3)} more" if much else "nothing"
+            return f"{said} The critical path promised {word}."
+        kept = self.won_s / self.predicted_s
+        told = f"The critical path promised up to {quantity(self.predicted_s, 's', 3)}"
+        if kept >= 0.95:
+            return f"{said} {told}."
+        return f"{said} {told}; {format_share(max(kept, 0.0))} of that is won{self.why_less}."
+
+    def __repr__(self) -> str:
+        return self.reading()
+
+    def _repr_html_(self) -> str:
+        promised = "–" if self.predicted_s is None else quantity(self.predicted_s, "s", 3)
+        rows = [
+            ["before", quantity(self.before.makespan_s, "s"), ""],
+            ["after", quantity(self.after.makespan_s, "s"), quantity(self.won_s, "s", 3)],
+            ["by the critical path", "", promised],
+        ]
+        inner = f"<p>{escape(self.reading())}</p>{table(['', 'makespan', 'won'], rows)}"
+        return card(f"What if: {escape(self.change)}", inner)
+
+
+def try_it(
+    run: Run, phase: str | None, factor: float | None, ranks: Iterable[int] | None,
+    balanced: str | None, every_visit: bool, links: str | Iterable[str] | None, coll: Any, on: Any,
+) -> WhatIf:  # fmt: skip
+    """Do `Run.what_if`."""
+    given = {"phase": phase, "balanced": balanced, "links": links, "coll": coll, "on": on}
+    named = [name for name, one in given.items() if one is not None]
+    if len(named) != 1:
+        raise DataError(
+            f"what_if changes one thing: give one of {', '.join(given)}; "
+            f"got {', '.join(named) or 'none of them'}"
+        )
+    _check(run, named[0], factor, ranks)
+    if every_visit and balanced is None:
+        raise DataError("every_visit belongs to balanced=...; leave it out")
+    if on is not None:
+        return WhatIf(f"the machine {on}", run, run.again(on=on), None)
+    if coll is not None:
+        return _with_collectives(run, coll)
+    if links is not None:
+        assert factor is not None
+        return _with_links(run, (links,) if isinstance(links, str) else tuple(links), float(factor))
+    waiting = find_waiting(run)
+    name = phase if phase is not None else str(balanced)
+    spent, critical = _in_phase(run, waiting, name)
+    if every_visit:
+        return _by_visit(run, waiting, name)
+    if phase is not None:
+        assert factor is not None
+        factors, change = _on_ranks(run, phase, float(factor), ranks)
+    else:
+        factors = _levelled(name, spent)
+        change = (
+            f"the computation of phase {name} balanced over the {int((spent > 0).sum())} ranks that have any"
+        )
+    again = run.again(trial=Trial(computation={name: factors.tolist()}))
+    return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
+
+
+def _check(run: Run, named: str, factor: float | None, ranks: Iterable[int] | None) -> None:
+    if run.trace is None:
+        raise DataError(f"{run.program} on {run.on} has no trace; run it with trace=True")
+    if run.model is None:
+        raise DataError(
+            f"{run.program} ran on a real machine, where nothing can be tried; run it with trace=True on a "
+            'simulated one, as in on="star", and ask that run'
+        )
+    if run.again is None:
+        raise DataError(
+            f"{run.program} cannot be run again: only a run that labkit.run returned here can; "
+            "one that was loaded, replayed or sent from another process cannot"
+        )
+    if (factor is not None) != (named in ("phase", "links")):
+        raise DataError(
+            "a factor belongs to phase=... or links=...; "
+            + ("give one" if factor is None else "leave it out")
+        )
+    if factor is not None and not 0 < float(factor) < float("inf"):
+        raise DataError(f"the factor must be above 0 and finite, got {factor!r}")
+    if ranks is not None and named != "phase":
+        raise DataError("ranks belong to phase=...; leave them out")
+
+
+def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return by rank what is computed in a phase and the phases in it, in all and on the critical path."""
+    parts = [str(phase).split(" > ") for phase in waiting.paths["phase"]]
+    inside = np.array([name in one for one in parts], bool)
+    if not inside.any():
+        known = sorted({one for path in parts for one in path if not one.startswith("(")})
+        have = f"its phases are {', '.join(known)}" if known else "it has none; mark one with lk.phase(...)"
+        raise DataError(f"{run.program} has no phase {name!r}: {have}")
+    works = inside & (waiting.paths["call"] == COMPUTATION).to_numpy()
+    rows = waiting.totals[works[waiting.totals["path"].to_numpy()]]
+    sums = [np.bincount(rows["rank"], rows[column], run.ranks) for column in ("seconds", "critical_s")]
+    if not sums[0].any():
+        raise DataError(f"in phase {name!r} nothing is computed: there is nothing to scale")
+    return sums[0], sums[1]
+
+
+def _on_ranks(
+    run: Run, phase: str, factor: float, ranks: Iterable[int] | None
+) -> tuple[np.ndarray[Any, Any], str]:
+    factors = np.full(run.ranks, factor)
+    change = f"{factor:g} times the computation in phase {phase}"
+    if ranks is None:
+        return factors, change
+    chosen = sorted({int(rank) for rank in ranks})
+    if not chosen or chosen[0] < 0 or chosen[-1] >= run.ranks:
+        raise DataError(f"ranks are numbers from 0 to {run.ranks - 1}, got {chosen}")
+    factors[:] = 1.0
+    factors[chosen] = factor
+    return factors, f"{change} on {ranks_text(chosen)}"
+
+
+def _levelled(name: str, spent: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    some = spent > 0
+    return np.where(some, spent[some].mean() / np.where(some, spent, 1.0), 1.0)
+
+
+def _by_visit(run: Run, waiting: Waiting, name: str) -> WhatIf:
+    spent, critical = by_visit(run, waiting, name)
+    some = spent > 0
+    mean = spent.sum(axis=0) / np.maximum(some.sum(axis=0), 1)
+    factors = np.where(some, mean / np.where(some, spent, 1.0), 1.0)
+    again = run.again(trial=Trial(visits={name: factors.tolist()}))
+    change = f"the computation of each of the {spent.shape[1]} visits of phase {name} balanced over its ranks"
+    return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
+
+
+def _with_links(run: Run, kinds: tuple[str, ...], faster: float) -> WhatIf:
+    from labkit.trace.explanation import explain_run
+
+    explained = explain_run(run)
+    known = sorted(set(explained.links["kind"]))
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise DataError(f"no links of the kind {unknown[0]!r} carried anything; there are {', '.join(known)}")
+    held = explained.totals()
+    on_path = float(sum(held.get(kind, 0.0) for kind in kinds))
+    change = f"{faster:g} times the bandwidth of {' and '.join(kinds)}"
+    return WhatIf(
+        change,
+        run,
+        run.again(trial=Trial(links=dict.fromkeys(kinds, faster))),
+        on_path * (1.0 - 1.0 / faster),
+        _HELD,
+    )
+
+
+def _with_collectives(run: Run, coll: Any) -> WhatIf:
+    change = "other algorithms of the collectives"
+    promised = None
+    if isinstance(coll, Mapping):
+        change = " and ".join(f"{name} by {algorithm}" for name, algorithm in coll.items())
+        waiting = find_waiting(run)
+        calls = waiting.totals["call"].astype(str).str.lower()
+        meant = calls.isin([form for name in coll for form in (str(name).lower(), f"i{str(name).lower()}")])
+        promised = float(waiting.totals.loc[meant, "critical_s"].sum())
+    return WhatIf(change, run, run.again(coll=coll), promised, _NOT_FREE)

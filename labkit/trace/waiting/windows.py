@@ -1,0 +1,148 @@
+"""Wait states of windows: who waits for a post, for a completion, for a lock.
+
+A window's synchronisation is messages and gates, so that the analysis finds its waits as those of messages.
+Which calls they are in, and which call ends them, says what they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.trace.waiting.kinds import KINDS, kind_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["calls_at", "lock_waits", "named"]
+
+_LOCKS, _UNLOCKS = ("Lock", "Lock_all"), ("Unlock", "Unlock_all")
+_ACCESSES = (
+    "Put", "Get", "Rput", "Rget", "Accumulate", "Raccumulate", "Get_accumulate", "Rget_accumulate",
+    "Fetch_and_op", "Compare_and_swap",
+)  # fmt: skip
+#: the kinds of a message's wait that the late side of a window is found as
+_LATE_SENDER = [kind_number(kind.name) for kind in KINDS if kind.name.startswith("late sender")]
+
+
+def lock_waits(calls: pd.DataFrame | None, blocked: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Take the waits for locks out of the recorded ones, and say for whom they are.
+
+    Parameters
+    ----------
+    calls : pandas.DataFrame or None
+        `Trace.calls` of a simulated run.
+    blocked : dict of arrays
+        The recorded waits as ``_kernels.analyse_waits`` takes them; those for locks are taken out.
+
+    Returns
+    -------
+    dict of arrays
+        The columns of `labkit.trace.waiting.tables.given_columns`. The cause is the rank whose unlock ends
+        the wait.
+    """
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
+    }
+    names = np.empty(0, object) if calls is None else calls["call"].to_numpy(object)
+    unlocks = np.flatnonzero(np.isin(names, _UNLOCKS))
+    if calls is None or not len(unlocks):
+        return {name: np.array(column, np.float64) for name, column in found.items()}
+    row = calls_at(calls, blocked["rank"].astype(np.int64), blocked["begin_s"])
+    is_lock = (blocked["message"] == -1) & (row >= 0) & np.isin(names[np.maximum(row, 0)], _LOCKS)
+    begin_s, end_s, owner = (calls[name].to_numpy() for name in ("begin_s", "end_s", "rank"))
+    taken = np.zeros(len(is_lock), bool)
+    for at in np.flatnonzero(is_lock):
+        until = blocked["end_s"][at]
+        own = unlocks[owner[unlocks] != blocked["rank"][at]]
+        own = own[begin_s[own] <= until]
+        if not len(own):
+            continue
+        cause = own[np.argmin(np.abs(end_s[own] - until))]
+        values = (
+            blocked["rank"][at], blocked["begin_s"][at], until, owner[cause], row[at], cause,
+            kind_number("lock contention"),
+        )  # fmt: skip
+        for column, value in zip(found.values(), values, strict=True):
+            column.append(value)
+        taken[at] = True
+    for name in blocked:
+        if len(blocked[name]):
+            blocked[name] = blocked[name][~taken]
+    return {name: np.array(column, np.float64) for name, column in found.items()}
+
+
+def named(waits: pd.DataFrame, calls: pd.DataFrame | None) -> pd.DataFrame:
+    """Call the waits of post, start, complete and wait by their names.
+
+    A target's wait is an *early wait* until the origin's last access is over, from then on a *late complete*:
+    such a wait becomes two.
+
+    Parameters
+    ----------
+    waits : pandas.DataFrame
+        By rank and time: state (a number), begin_s, end_s, row, cause_row, direct_s, passed_s, ...
+    calls : pandas.DataFrame or None
+        `Trace.calls`.
+    """
+    import pandas as pd
+
+    if calls is None or not len(calls) or not len(waits):
+        return waits
+    names = calls["call"].to_numpy(object)
+    owner, end_s, begin_s = (calls[name].to_numpy() for name in ("rank", "end_s", "begin_s"))
+    posts = np.isin(names, ("Post", "Complete"))
+    row, cause = waits["row"].to_numpy(), waits["cause_row"].to_numpy()
+    # what a call sends at its very end is found in the next one, which begins then
+    before = np.maximum(cause - 1, 0)
+    cause = np.where(~posts[cause] & posts[before] & (owner[before] == owner[cause]), before, cause)
+    here, there = names[np.maximum(row, 0)], names[np.maximum(cause, 0)]
+    ours = np.isin(waits["state"].to_numpy(), _LATE_SENDER) & (row >= 0) & (cause >= 0)
+    ours &= ((there == "Post") & (here == "Start")) | (
+        (there == "Complete") & np.isin(here, ("Wait", "Test"))
+    )
+    if not ours.any():
+        return waits
+    waits = waits.copy()
+    waits.loc[ours, "cause_row"] = cause[ours]
+    by = np.where(ours, there, "")
+    waits.loc[by == "Post", "state"] = kind_number("late post")
+    accesses = np.flatnonzero(np.isin(names, _ACCESSES))
+    parts = [waits[by != "Complete"]]
+    for at in np.flatnonzero(by == "Complete"):
+        one = waits.iloc[int(at) : int(at) + 1]
+        own = accesses[(owner[accesses] == owner[cause[at]]) & (end_s[accesses] <= begin_s[cause[at]])]
+        begin, end = float(one["begin_s"].iloc[0]), float(one["end_s"].iloc[0])
+        done = min(max(float(end_s[own[-1]]) if len(own) else begin, begin), end)
+        for name, since, until in (("early wait", begin, done), ("late complete", done, end)):
+            if until > since:
+                share = (until - since) / (end - begin)
+                parts.append(one.assign(
+                    state=kind_number(name), begin_s=since, end_s=until,
+                    direct_s=one["direct_s"] * share, passed_s=one["passed_s"] * share,
+                ))  # fmt: skip
+    found: pd.DataFrame = pd.concat(parts)
+    return found.sort_values(["rank", "begin_s"], kind="stable", ignore_index=True)
+
+
+def calls_at(
+    calls: pd.DataFrame | None, rank: NDArray[np.int64], when_s: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return for ranks and times the row of the call that the rank was in; -1 for none."""
+    found = np.full(len(rank), -1, np.int64)
+    if calls is None or not len(calls):
+        return found
+    owner, begin, end = (calls[name].to_numpy() for name in ("rank", "begin_s", "end_s"))
+    order = np.argsort(rank, kind="stable")
+    borders = np.searchsorted(rank[order], np.arange(int(owner.max()) + 2))
+    first = np.searchsorted(owner, np.arange(int(owner.max()) + 2))
+    for one in range(int(owner.max()) + 1):
+        rows, low, high = order[borders[one] : borders[one + 1]], first[one], first[one + 1]
+        if low == high:
+            continue
+        place = low + np.searchsorted(begin[low:high], when_s[rows], side="right") - 1
+        inside = (place >= low) & (end[np.maximum(place, 0)] >= when_s[rows])
+        found[rows[inside]] = place[inside]
+    return found

@@ -1,0 +1,103 @@
+"""A campaign: every algorithm of a collective that can be used, at every number of ranks and size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from labkit import registry
+from labkit.errors import DataError
+from labkit.platform import platform
+from labkit.selector import Situation
+from labkit.selector.settled import without_bytes
+from labkit.sim.choices import node_of, time_alone
+
+__all__ = ["COLUMNS", "Machine", "candidates", "measure"]
+
+COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s"]
+#: lengths of segments that are tried where an algorithm has segments
+SEGMENT_BYTES = (8192, 65536)
+
+
+class Machine:
+    """A simulated machine that algorithms are timed on, alone.
+
+    Parameters
+    ----------
+    on : str or Platform
+    model : str, optional
+        Network model.
+    """
+
+    def __init__(self, on: Any, model: Any = None) -> None:
+        self.platform = platform(on)
+        self.model = model
+
+    def node(self, ranks: int) -> int:
+        """Return how many consecutive ranks share a host."""
+        return node_of(self.platform.rank_hosts(ranks))
+
+    def time(self, at: Situation, name: str) -> float:
+        """Simulate one call, all ranks entering together; seconds until the last one has left."""
+        return time_alone(self.platform, self.model, self.node(at.ranks), at, name)
+
+
+def candidates(operation: str, algorithms: Sequence[str] | None = None) -> list[str]:
+    """Return the names that are tried: all of the registry, and segments of some lengths where there are any.
+
+    Raises
+    ------
+    DataError
+        For an operation or algorithm that is not known.
+    """
+    if operation not in registry.problems() or operation == "sorting":
+        known = ", ".join(name for name in registry.problems() if name != "sorting")
+        raise DataError(f"{operation!r} is no collective; there are: {known}")
+    if algorithms is not None:
+        for name in algorithms:
+            registry.get(operation, without_bytes(operation, name))
+        return list(dict.fromkeys(algorithms))
+    found = []
+    for name in registry.names(operation):
+        found.append(name)
+        if "segments" in registry.get(operation, name).parameters:
+            found += [f"{name}:segment_bytes={n}" for n in SEGMENT_BYTES]
+    return found
+
+
+def measure(
+    machine: Machine,
+    operation: str,
+    points: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    tick: Any = None,
+) -> pd.DataFrame:
+    """Time every algorithm at every point where it can be used.
+
+    Parameters
+    ----------
+    machine : Machine
+    operation : str
+    points : sequence of (int, int)
+        Ranks and bytes: the message of a bcast, reduction or scan, one block of the others.
+    names : sequence of str
+    tick : callable, optional
+        Called after every point.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measurement, with the columns of `COLUMNS`.
+    """
+    rows = []
+    for ranks, n_bytes in points:
+        at = Situation(operation, ranks, n_bytes, machine=machine.platform.spec)
+        for name in names:
+            algorithm = registry.get(operation, without_bytes(operation, name))
+            if not algorithm.requirements.unmet(ranks, True):
+                rows.append((operation, ranks, n_bytes, name, machine.time(at, name)))
+        if tick is not None:
+            tick()
+    return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,0 +1,130 @@
+"""What formula, LogGP and simulation predict of each algorithm, and what nothing undercuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import registry
+from labkit.calibration.loggp import fit_loggp, measure_round_trips
+from labkit.platform import models
+from labkit.platform.platform import Platform
+from labkit.selector import Situation
+from labkit.selector.settled import settled, without_bytes
+from labkit.sim.schedules import simulate
+from labkit.synthesis.bounds import lower_bounds
+from labkit.synthesis.fabric import fabric_of
+from labkit.tune.campaign import Machine
+
+__all__ = ["COLUMNS", "Costs"]
+
+COLUMNS = [
+    "ranks", "bytes", "algorithm", "rounds", "volume_bytes", "formula_s", "loggp_s", "simulated_s",
+    "measured_s", "bound_s",
+]  # fmt: skip
+#: the bound looks at every pair of ranks: of more ranks there is none
+_MOST_BOUND = 256
+
+
+class Costs:
+    """The predictions of one machine.
+
+    Parameters
+    ----------
+    operation : str
+    machine : Platform
+    model : str or NetworkModel, optional
+    names : sequence of str
+        Algorithms, as `labkit.tune.campaign.candidates` returns them.
+    largest : int
+        Bytes of the largest message.
+
+    Attributes
+    ----------
+    network : NetworkModel
+    alpha_s, beta_s_per_byte : float
+        Of a message between two hosts: an empty one's time, and what each byte of the largest one adds.
+    loggp : LogGP
+        Fitted to round trips of 1 B to 32 kB between the same hosts.
+    """
+
+    def __init__(
+        self, operation: str, machine: Platform, model: Any, names: Sequence[str], largest: int
+    ) -> None:
+        self.operation, self.machine, self.names = operation, machine, list(names)
+        self.network = machine.model if model is None else models.get(model)
+        self._timed = Machine(machine, self.network)
+        pair = _two_hosts(machine)
+        self.loggp = fit_loggp(measure_round_trips(pair, repeats=1, model=self.network))
+        trips = measure_round_trips(pair, {0, largest}, messages=2, repeats=1, model=self.network)
+        ways = trips[trips["messages"] == 1].set_index("bytes")["seconds"] / 2
+        self.alpha_s = float(ways[0])
+        self.beta_s_per_byte = float(ways[largest] - ways[0]) / largest if largest else 0.0
+        self._ideal = models.get("loggps", **self.loggp.options())
+
+    def table(self, ranks: Sequence[int], sizes: Sequence[int], points: pd.DataFrame | None) -> pd.DataFrame:
+        """Return a row for each algorithm at each point where it can be used, with the columns of `COLUMNS`.
+
+        Parameters
+        ----------
+        ranks, sizes : sequence of int
+        points : DataFrame, optional
+            Measured: ranks, bytes, algorithm, time_s. What is no algorithm of the card has rows of its own.
+        """
+        rows = []
+        for p in ranks:
+            bounds = [nan] * len(sizes)
+            if p <= _MOST_BOUND:
+                fabric = fabric_of(self.machine.sized(p), p, self.network)
+                bounds = [bound.seconds for bound in lower_bounds(fabric, self.operation, sizes)]
+            for n_bytes, bound_s in zip(sizes, bounds, strict=True):
+                rows += [(*row, nan, bound_s) for row in self._rows(p, n_bytes)]
+        found = pd.DataFrame(rows, columns=COLUMNS)
+        return found if points is None else _joined(found, points)
+
+    def _rows(self, p: int, n_bytes: int) -> list[tuple[Any, ...]]:
+        at = Situation(self.operation, p, n_bytes, machine=self.machine.spec)
+        rows = []
+        for name in self.names:
+            plain = registry.get(self.operation, without_bytes(self.operation, name))
+            if plain.requirements.unmet(p, True):
+                continue
+            algorithm = registry.get(self.operation, settled(at, name, self._timed.node(p)))
+            rounds = volume = formula_s = nan
+            if algorithm.cost is not None:
+                cost = algorithm.cost(p, n_bytes)
+                rounds, volume = cost.rounds, cost.volume_bytes
+                formula_s = cost.seconds(self.alpha_s, self.beta_s_per_byte)
+            alone = simulate(algorithm.build(p), f"star:{p}", self._ideal, n_bytes=n_bytes).makespan_s
+            there = self._timed.time(at, name)
+            rows.append((p, n_bytes, name, rounds, volume, formula_s, alone, there))
+        return rows
+
+
+def _two_hosts(machine: Platform) -> Platform:
+    """Return the machine with its first two ranks on different hosts, where it has two."""
+    most = 2 if machine.capacity is None else machine.capacity
+    hosts = machine.rank_hosts(most)
+    others = np.flatnonzero(hosts != hosts[0])
+    if not others.size:
+        return machine
+    return machine.sized(most).mapped([int(hosts[0]), int(hosts[others[0]])])
+
+
+def _joined(found: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """Put measured times beside what is predicted of the same algorithm at the same point."""
+    times = {(int(p), int(n), str(a)): float(t) for p, n, a, t in points.itertuples(index=False)}
+    keys = list(zip(found["ranks"], found["bytes"], found["algorithm"], strict=True))
+    found = found.assign(measured_s=[times.pop(key, nan) for key in keys])
+    bounds = found.groupby(["ranks", "bytes"])["bound_s"].first().to_dict()
+    more = [
+        {"ranks": p, "bytes": n, "algorithm": name, "measured_s": time_s, "bound_s": bounds.get((p, n), nan)}
+        for (p, n, name), time_s in times.items()
+    ]
+    if not more:
+        return found
+    return pd.DataFrame([*found.to_dict("records"), *more], columns=COLUMNS)

@@ -1,0 +1,217 @@
+"""``lk.tune``: a function for off-line tuning, with methods that make requests for tuning at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
+from typing import Any
+
+from labkit.errors import DataError, UnknownNameError
+from labkit.schedule import PROBLEMS
+from labkit.tune.off_line import off_line
+from labkit.tune.runtime.codelets import Codelet, FunctionSet
+from labkit.tune.runtime.plan import Monitor, plan_of
+from labkit.tune.runtime.quality import Verification, verify
+from labkit.tune.runtime.request import Request
+from labkit.tune.runtime.timer import Timer
+
+__all__ = ["Tune"]
+
+
+class Tune:
+    """Find the fastest way to communicate: off line by simulation, or at run time inside a program.
+
+    Off line, ``lk.tune("allreduce", "torus:4x4x4", ranks, sizes)`` simulates every algorithm at every point
+    and grows a decision tree; see `labkit.tune.off_line`.
+
+    At run time, on real MPI and simulated alike, a request stands where the call stood::
+
+        with lk.tune.allreduce(comm) as allreduce:
+            for _ in range(1000):
+                allreduce(send, recv)
+            print(allreduce.explain())
+
+    Its first calls try the library's own algorithm and labkit's, then all ranks decide together, and the rest
+    takes the fastest. There is such a method for each collective; it takes what mpi4py's method takes.
+
+    Notes
+    -----
+    What makes requests:
+
+    - ``allreduce(comm, algorithms=None, **plan)``, and so for each collective on buffers;
+    - ``neighborhood(comm, *arrays, width=1, send=None, recv=None, forms=None, **plan)``: an exchange with
+      neighbours, in 23 forms;
+    - ``request(comm, functions, **plan)``: a `FunctionSet` of one's own;
+    - ``timer(comm, *requests, every=1, **plan)``: a region with communication and computation, whose
+      requests are tuned together.
+
+    ``verify(program, ranks, on, codelets, runs=3, phase=None, **options)`` runs a program with each codelet
+    from beginning to end: which is the fastest indeed, and how sure that is.
+
+    What `plan` may be, the same on all ranks:
+
+    - ``search="brute force"``; ``"halving"``: all a few times, only the fastest in full; ``"attributes"``: at
+      most half of the codelets are measured;
+    - ``estimator="drop"``, ``"iqr"``, ``"cluster"``, ``"student"``, ``"mean"``, or such as ``Drop(bound=3)``;
+    - ``timing="barrier"`` or ``"nobarrier"``;
+    - ``measurements=20`` of each codelet, after ``warmup=1`` calls that do not count;
+    - ``use="ring"``: preselection of this codelet, without a search;
+    - ``history="tuning.sqlite"``: a file of decisions, for other runs and jobs. What is remembered is
+      verified first; ``similar=0.05`` is how much may be lost where decisions for other sizes are taken over;
+    - ``monitor=True`` or ``Monitor(every=200)``: whether production is watched, and tuned again when it
+      changes.
+    """
+
+    def __init__(self) -> None:
+        self.__name__ = self.__qualname__ = "tune"
+        self.__signature__ = signature(off_line)  # without it `self` is looked for among the parameters
+        self.Codelet, self.FunctionSet, self.Monitor = Codelet, FunctionSet, Monitor
+
+    __call__ = staticmethod(off_line)
+
+    def collective(
+        self, operation: str, comm: Any, algorithms: Sequence[str] | None = None, **plan: Any
+    ) -> Request:
+        """Make a request for a collective on buffers; ``lk.tune.allreduce(comm)`` is short for it.
+
+        Parameters
+        ----------
+        operation : str
+        comm : communicator
+        algorithms : sequence of str, optional
+            Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``.
+        **plan
+            See `Tune`.
+
+        Raises
+        ------
+        DataError
+            For a word or number that is not allowed.
+        """
+        from labkit.tune.runtime.collectives import collective_set
+
+        settings = _plan(plan)
+        _require_comm(comm)
+        return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
+
+    def request(self, comm: Any, functions: FunctionSet, **plan: Any) -> Request:
+        """Make a request for a function set of one's own.
+
+        Parameters
+        ----------
+        comm : communicator
+        functions : FunctionSet
+        **plan
+            See `Tune`.
+
+        Raises
+        ------
+        DataError
+            For a word or number that is not allowed.
+        """
+        if not isinstance(functions, FunctionSet):
+            raise DataError(
+                "a request takes lk.tune.FunctionSet(name, [lk.tune.Codelet(name, call), ...]), "
+                f"got {functions!r}"
+            )
+        settings = _plan(plan)
+        _require_comm(comm)
+        return Request(comm, functions, settings)
+
+    def neighborhood(
+        self, comm: Any, *arrays: Any, width: int = 1, send: Sequence[Any] | None = None,
+        recv: Sequence[Any] | None = None, forms: Sequence[str] | None = None, **plan: Any,
+    ) -> Request:  # fmt: skip
+        """Make a request for an exchange with neighbours: of halos on a grid, of any regions on a graph.
+
+        A call, ``exchange(array)``, sends the array's regions and fills those that are received; with one
+        array ``exchange()`` is enough.
+
+        Parameters
+        ----------
+        comm : Cartesian or graph communicator
+        *arrays : ndarray
+            Contiguous, halos included, of one shape and type; one-sided forms need to know them beforehand.
+        width : int
+            Cells of a halo. On a grid all faces are exchanged, without the corners.
+        send, recv : sequence of slices or tuples of slices
+            A region for each outgoing and each incoming edge; needed on graphs.
+        forms : sequence of str, optional
+            Of `labkit.tune.neighborhood.forms.FORMS`; default: all.
+        **plan
+            See `Tune`.
+
+        Raises
+        ------
+        DataError
+            For arrays, regions or words that are not allowed.
+        """
+        from labkit.tune.neighborhood.functions import neighborhood_set
+
+        settings = _plan(plan)
+        _require_comm(comm)
+        return Request(
+            comm, lambda own, node: neighborhood_set(own, arrays, width, send, recv, forms), settings
+        )
+
+    def timer(self, comm: Any, *requests: Request, every: int = 1, **plan: Any) -> Timer:
+        """Make a timer for a region that these requests are in.
+
+        Parameters
+        ----------
+        comm : communicator
+            Of all ranks of the region.
+        *requests : Request
+        every : int
+            Passes between two synchronisations.
+        **plan
+            See `Tune`, without `timing`.
+
+        Raises
+        ------
+        DataError
+            For a word or number that is not allowed.
+        """
+        if "timing" in plan:
+            raise DataError("a timer has its own timing: every=1, or more passes between two barriers")
+        settings = _plan(plan)
+        _require_comm(comm)
+        return Timer(comm, requests, every, settings)
+
+    def verify(
+        self, program: Callable[..., Any], ranks: int, on: Any, codelets: Sequence[str], **options: Any
+    ) -> Verification:
+        """Run a program with each codelet preselected; see `labkit.tune.runtime.quality.verify`."""
+        return verify(program, ranks, on, codelets, **options)
+
+    def __getattr__(self, name: str) -> Callable[..., Request]:
+        if name in PROBLEMS:
+            return partial(self.collective, name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = [word for word in dir(self) if word not in PROBLEMS]
+        raise UnknownNameError(
+            f"lk.tune has no {name!r}; it has a request for each collective ({', '.join(PROBLEMS)}) and "
+            f"{', '.join(own)}"
+        )
+
+    def __dir__(self) -> list[str]:
+        own = (word for word in [*vars(self), *dir(type(self))] if not word.startswith("_"))
+        return [*own, *PROBLEMS]
+
+    def __reduce__(self) -> Any:
+        return Tune, ()
+
+
+def _plan(words: dict[str, Any]) -> Any:
+    known = plan_of.__annotations__.keys() - {"return"}
+    unknown = sorted(words.keys() - known)
+    if unknown:
+        raise DataError(f"tuning takes {', '.join(sorted(known))}; got {', '.join(unknown)}")
+    return plan_of(**words)
+
+
+def _require_comm(comm: Any) -> None:
+    if not hasattr(comm, "Allreduce"):
+        raise DataError(f"the first argument is the program's communicator, got {comm!r}")

@@ -1,0 +1,88 @@
+"""Off-line tuning: which algorithm of a collective is the fastest where, on a simulated machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from labkit.errors import DataError
+from labkit.study.progress import progress_bar
+from labkit.tune.campaign import Machine, candidates, measure
+from labkit.tune.rule_files import library_names
+from labkit.tune.tuned import Tuned
+
+__all__ = ["off_line"]
+
+
+def off_line(
+    operation: str,
+    on: Any = "star",
+    ranks: Sequence[int] = (4, 8, 16, 32, 64),
+    sizes: Sequence[int] = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
+    *,
+    model: Any = None,
+    algorithms: Sequence[str] | None = None,
+    library: str | None = None,
+    leaves: int = 25,
+    progress: bool | None = None,
+) -> Tuned:
+    """Simulate every algorithm of a collective at every number of ranks and size, and grow a decision tree.
+
+    Parameters
+    ----------
+    operation : str
+        Such as ``"allreduce"``.
+    on : str or Platform
+        A simulated machine.
+    ranks : sequence of int
+        Numbers of ranks.
+    sizes : sequence of int
+        Bytes: the message of a bcast, reduction or scan, one block of the others.
+    model : str, optional
+        Network model; default: the platform's.
+    algorithms : sequence of str, optional
+        Which to try, such as ``["ring", "pipeline:segment_bytes=8192"]``; default: all of the registry, those
+        with segments with two lengths besides.
+    library : str, optional
+        ``"ompi"``: only what Open MPI has, so that its rules can be written.
+    leaves : int
+        At most so many has the decision tree.
+    progress : bool, optional
+        Whether a bar is shown; default: in notebooks and terminals.
+
+    Returns
+    -------
+    Tuned
+        `best`, `tree`, `rules` (for ``coll=`` of a run), `penalty`, `compare`, `save`.
+
+    Raises
+    ------
+    DataError
+        For an operation, algorithm or library that is not known, or amounts that are none.
+    PlatformError
+        For a machine that is not known, or too small.
+
+    Examples
+    --------
+    >>> tuned = off_line("bcast", "star:16", [4, 16], [8, 10**6], algorithms=["linear", "binomial"])
+    >>> tuned.best["algorithm"].tolist()
+    ['binomial', 'linear', 'binomial', 'binomial']
+    """
+    wanted = {"ranks": list(ranks), "sizes": list(sizes), "leaves": [leaves]}
+    for name, values in wanted.items():
+        least = 0 if name == "sizes" else 1
+        if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
+            raise DataError(f"{name} takes whole numbers from {least} on, got {values}")
+    machine = Machine(on, model)
+    for p in wanted["ranks"]:
+        machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
+    if library is not None:
+        known = library_names(library, operation)
+        algorithms = [name for name in candidates(operation, algorithms) if name.partition(":")[0] in known]
+    names = candidates(operation, algorithms)
+    points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
+    if operation == "barrier":
+        points = sorted({(p, 0) for p, _ in points})
+    with progress_bar(len(points), progress) as bar:
+        times = measure(machine, operation, points, names, bar.update)
+    return Tuned(operation, machine, times, leaves)

@@ -1,0 +1,164 @@
+"""Codelets, which all do the same in ways of their own, and sets of them, with attributes.
+
+What the search knows of a codelet are its attributes: named properties such as ``pattern="pairwise"`` or
+``copies="pack"``. Two codelets differ in one attribute if they agree in all others that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from labkit.errors import DataError
+
+__all__ = ["Codelet", "FunctionSet", "combined"]
+
+Finish = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Codelet:
+    """One way of doing it.
+
+    Attributes
+    ----------
+    name : str
+    call : callable
+        ``call(comm, *args, **kwargs)``: does it. `comm` is a duplicate of the request's communicator, whose
+        messages meet nobody else's.
+    attributes : mapping of str to hashable
+        What is known of it.
+    begin : callable, optional
+        ``begin(comm, *args, **kwargs)`` begins it and returns a function that waits for its end. Without it
+        a call that is begun does everything in its wait.
+    unmet : callable, optional
+        ``unmet(situation)``: why it cannot be used for such calls, as the end of a sentence, or None.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    attributes: Mapping[str, Hashable] = field(default_factory=dict)
+    begin: Callable[..., Finish] | None = None
+    unmet: Callable[[Hashable], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise DataError(f"a codelet needs a name, got {self.name!r}")
+        if not callable(self.call):
+            raise DataError(f"codelet {self.name!r} needs a function call(comm, ...), got {self.call!r}")
+
+    def differs_in(self, other: Codelet) -> list[str]:
+        """Return the attributes that both have, with other values."""
+        both = [name for name in self.attributes if name in other.attributes]
+        return [name for name in both if self.attributes[name] != other.attributes[name]]
+
+    def started(self, comm: Any, *args: Any, **kwargs: Any) -> Finish:
+        """Begin it; the function returned ends it."""
+        if self.begin is not None:
+            return self.begin(comm, *args, **kwargs)
+        return lambda: self.call(comm, *args, **kwargs)
+
+
+@dataclass(frozen=True)
+class FunctionSet:
+    """Codelets that do the same: what a request chooses from.
+
+    Attributes
+    ----------
+    name : str
+        What they do, such as ``"transposition"``.
+    codelets : sequence of Codelet
+        At least one, with different names; the first is the one that others are compared with.
+    situation : callable, optional
+        ``situation(*args, **kwargs)`` of a call: calls of equal situations are tuned together, others apart.
+        It must be the same on all ranks. Without it all calls of a request are.
+    free : callable, optional
+        Gives back what the codelets hold, at the end of the request.
+
+    Raises
+    ------
+    DataError
+        No codelet, or two of a name.
+
+    Examples
+    --------
+    >>> ways = FunctionSet("wait", [Codelet("barrier", lambda comm: comm.Barrier())])
+    >>> ways.names
+    ('barrier',)
+    """
+
+    name: str
+    codelets: Sequence[Codelet]
+    situation: Callable[..., Hashable] | None = None
+    free: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codelets", tuple(self.codelets))
+        wrong = [one for one in self.codelets if not isinstance(one, Codelet)]
+        if wrong:
+            raise DataError(f"function set {self.name!r} takes Codelet(name, call), got {wrong[0]!r}")
+        if not self.codelets:
+            raise DataError(f"function set {self.name!r} needs at least one codelet")
+        twice = {name for name in self.names if self.names.count(name) > 1}
+        if twice:
+            raise DataError(f"function set {self.name!r} has two codelets called {', '.join(sorted(twice))}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The codelets' names."""
+        return tuple(one.name for one in self.codelets)
+
+    @property
+    def attributes(self) -> dict[str, tuple[Hashable, ...]]:
+        """The attribute set: attribute to its values, in the order of the codelets."""
+        found: dict[str, dict[Hashable, None]] = {}
+        for codelet in self.codelets:
+            for name, value in codelet.attributes.items():
+                found.setdefault(name, {})[value] = None
+        return {name: tuple(values) for name, values in found.items()}
+
+    def __len__(self) -> int:
+        return len(self.codelets)
+
+    def __iter__(self) -> Iterator[Codelet]:
+        return iter(self.codelets)
+
+    def __getitem__(self, name: str) -> Codelet:
+        if name not in self.names:
+            raise DataError(f"{self.name} has no codelet {name!r}; it has: {', '.join(self.names)}")
+        return self.codelets[self.names.index(name)]
+
+    def only(self, names: Sequence[str]) -> FunctionSet:
+        """Return the set of some of its codelets.
+
+        Raises
+        ------
+        DataError
+            For a name that it does not have.
+        """
+        return FunctionSet(self.name, [self[name] for name in names], self.situation, self.free)
+
+
+def combined(sets: Sequence[tuple[str, FunctionSet]]) -> FunctionSet:
+    """Return all combinations of several sets' codelets: each is a codelet by the name ``a + b``.
+
+    Parameters
+    ----------
+    sets : sequence of (str, FunctionSet)
+        With names that tell their attributes apart.
+    """
+    codelets = []
+    for parts in product(*(one.codelets for _, one in sets)):
+        attributes: dict[str, Hashable] = {}
+        for (label, _), part in zip(sets, parts, strict=True):
+            attributes |= {f"{label}: {name}": value for name, value in part.attributes.items()}
+            if not part.attributes:
+                attributes[label] = part.name
+        codelets.append(Codelet(" + ".join(part.name for part in parts), _no_call, attributes))
+    return FunctionSet(" + ".join(label for label, _ in sets), codelets)
+
+
+def _no_call(*args: Any, **kwargs: Any) -> None:
+    raise DataError("a combination is carried out by the requests of its timer")

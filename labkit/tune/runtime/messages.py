@@ -1,0 +1,207 @@
+"""Arguments of mpi4py's collective methods as schedules take them: contiguous arrays, tables of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import DataError
+from labkit.schedule import Problem
+from labkit.tune.runtime.world import mpi_of
+
+__all__ = ["Message", "read_call"]
+
+_Array = NDArray[Any]
+
+
+@dataclass
+class Message:
+    """One call, read.
+
+    Attributes
+    ----------
+    buffers : dict of str to ndarray
+        As the schedule calls them.
+    counts : dict or None
+        Tables of vector collectives.
+    op : object
+    root : int
+    restore : callable
+        Is called at the end.
+    """
+
+    buffers: dict[str, _Array] = field(default_factory=dict)
+    counts: dict[str, Any] | None = None
+    op: Any = None
+    root: int = 0
+    restore: Callable[[], None] = lambda: None
+
+    def run_arguments(self) -> dict[str, Any]:
+        """Return what `Prepared` takes."""
+        return {"op": self.op, "counts": self.counts, **self.buffers}
+
+    @staticmethod
+    def bytes_of(spec: Any) -> int | None:
+        """Return the bytes of a message as it was given; None of IN_PLACE and None."""
+        if spec is None or _is_in_place(spec):
+            return None
+        buffer, *rest = spec if isinstance(spec, list | tuple) else [spec]
+        array = np.asarray(buffer)
+        each = array.itemsize
+        if rest and not _is_counts(rest[-1]):
+            datatype = rest.pop()
+            each = np.dtype(datatype).itemsize if isinstance(datatype, str) else datatype.Get_size()
+        if not rest or rest[0] is None:
+            return int(array.nbytes)
+        counts = rest[0][0] if isinstance(rest[0], tuple) else rest[0]
+        return int(np.sum(counts) * each)
+
+
+def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
+    """Read the arguments of a collective's method.
+
+    Raises
+    ------
+    DataError
+        For a buffer that is not contiguous or of a datatype that is not predefined.
+    """
+    given = dict(zip(problem.arguments, args, strict=False)) | kwargs
+    me, ranks = int(comm.Get_rank()), int(comm.Get_size())
+    call = Message(root=int(given.get("root", 0) or 0))
+    if problem.is_reduction:
+        call.op = given.get("op") or mpi_of(comm).SUM
+    specs = dict(zip(problem.shapes, (given.get(name) for name in problem.arguments), strict=False))
+    tables: dict[str, Any] = {}
+    for name, spec in specs.items():
+        if spec is None or _is_in_place(spec) or (name in problem.at_root and me != call.root):
+            continue
+        call.buffers[name], counts = _elements(spec)
+        if counts is not None and problem.layout != "table":
+            call.buffers[name] = call.buffers[name][: int(np.sum(counts[0]))]
+        elif counts is not None:
+            tables[name] = counts
+    if problem.layout == "table":
+        _complete_tables(comm, problem, given, call, tables)
+        call.counts = tables
+    if any(_is_in_place(spec) for spec in specs.values()):
+        _take_in_place(problem, specs, call, me, ranks)
+    return call
+
+
+def _complete_tables(
+    comm: Any, problem: Problem, given: dict[str, Any], call: Message, tables: dict[str, Any]
+) -> None:
+    """Fill in what mpi4py takes as said: one block is the whole buffer, several are alike."""
+    ranks, me = int(comm.Get_size()), int(comm.Get_rank())
+    if problem.is_reduction:  # reduce_scatter
+        counts = given.get("recvcounts")
+        if counts is None:
+            counts = comm.allgather(int(call.buffers["recv"].size))
+        tables["send"], tables["recv"] = list(counts), [int(counts[me])]
+        return
+    for name, array in call.buffers.items():
+        blocks = ranks if problem.shapes[name] == "all" else 1
+        if name not in tables:
+            if array.size % blocks:
+                raise DataError(
+                    f"{problem.method}: {array.size} elements are no {blocks} equal blocks; give "
+                    "[buffer, counts] or [buffer, (counts, displacements)]"
+                )
+            tables[name] = [array.size // blocks] * blocks
+
+
+def _take_in_place(problem: Problem, specs: dict[str, Any], call: Message, me: int, ranks: int) -> None:
+    """Give the schedule a copy of what lies in the receive buffer, where the rank's own part is sent."""
+    if "send" not in specs or not _is_in_place(specs["send"]):  # a root that scatters keeps its own block
+        send = call.buffers["send"]
+        sizes = (call.counts or {}).get("send")
+        length = send.size // ranks if sizes is None else int(_counts(sizes)[me])
+        call.buffers["recv"] = np.empty(length, send.dtype)
+        if call.counts is not None:
+            call.counts["recv"] = [length]
+        return
+    recv = call.buffers["recv"]
+    if problem.shapes == {"send": "one", "recv": "all"}:
+        if call.counts is None:
+            length = recv.size // ranks
+            call.buffers["send"] = recv[me * length : (me + 1) * length].copy()
+        else:
+            counts, displs = _table(call.counts["recv"])
+            call.buffers["send"] = recv[displs[me] : displs[me] + counts[me]].copy()
+            call.counts["send"] = [int(counts[me])]
+        return
+    call.buffers["send"] = recv.copy()
+    if problem.shapes == {"send": "all", "recv": "one"}:  # the result is left at the beginning
+        length = recv.size // ranks if call.counts is None else int(call.counts["recv"][0])
+        call.buffers["recv"] = recv[:length]
+    elif call.counts is not None:
+        call.counts["send"] = call.counts["recv"]
+
+
+def _counts(table: Any) -> Any:
+    return table[0] if isinstance(table, tuple) else table
+
+
+def _table(table: Any) -> tuple[Any, Any]:
+    if isinstance(table, tuple):
+        return table
+    counts = np.asarray(table)
+    return counts, np.cumsum(counts) - counts
+
+
+def _is_in_place(spec: Any) -> bool:
+    return type(spec).__name__ == "InPlaceType"
+
+
+def _elements(spec: Any) -> tuple[_Array, Any]:
+    """Return a message's elements, and its counts, or (counts, displacements), where it has some."""
+    counts: Any = None
+    datatype: Any = None
+    buffer = spec
+    if isinstance(spec, list | tuple):
+        if not spec:
+            raise DataError("an empty list is no message; give a buffer, or [buffer, count, datatype]")
+        buffer, *rest = spec
+        if rest and not _is_counts(rest[-1]):
+            datatype = rest.pop()
+        if len(rest) == 2:
+            counts = (np.atleast_1d(rest[0]), np.atleast_1d(rest[1]))
+        elif rest and isinstance(rest[0], tuple) and len(rest[0]) == 2:
+            counts = (np.atleast_1d(rest[0][0]), np.atleast_1d(rest[0][1]))
+        elif rest and rest[0] is not None:
+            counts = np.atleast_1d(rest[0])
+    array = np.asarray(buffer)
+    if not array.flags.c_contiguous:
+        raise DataError(
+            "labkit's algorithms over real messages take contiguous buffers; this one has gaps: copy it, or "
+            'tune with algorithms=["library"]'
+        )
+    array = array.reshape(-1)
+    if datatype is not None:
+        array = array.view(np.uint8).view(_dtype_of(datatype))
+    if counts is None:
+        return array, None
+    if isinstance(counts, tuple):
+        return array, counts
+    return array, (counts, np.cumsum(counts) - counts)
+
+
+def _is_counts(value: Any) -> bool:
+    return value is None or isinstance(value, int | np.integer | tuple | list | np.ndarray)
+
+
+def _dtype_of(datatype: Any) -> np.dtype[Any]:
+    """Return the elements of a predefined datatype."""
+    if isinstance(datatype, str):
+        return np.dtype(datatype)
+    code = str(datatype.tocode() or "") if datatype.is_predefined else ""
+    if not code:
+        raise DataError(
+            f"labkit's algorithms over real messages take predefined datatypes, got {datatype!r}; "
+            'tune with algorithms=["library"], or give the elements'
+        )
+    return np.dtype(code)

@@ -1,0 +1,187 @@
+"""What tuning found: times, the best algorithm everywhere, a decision tree, and what selectors lose."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import html as markup
+from labkit.selector import Rules, Situation, selector_of
+from labkit.tune.campaign import Machine
+from labkit.tune.rule_files import write_rules
+from labkit.tune.tree import Leaf, grow
+from labkit.units import format_bytes, format_share
+
+__all__ = ["Tuned"]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A tuned collective on one machine.
+
+    Attributes
+    ----------
+    operation : str
+    machine : labkit.tune.campaign.Machine
+    times : DataFrame
+        A row for each measurement: operation, ranks, bytes, algorithm, time_s (simulated seconds).
+    leaves : int
+        At most so many has the decision tree.
+    """
+
+    operation: str
+    machine: Machine
+    times: pd.DataFrame
+    leaves: int = 25
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """The fastest algorithm at each point: ranks, bytes, algorithm, time_s; of equals the simplest."""
+        order = self.times.assign(is_set=self.times["algorithm"].str.contains(":"))
+        order = order.sort_values(["ranks", "bytes", "time_s", "is_set", "algorithm"])
+        fastest = order.drop_duplicates(["ranks", "bytes"])
+        return fastest.drop(columns=["operation", "is_set"]).reset_index(drop=True)
+
+    @cached_property
+    def tree(self) -> list[Leaf]:
+        """The decision tree's leaves."""
+        return grow(self.times, self.leaves)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The tree as a selector: ``coll=tuned.rules`` in a run."""
+        return Rules(self._rows, f"tuned {self.operation} on {self.machine.platform.spec}")
+
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for leaf in self.tree:
+            row: dict[str, Any] = {"operation": self.operation}
+            for name, (low, high) in (("ranks", leaf.ranks), ("bytes", leaf.bytes)):
+                if low > 0:
+                    row[f"{name}_from"] = int(low)
+                if high < inf:
+                    row[f"{name}_below"] = int(high)
+            row["use"] = leaf.algorithm
+            rows.append(row)
+        return rows
+
+    def penalty(self, selector: Any = None) -> dict[str, float]:
+        """Return what a selector loses against the best algorithm, over all points.
+
+        Parameters
+        ----------
+        selector : any
+            As `coll` of `labkit.run`; None: the tree.
+
+        Returns
+        -------
+        dict
+            ``mean`` and ``max`` of t / t_best - 1.
+        """
+        choose = selector_of(self.rules if selector is None else selector).on(self.machine.time)
+        known = self.times.set_index(["ranks", "bytes", "algorithm"])["time_s"].to_dict()
+        losses = []
+        points = self.best[["ranks", "bytes", "time_s"]].to_numpy(np.float64)
+        for ranks, n_bytes, best_s in points:
+            at = Situation(self.operation, int(ranks), int(n_bytes), machine=self.machine.platform.spec)
+            name = choose.choose(at)
+            assert name is not None  # the defaults always have one
+            taken_s = known.get((at.ranks, at.n_bytes, name))
+            taken_s = self.machine.time(at, name) if taken_s is None else taken_s
+            losses.append(taken_s / best_s - 1 if best_s > 0 else 0.0)
+        return {"mean": float(np.mean(losses)), "max": float(np.max(losses))}
+
+    def compare(self, selectors: Sequence[Any] = ("default", "ompi", "mpich", "smpi")) -> pd.DataFrame:
+        """Return the penalty of the tree and of selectors: a row for each, with mean and max."""
+        rows = {"tree": self.penalty()} | {str(one): self.penalty(one) for one in selectors}
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return operation, machine, the best algorithm of each point and the tree's rules as plain data."""
+        return {
+            "operation": self.operation,
+            "on": self.machine.platform.spec,
+            "best": self.best.to_dict("records"),
+            "rules": self._rows,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the tree as a file of rules.
+
+        Parameters
+        ----------
+        path : path
+            ``.toml`` and ``.json``: labkit's own, for ``--coll FILE``; ``.conf``: Open MPI's dynamic rules
+            (``--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE``), where the
+            algorithms were tuned with ``library="ompi"``.
+
+        Raises
+        ------
+        DataError
+            Another ending; an algorithm that the library has not; a file that cannot be written.
+        """
+        ranks = sorted({int(p) for p in self.times["ranks"]})
+        return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), ranks)
+
+    def _title(self) -> str:
+        return f"{self.operation} on {self.machine.platform.spec}, tuned by simulation"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self._title()}: the fastest of {self.times['algorithm'].nunique()} algorithms"]
+        lines += [f"  {line}" for line in self._table().to_string().splitlines()]
+        lines.append(f"decision tree: {self._reading()}")
+        lines += [f"  {', '.join(_bounds(leaf)):<40} {leaf.algorithm}" for leaf in self.tree]
+        return "\n".join(lines)
+
+    def _table(self) -> pd.DataFrame:
+        wide = self.best.pivot(index="ranks", columns="bytes", values="algorithm")
+        wide.columns = pd.Index([format_bytes(float(str(n))) for n in wide.columns])
+        wide.index = pd.Index([f"p = {p}" for p in wide.index])
+        return wide
+
+    def _repr_html_(self) -> str:
+        head = ["ranks", "bytes", "take"]
+        rows = [[*map(markup.escape, _bounds(leaf)), markup.escape(leaf.algorithm)] for leaf in self.tree]
+        return markup.card(
+            markup.escape(self._title()), markup.escape(self._reading()) + markup.table(head, rows)
+        )
+
+    def _reading(self) -> str:
+        lost, leaves = self.penalty(), len(self.tree)
+        return (
+            f"{leaves} {'leaf' if leaves == 1 else 'leaves'}, on average {_share(lost['mean'])} "
+            f"slower (at most {_share(lost['max'])}) than the fastest of {self.times['algorithm'].nunique()} "
+            f"algorithms at each of {len(self.best)} points."
+        )
+
+
+def _share(share: float) -> str:
+    return "0%" if share < 5e-5 else format_share(share)
+
+
+def _bounds(leaf: Leaf) -> list[str]:
+    """Write a region: its ranks and its bytes."""
+    ranks = _range(leaf.ranks, lambda n: f"{n:.0f}", "ranks")
+    return [ranks, _range(leaf.bytes, format_bytes, "sizes")]
+
+
+def _range(bounds: tuple[float, float], write: Callable[[float], str], what: str) -> str:
+    low, high = bounds
+    if low <= 0 and high == inf:
+        return f"all {what}"
+    if high == inf:
+        return f"{write(low)} or more" + (" ranks" if what == "ranks" else "")
+    below = f"below {write(high)}" if low <= 0 else f"{write(low)} to below {write(high)}"
+    return below + (" ranks" if what == "ranks" else "")

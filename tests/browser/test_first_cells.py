@@ -1,0 +1,113 @@
+"""What a student types first: each ends as it was meant, or with one sentence that says what to type."""
+
+from __future__ import annotations
+
+import re
+import time
+
+#: cells, one after the other in one notebook, and what must be seen below each; "-" in front: must not
+FIRST = [
+    ("import labkit as lk", []),
+    ("lk.run?", ["Run one SPMD program"]),
+    ("def f(comm):\n    return comm.rank\n\nlk.run(f, 4)", ["f: 4 ranks on star"]),
+    ('lk.run(f, on="star:8").results', ["[0, 1, 2, 3, 4, 5, 6, 7]"]),
+    ('lk.run(f, 4, on="tours:2x2")', ["did you mean 'torus'?", "Cell In[", "-labkit/"]),
+    ("lk.run(4, f)", ["the program comes first, as in labkit.run(f, 4)"]),
+    ("lk.run(f)", ["how many ranks?", "labkit.run(program, 8)"]),
+    ("def g():\n    return 1\n\nlk.run(g, 4)", ["def g(comm)"]),
+    ("study = lk.sweep(f, [1, 2, 4])\nstudy.to_frame()", ["makespan_s"]),
+    ('%%spmd -n 4\nx = rank * 2\nprint("hello", rank)', ["hello 3", '_spmd["x"]']),
+    ("x", ['_spmd["x"] is its value on each of them']),
+    ('_spmd["x"]', ["[0, 2, 4, 6]"]),
+    ("comm.rank", ["comm lives on the ranks: in cells that begin with %%spmd"]),
+    ('%%spmd -n 2\nname = input("name? ")', ["ranks have no keyboard"]),
+    ("%%spmd -n 2\ncomm.recv(source=1 - rank)", ["cycle: rank 0 waits for rank 1 waits for rank 0"]),
+    (
+        "%%spmd -n 2 --on mpi\ncomm.recv(source=1 - rank)",
+        ["cycle: rank 0 waits for rank 1 waits for rank 0", "recv from rank 1, tag any at Cell In"],
+    ),
+    ("def bad(comm):\n    return 1 / comm.rank\n\nlk.run(bad, 4)", ["rank 0 failed: ZeroDivisionError"]),
+    (
+        "import numpy as np\n\n\ndef pi(comm, n=2_000_000):\n"
+        "    points = np.random.default_rng(comm.rank).random((n // comm.size, 2))\n"
+        "    return comm.allreduce(int((np.square(points).sum(axis=1) < 1).sum())) * 4 / n\n\n"
+        "print(lk.sweep(pi, [1, 2, 4, 8, 16]))",
+        ['compute="measured"', "computation was free"],
+    ),
+    ('measured = lk.sweep(pi, [1, 2, 4, 8, 16], compute="measured", repeats=1)\nmeasured', ["computation_s"]),
+    ("lk.plot.speedup(measured)", ["Speedup"]),
+    (
+        "import matplotlib.pyplot as plt\n\n"
+        'times = measured.data.query("metric == \'makespan_s\'")\nplt.plot(times["ranks"], times["value"]);',
+        ["Figure size"],
+    ),
+    ('lk.run("prg.py", 2)', ["does not exist; give the path of a Python file"]),
+]
+
+MAKE = """async (sources) => {
+  const folder = jupyterapp.shell.currentWidget.context.path.split("/").slice(0, -1)
+  const path = [...folder, "first_cells.ipynb"].join("/")
+  const cells = sources.map((source) => (
+    {cell_type: "code", source, metadata: {}, outputs: [], execution_count: null}))
+  const content = {nbformat: 4, nbformat_minor: 4, cells,
+    metadata: {kernelspec: {name: "python3", display_name: "Python 3"}}}
+  await jupyterapp.serviceManager.contents.save(path, {type: "notebook", format: "json", content})
+  await jupyterapp.commands.execute("docmanager:open", {path})
+}"""
+
+RUN = """async (index) => {
+  const notebook = jupyterapp.shell.currentWidget.content
+  notebook.activeCellIndex = index
+  await jupyterapp.commands.execute("notebook:run-cell")
+  const text = (part) => (Array.isArray(part) ? part.join("") : part ?? "")
+  return notebook.widgets[index].model.outputs.toJSON().map((one) =>
+    one.text ? text(one.text) : one.traceback ? one.traceback.join("\\n") : text(one.data?.["text/plain"])
+  ).join("\\n")
+}"""
+
+
+def test_what_a_student_types_first(visitor):
+    visitor.arrive()
+    visitor.page.evaluate(MAKE, [source for source, _ in FIRST] + [""])
+    visitor.wait_for_notebook("first_cells.ipynb")
+    wrong = []
+    for index, (source, expected) in enumerate(FIRST):
+        began = time.monotonic()
+        said = re.sub(r"\x1b\[[0-9;]*m", "", visitor.page.evaluate(RUN, index))
+        print(f"{time.monotonic() - began:5.1f} s: {source.splitlines()[0]}")
+        for one in expected:
+            if (one[1:] in said) if one.startswith("-") else (one not in said):
+                wrong.append(f"{source}\n  lacks {one!r}:\n{said[-800:]}")
+        if index == 0:
+            names = offered(visitor, len(FIRST), "lk.")
+            assert {"run", "sweep", "plot", "explore", "algorithms"} <= set(names)
+            assert "Run" not in names
+            assert set(offered(visitor, len(FIRST), "lk.explore.")) >= {"topology", "sorting"}
+    assert "torus" in offered(visitor, len(FIRST), "%%spmd -n 2 --on ")
+    assert "expect" in offered(visitor, len(FIRST), "study.")
+    visitor.shot("first_cells")
+    assert not wrong, "\n\n".join(wrong)
+
+
+def offered(visitor, index: int, text: str) -> list[str]:
+    """Type a text into an empty cell, press Tab, and return what is offered."""
+    page = visitor.page
+    visitor.scroll_to(index)
+    page.evaluate(
+        """index => {
+             const notebook = jupyterapp.shell.currentWidget.content
+             notebook.activeCellIndex = index
+             notebook.widgets[index].model.sharedModel.setSource("")
+             notebook.mode = "edit"
+           }""",
+        index,
+    )
+    page.keyboard.type(text)
+    began = time.monotonic()
+    page.keyboard.press("Tab")
+    items = page.locator(".jp-Completer:visible .jp-Completer-match")
+    visitor.wait_until(lambda: items.count() > 0, f"names behind {text}")
+    print(f"{time.monotonic() - began:5.2f} s: Tab behind {text}")
+    names = [one.strip() for one in items.all_inner_texts()]
+    page.keyboard.press("Escape")
+    return names

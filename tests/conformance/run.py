@@ -1,0 +1,124 @@
+"""Run mpi4py's own tests on simulated and on real ranks, and write docs/conformance.md.
+
+    python -m tests.conformance.run                       all files, p = 1, 2, 3, 4, 5, 7, both machines
+    python -m tests.conformance.run --ranks 2 --files pack --machines simulated
+    python -m tests.conformance.run --only-table          the table of what has been run
+
+The suite is that of mpi4py's source distribution, fetched once by pip into build/conformance; each file is
+run as ``labkit run -n P --on star:P test/main.py -v -i FILE``. Results and what was printed are kept
+there, too: what has been run is not run again, unless asked for with --again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from tests.conformance.outcome import Outcome
+from tests.conformance.table import table
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "conformance"
+VERSION = "4.1.2"
+RANKS = (1, 2, 3, 4, 5, 7)
+MACHINES = ("simulated", "real")
+#: host seconds for a file
+LIMIT_S = 600
+_BIN = Path(sys.executable).parent
+
+
+def suite() -> Path:
+    """Return the folder of the tests, fetched where it is missing."""
+    folder = BUILD / f"mpi4py-{VERSION}"
+    if not folder.is_dir():
+        BUILD.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-binary", "mpi4py", "--no-deps"]
+        subprocess.run([*command, "-d", str(BUILD), f"mpi4py=={VERSION}"], check=True)
+        with tarfile.open(BUILD / f"mpi4py-{VERSION}.tar.gz") as archive:
+            archive.extractall(BUILD, filter="data")
+    return folder / "test"
+
+
+def run(machine: str, ranks: int, name: str, tests: Path, arguments: tuple[str, ...] = ("-v",)) -> Outcome:
+    """Run one file of the suite."""
+    if machine == "simulated":
+        head = [
+            str(_BIN / "labkit"),
+            "run",
+            "-n",
+            str(ranks),
+            "--on",
+            f"star:{ranks}",
+            "--timeout",
+            str(LIMIT_S),
+        ]
+    else:
+        head = [
+            str(_BIN / "mpiexec"),
+            "-n",
+            str(ranks),
+            "--oversubscribe",
+            "--allow-run-as-root",
+            sys.executable,
+        ]
+    command = [*head, str(tests / "main.py"), *arguments, "-i", rf"^{name}\.py$"]
+    with tempfile.TemporaryFile("w+", errors="replace") as printed:
+        ended = ""
+        try:
+            done = subprocess.run(
+                command, stdout=printed, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                timeout=LIMIT_S + 30, cwd=tests, check=False,
+            )  # fmt: skip
+            ended = f"exit code {done.returncode}"
+        except subprocess.TimeoutExpired:
+            ended = f"not over after {LIMIT_S} s"
+        printed.seek(0)
+        text = printed.read()
+    (BUILD / "printed").mkdir(exist_ok=True)
+    (BUILD / "printed" / f"{machine}.{ranks}.{name}.txt").write_text(text)
+    said = re.findall(r"^labkit run: (.*)$", text, re.MULTILINE)
+    return Outcome.read(text, ranks, said[-1][:200] if said else ended)
+
+
+def main() -> int:
+    """Run what is asked for, and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ranks", type=int, nargs="+", default=list(RANKS))
+    parser.add_argument("--machines", nargs="+", choices=MACHINES, default=list(MACHINES))
+    parser.add_argument("--files", default="", help="a regular expression")
+    parser.add_argument("--again", action="store_true", help="also what has been run")
+    parser.add_argument("--only-table", action="store_true")
+    given = parser.parse_args()
+    tests = suite()
+    kept = BUILD / "results.json"
+    results: dict[str, dict[str, object]] = json.loads(kept.read_text()) if kept.exists() else {}
+    names = [path.stem for path in sorted(tests.glob("test_*.py")) if re.search(given.files, path.stem)]
+    plan = [(m, p, name) for p in given.ranks for m in given.machines for name in names]
+    for machine, ranks, name in [] if given.only_table else plan:
+        key = f"{machine} {ranks} {name}"
+        if key in results and not given.again:
+            continue
+        began = time.monotonic()
+        outcome = run(machine, ranks, name, tests)
+        if kept.exists():  # somebody else may be running other files
+            results |= json.loads(kept.read_text())
+        results[key] = outcome.as_dict()
+        kept.write_text(json.dumps(results, indent=0, sort_keys=True))
+        mark = "ok" if outcome.is_whole else outcome.end or f"{len(outcome.failed)} failed"
+        print(f"{key}: {outcome.passed} passed, {mark} ({time.monotonic() - began:.0f} s)", flush=True)
+    outcomes = {tuple(key.split(" ")): Outcome(**value) for key, value in results.items()}  # type: ignore[arg-type]
+    (ROOT / "docs" / "conformance.md").write_text(table(outcomes, VERSION))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The table of conformance: what passes on which machine, and why some of it not simulated."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from tests.conformance.outcome import Outcome
+
+__all__ = ["differences", "table"]
+
+_REASONS = Path(__file__).with_name("reasons.toml")
+#: (machine, ranks, file)
+Results = dict[tuple[str, ...], Outcome]
+
+_HEAD = """# mpi4py's own tests on simulated ranks
+
+The test suite of mpi4py {version}, unmodified and by its own runner, simulated and on real Open MPI. This is
+what `make conformance` writes. A cell holds the tests that passed, simulated / real; one number: the same on
+both; a dash: the file did not come to its end there; nothing: it has not been run. Tests that the suite
+itself skips are not counted; as an MPI 4.1 the simulator runs tests that are skipped on Open MPI.
+
+"""
+
+
+def differences(results: Results) -> dict[str, list[str]]:
+    """Return the tests that pass on real MPI and not simulated, and on how many ranks."""
+    found: dict[str, list[str]] = {}
+    for (machine, ranks, name), real in sorted(results.items()):
+        mine = results.get(("simulated", ranks, name))
+        if machine != "real" or mine is None or real.end:
+            continue
+        lost = [f"{name} ({mine.end})"] if mine.end else _lost(mine, real)
+        for test in lost:
+            found.setdefault(test, []).append(ranks)
+    return found
+
+
+def _lost(mine: Outcome, real: Outcome) -> list[str]:
+    """Tests of a file that passed on real MPI, and failed or were skipped in simulation."""
+    skipped = set(mine.left_out) - set(real.left_out) if mine.skipped > real.skipped else set()
+    return sorted({*mine.failed, *skipped} - {*real.failed, *real.left_out})
+
+
+def table(results: Results, version: str) -> str:
+    """Return the document."""
+    ranks = sorted({key[1] for key in results}, key=int)
+    names = sorted({key[2] for key in results})
+    lines = [_HEAD.format(version=version)]
+    lines.append("| file | " + " | ".join(f"p = {p}" for p in ranks) + " |")
+    lines.append("|---" * (len(ranks) + 1) + "|")
+    for name in names:
+        lines.append(f"| {name} | " + " | ".join(_cell(results, p, name) for p in ranks) + " |")
+    lost = differences(results)
+    reasons: dict[str, str] = tomllib.loads(_REASONS.read_text())
+    groups: dict[str, list[str]] = {}
+    for test, where in sorted(lost.items()):
+        why = next((text for part, text in reasons.items() if part in test), "no reason: to be mended")
+        groups.setdefault(why, []).append(f"`{test}` (p = {', '.join(sorted(where, key=int))})")
+    lines += ["", f"Passes on real MPI and not simulated: {len(lost)} tests, for {len(groups)} reasons.", ""]
+    for why, tests in groups.items():
+        lines.append(f"- {why} ({len(tests)}): {', '.join(tests)}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(results: Results, ranks: str, name: str) -> str:
+    pair = [results.get((machine, ranks, name)) for machine in ("simulated", "real")]
+    texts = ["" if one is None else "-" if one.end else str(one.passed) for one in pair]
+    return texts[0] if texts[0] == texts[1] else " / ".join(texts)

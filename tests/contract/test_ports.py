@@ -1,0 +1,48 @@
+"""Groups of ranks that meet by ports and services get a communicator of two groups."""
+
+from __future__ import annotations
+
+import pytest
+
+import labkit as lk
+from labkit import MPI
+
+
+def _meet(comm):
+    mine = comm.Split(comm.rank == 0)
+    if comm.rank == 0:
+        port = MPI.Open_port()
+        MPI.Publish_name("meeting", port)
+        comm.Barrier()
+        both = mine.Accept(port)
+        MPI.Unpublish_name("meeting", port)
+        MPI.Close_port(port)
+    else:
+        comm.Barrier()
+        port = MPI.Lookup_name("meeting") if mine.rank == 0 else None
+        both = mine.Connect(port)
+    sizes = (both.size, both.remote_size)
+    heard = both.allgather(comm.rank)
+    both.Disconnect()
+    return sizes, heard
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+def test_groups_meet_at_a_port(ranks) -> None:
+    others = list(range(1, ranks))
+    found = lk.run(_meet, ranks, on="star").results
+    assert found == [((1, ranks - 1), others)] + [((ranks - 1, 1), [0])] * (ranks - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: MPI.Lookup_name("nobody"), "MPI_ERR_NAME"),
+        (lambda: MPI.Close_port("labkit-port:9"), "MPI_ERR_PORT"),
+        (lambda: MPI.COMM_SELF.Connect("elsewhere"), "MPI_ERR_PORT"),
+        (lambda: MPI.Unpublish_name("nobody", "labkit-port:9"), "MPI_ERR_SERVICE"),
+    ],
+)
+def test_names_that_there_are_not_are_refused(call, name) -> None:
+    with pytest.raises(lk.errors.RankError, match=name):
+        lk.run(lambda comm: call(), 1, on="star")

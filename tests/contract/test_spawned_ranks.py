@@ -1,0 +1,155 @@
+"""Ranks that start while a job goes on: their world, their parents, what they cost, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import labkit as lk
+from labkit import MPI
+
+PARENT = """
+import sys
+from mpi4py import MPI
+comm, codes = MPI.COMM_WORLD, []
+assert MPI.Comm.Get_parent() == MPI.COMM_NULL
+words = [__file__.replace("parent", "child"), "a b"]
+children = comm.Spawn(sys.executable, words if comm.rank == 1 else None, 3, root=1, errcodes=codes)
+assert (children.size, children.remote_size, codes) == (2, 3, [0, 0, 0])
+children.bcast("work", root=MPI.ROOT if comm.rank == 0 else MPI.PROC_NULL)
+print(children.gather(None, root=MPI.ROOT if comm.rank == 0 else MPI.PROC_NULL))
+everybody = children.Merge()
+print(comm.rank, everybody.rank, everybody.allgather(comm.rank))
+comm.Barrier()
+children.Disconnect()
+"""
+CHILD = """
+import os, sys
+from mpi4py import MPI
+comm, parents = MPI.COMM_WORLD, MPI.Comm.Get_parent()
+task = parents.bcast(None, root=0)
+right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+got = comm.sendrecv(comm.rank, right, source=left)
+total = comm.allreduce(comm.rank)
+split = comm.Split(comm.rank % 2)
+parents.gather((task, comm.rank, comm.size, got, total, split.size, sys.argv[1:]), root=0)
+everybody = parents.Merge(high=True)
+everybody.allgather(comm.rank)
+assert comm.rank == int(os.environ["OMPI_COMM_WORLD_RANK"])
+window = MPI.Win.Allocate(8, comm=comm)
+window.Free()
+parents.Disconnect()
+assert parents == MPI.COMM_NULL == MPI.Comm.Get_parent()
+print("child", comm.rank)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def call(body, ranks=1, child=CHILD, **how):
+        (tmp_path / "parent.py").write_text(body)
+        (tmp_path / "child.py").write_text(child)
+        return lk.run(tmp_path / "parent.py", ranks, "star", **how)
+
+    return call
+
+
+def test_spawned_ranks_have_a_world_of_their_own(run):
+    ended = run(PARENT, 2)
+    told = [("work", rank, 3, (rank - 1) % 3, 3, 2 - rank % 2, ["a b"]) for rank in range(3)]
+    assert ended.output == [
+        f"{told}\n0 0 [0, 1, 0, 1, 2]\n",
+        "None\n1 1 [0, 1, 0, 1, 2]\n",
+        *(f"child {rank}\n" for rank in range(3)),
+    ]
+
+
+def test_a_start_costs_its_messages(run, monkeypatch, tmp_path):
+    """The words go there and an answer comes back; to tell nobody else takes no time."""
+    monkeypatch.chdir(tmp_path)
+    body = "from mpi4py import MPI\nMPI.COMM_SELF.Spawn('child.py', None, 1)\nprint(repr(MPI.Wtime()))"
+    run(body, child="")
+    ended = lk.run(tmp_path / "parent.py", 1, "star:2")
+
+    def as_messages(comm):
+        if comm.rank == 0:
+            comm.send(("child.py",), 1)
+            comm.recv(source=1)
+        else:
+            comm.recv(source=0)
+            comm.send(None, 0)
+        return MPI.Wtime()
+
+    assert float(ended.output[0]) == lk.run(as_messages, 2, "star:2").results[0]
+
+
+POOL = """
+import time
+from mpi4py import MPI
+from mpi4py.futures import MPIPoolExecutor
+from mpi4py.util.pool import Pool
+
+def square(x):
+    return x * x, MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank >= 0
+
+if __name__ == "__main__":
+    with MPIPoolExecutor(max_workers=3) as pool:
+        print(pool.num_workers, sorted(pool.map(square, range(5))))
+    with Pool(1) as waited_for_by_an_event:
+        print(waited_for_by_an_event.apply_async(square, (3,)).get())
+        print(type(MPIPoolExecutor().submit(lambda: 1).exception()).__name__)
+    left_alone = MPIPoolExecutor()
+    print(left_alone.submit(square, 7).result())
+"""
+
+
+@pytest.mark.slow
+def test_a_pool_spawns_its_workers(run):
+    said = run(POOL).output[0].splitlines()
+    squares = [(x * x, 3, True) for x in range(5)]
+    assert said == [f"3 {squares}", "(9, 1, True)", "PicklingError", "(49, 1, True)"]
+
+
+REFUSED = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for words in (
+    ("/bin/true", None, 1), ("missing.py",), ("child.py", None, 5000), ("child.py", None, 0),
+    (["child.py"], None, [1, 1]),
+):
+    try:
+        (comm.Spawn if isinstance(words[0], str) else comm.Spawn_multiple)(*words)
+    except Exception as error:
+        print(error)
+comm.Spawn("child.py", "x").Barrier()
+"""
+SENTENCES = (
+    "Spawn of '/bin/true': ranks of a simulated run are Python programs",
+    "Spawn: there is no file 'missing.py'",
+    "room for 4096 spawned ranks, and 5000 more",
+    "maxprocs=0: at least 1 rank",
+    "expecting 1 items",
+)
+
+
+def test_what_cannot_be_spawned_is_refused_and_who_fails_is_named(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(lk.errors.RankError, match="rank 1 failed: ZeroDivisionError") as failed:
+        run(REFUSED, child="1 / 0")
+    for line, said in zip(failed.value.output[0].splitlines(), SENTENCES, strict=True):
+        assert said in line
+
+
+@pytest.mark.slow
+def test_a_deadlock_between_worlds_is_told(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    body = "from mpi4py import MPI\nMPI.COMM_WORLD.Spawn('child.py').recv()"
+    child = "from mpi4py import MPI\nMPI.Comm.Get_parent().recv()"
+    with pytest.raises(lk.errors.DeadlockError, match="2 of 2 ranks wait"):
+        run(body, child=child)
+
+
+def test_functions_spawn_nothing():
+    with pytest.raises(lk.errors.RankError, match="this run is a function in this process"):
+        lk.run(lambda comm: comm.Spawn(sys.executable, ["child.py"]), 1, "star")

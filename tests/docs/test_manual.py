@@ -1,0 +1,68 @@
+"""The reference manual: a page for every public name, no warning, no link that leads nowhere; searchable."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sphinx")
+pytest.importorskip("numpydoc")
+pytest.importorskip("myst_parser")
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "docs" / "site"
+
+
+@pytest.mark.slow
+def test_the_manual_has_every_name_and_every_word(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(SITE / "manual.py"), str(tmp_path)], capture_output=True,
+        text=True, timeout=1200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    manual = tmp_path / "manual"
+    (tmp_path / "index.html").write_text("the course")
+    checked = subprocess.run(
+        [sys.executable, str(SITE / "links.py"), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout[-3000:]
+    import labkit
+    from labkit.platform import machines
+    from labkit.platform.spec import kinds
+
+    for name in labkit.__all__:
+        if callable(getattr(labkit, name)):
+            page = (manual / "api" / f"labkit.{name}.html").read_text("utf-8")
+            assert f"labkit.{name}" in page
+    words = (manual / "platforms.html").read_text("utf-8")
+    for word in (*kinds(), *machines.names(), "loopback_lat", "bb_bw", "routing"):
+        assert word in words, word
+    for name in ("one-program-two-machines", "rows", "verdicts"):
+        assert (manual / f"{name}.html").is_file()
+    index = (manual / "searchindex.js").read_text("utf-8")
+    found = json.loads(re.search(r"Search\.setIndex\((.*)\)\s*$", index, re.DOTALL)[1])
+    assert {"bisect", "deadlock", "goal"} <= {*found["terms"]}
+
+
+def test_links_that_lead_nowhere_are_told(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    broken_links = importlib.import_module("links").broken_links
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">1</a><a href="b.html#nowhere">2</a><a href="c.html">3</a>'
+        '<a href="https://example.org">4</a><script src="https://example.org/x.js"></script><img src="#">'
+    )
+    (tmp_path / "b.html").write_text('<p id="there">x</p>')
+    (tmp_path / "s.css").write_text("@import url(//fonts.example.org/x.css);")
+    said = broken_links(tmp_path)
+    assert said == [
+        "a.html points to b.html#nowhere: no such place in that page",
+        "a.html points to c.html, which is not there",
+        "a.html fetches https://example.org/x.js",
+        "s.css fetches //fonts.example.org/x.css",
+    ]

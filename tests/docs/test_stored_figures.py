@@ -1,0 +1,30 @@
+"""The stored notebooks show every figure without a kernel, and in the dark theme."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+#: what a cell ends with that shows a figure
+SHOWS = re.compile(r"(lk\.)?(plot|explore)\.\w+\(|.*\.(beside|plot)\(|plt\.show\(")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_figure_has_its_still_picture(path: Path) -> None:
+    book = nbformat.read(path, as_version=4)
+    pictures = 0
+    for cell in book.cells:
+        if cell.cell_type != "code":
+            continue
+        shown = [one for one in cell.outputs if {"image/png", "image/svg+xml"} & {*one.get("data", ())}]
+        pictures += len(shown)
+        last = next((line for line in reversed(cell.source.splitlines()) if line[:1].strip(" )")), "")
+        assert shown or not SHOWS.match(last), f"no stored picture: {last}"
+        for one in shown:
+            is_own = "image/png" in one.data and not one.data.get("text/plain", "").startswith("<Figure")
+            assert not is_own or one.metadata.get("needs_background") == "light"
+    assert pictures

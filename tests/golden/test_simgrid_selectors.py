@@ -1,0 +1,33 @@
+"""labkit's selectors `smpi`, `ompi` and `mpich` choose what smpirun's do.
+
+The figures are SimGrid 3.32's own (`benchmarks/simgrid/smpi_selectors.py`): a selector took one that has
+the very same times, as sometimes several have.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from labkit.selector import Choices, selector_of
+
+GOLDENS = json.loads(Path(__file__).with_name("simgrid_selectors.json").read_text())
+NAMES = tomllib.loads((files("labkit.datasets") / "selectors" / "smpi_names.toml").read_text())
+
+
+@pytest.mark.parametrize("selector", ["smpi", "ompi", "mpich"])
+def test_it_chooses_what_smpirun_chooses(selector: str) -> None:
+    choices = Choices(selector_of(selector))
+    points = [point[1:] for point in GOLDENS if point[0] == selector]
+    assert len(points) >= (150 if selector == "smpi" else 200)  # its defaults without a name are left out
+    wrong = []
+    for operation, ranks, size, theirs in points:
+        chosen = choices(operation, ranks, size)
+        allowed = {NAMES[operation][name].partition(":")[0] for name in theirs}
+        if chosen.partition(":")[0] not in allowed:
+            wrong.append((operation, ranks, size, chosen, sorted(allowed)))
+    assert not wrong

@@ -1,0 +1,151 @@
+"""Deadlocks on real MPI: told when all ranks wait, with the cycle; and never of ranks that may yet go on."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import DeadlockError, MismatchError
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
+
+#: far more than a deadlock may take to be found
+LIMIT_S = 120
+
+
+def facing(comm):
+    other = 1 - comm.rank
+    got = comm.recv(source=other, tag=7)
+    comm.send(got, other, tag=7)
+
+
+def ring_of_large_sends(comm):
+    comm.Ssend(np.zeros(4), (comm.rank + 1) % comm.size)
+    comm.Recv(np.zeros(4), (comm.rank - 1) % comm.size)
+
+
+def wrong_tag(comm):
+    if comm.rank == 0:
+        comm.send("x", 1, tag=1)
+    else:
+        comm.recv(source=0, tag=2)
+
+
+def one_leaves_early(comm):
+    if comm.rank > 0:
+        comm.Barrier()
+
+
+def in_a_part_of_the_world(comm):
+    half = comm.Split(comm.rank % 2)
+    request = half.Irecv(np.zeros(1), source=1 - half.rank)
+    request.Wait()
+
+
+def others_in_a_collective(comm):
+    if comm.rank == 0:
+        comm.recv(source=1)
+    comm.Allreduce(np.zeros(1), np.zeros(1))
+
+
+CASES = {
+    facing: (2, ["rank 0: recv from rank 1, tag 7 at ", "cycle: rank 0 waits for rank 1 waits for rank 0"]),
+    ring_of_large_sends: (3, ["rank 0: Ssend to rank 1, tag 0, 32 B", "waits for rank 2 waits for rank 0"]),
+    wrong_tag: (2, ["rank 1: recv from rank 0, tag 2", "1 of 2 ranks have finished: nobody is left"]),
+    one_leaves_early: (3, ["ranks 1-2: Barrier, waiting for rank 0 at "]),
+    in_a_part_of_the_world: (4, ["rank 0: Wait from rank 2, tag any", "rank 1: Wait from rank 3"]),
+    others_in_a_collective: (3, ["ranks 1-2: Allreduce, waiting for rank 0", "rank 0: recv from rank 1"]),
+}
+
+
+@pytest.mark.parametrize("program", CASES, ids=lambda one: one.__name__)
+def test_a_deadlock_is_told_with_ranks_calls_and_lines(program):
+    ranks, said = CASES[program]
+    with pytest.raises(DeadlockError) as caught:
+        lk.run(program, ranks, "mpi", timeout_s=LIMIT_S)
+    text = str(caught.value)
+    for one in said:
+        assert one in text, text
+    assert f"{__file__}:" in text
+    assert f" in {program.__name__}" in text
+
+
+def test_collectives_that_do_not_match_are_told():
+    def program(comm):
+        print("before")
+        if comm.rank == 0:
+            comm.Barrier()
+        else:
+            comm.bcast(1, root=1)
+            comm.recv(source=0)
+
+    with pytest.raises((MismatchError, DeadlockError)) as caught:
+        lk.run(program, 2, "mpi", timeout_s=LIMIT_S)
+    assert "rank 0" in str(caught.value)
+    assert caught.value.output == ["before\n", "before\n"]
+
+
+def test_ranks_that_may_go_on_are_never_blamed():
+    def program(comm):
+        pause_s = 4.0  # more than twice what nothing may happen in
+        if comm.rank == 0:
+            time.sleep(pause_s)  # waits on the outside
+        comm.Barrier()
+        if comm.rank == 1:
+            end = time.monotonic() + pause_s
+            while time.monotonic() < end:  # computes
+                sum(range(1000))
+        comm.bcast(None, root=1)
+        if comm.rank == 0:
+            thread = threading.Thread(target=lambda: (time.sleep(pause_s), comm.send("late", 1, tag=3)))
+            thread.start()
+            comm.recv(source=1, tag=4)  # waits, while its thread will send
+            thread.join()
+        else:
+            comm.recv(source=0, tag=3)
+            comm.send("answer", 0, tag=4)
+        return comm.rank
+
+    assert lk.run(program, 2, "mpi", timeout_s=LIMIT_S).results == [0, 1]
+
+
+def test_a_script_that_imports_mpi_itself_is_watched_too(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import mpi4py.rc\nmpi4py.rc.finalize = True\nfrom mpi4py import MPI\n"
+        "comm = MPI.COMM_WORLD\ncomm.recv(source=1 - comm.rank)\n"
+    )
+    with pytest.raises(DeadlockError, match=r"rank 0: recv from rank 1, tag any at .*script\.py:5"):
+        lk.run(script, 2, "mpi", timeout_s=LIMIT_S)
+
+
+def test_engines_tell_deadlocks_too_and_blame_nobody_who_may_go_on():
+    pytest.importorskip("ipyparallel")
+
+    def patient(comm):
+        pause_s = 3.0  # longer than nothing may happen
+        if comm.rank == 0:
+            time.sleep(pause_s)
+        comm.Barrier()
+        if comm.rank == 0:
+            thread = threading.Thread(target=lambda: (time.sleep(pause_s), print("a thread lives")))
+            thread.start()
+            comm.recv(source=1, tag=4)  # might be ended by the thread
+            thread.join()
+        elif comm.rank == 1:
+            time.sleep(pause_s)
+            comm.send("answer", 0, tag=4)
+        return comm.rank
+
+    with lk.cluster(4) as cluster:
+        assert lk.run(patient, 3, cluster, timeout_s=LIMIT_S).results == [0, 1, 2]
+        for program, (ranks, said) in CASES.items():
+            with pytest.raises(DeadlockError) as caught:
+                lk.run(program, ranks, cluster, timeout_s=LIMIT_S)
+            assert not [one for one in said if one not in str(caught.value)], str(caught.value)
+            assert f"{__file__}:" in str(caught.value)
+        assert lk.run(patient, 2, cluster, timeout_s=LIMIT_S).results == [0, 1]

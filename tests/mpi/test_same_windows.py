@@ -1,0 +1,30 @@
+"""Random programs of windows and files leave the same bytes on real MPI and simulated."""
+
+from __future__ import annotations
+
+import pytest
+
+import labkit as lk
+from tests.support.window_programs import digests
+
+
+def both(ranks: int, first: int, count: int, folder) -> tuple[list, list]:
+    how = {"args": (first, count, str(folder)), "timeout_s": 600}
+    simulated = lk.run(digests, ranks, f"star:1,cores={ranks}", **how)
+    assert not [note for note in simulated.notes if "computation was free" not in note]  # no alarm
+    return simulated.results, lk.run(digests, ranks, "mpi", **how).results
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_random_programs_leave_the_same_bytes(ranks, tmp_path) -> None:
+    simulated, real = both(ranks, 0, 25, tmp_path)
+    assert simulated == real
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_a_thousand_random_programs_leave_the_same_bytes(tmp_path) -> None:
+    for ranks, first in ((2, 1000), (3, 2000), (4, 3000)):
+        simulated, real = both(ranks, first, 334, tmp_path)
+        assert simulated == real

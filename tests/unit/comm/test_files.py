@@ -1,0 +1,242 @@
+"""MPI-IO on this host's files: what is read and written, what it takes, and what is refused."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from labkit.comm.files.storage import Storage, storage_of
+
+RANKS = (1, 2, 3, 4, 5, 7, 8, 16)
+NEW = MPI.MODE_CREATE | MPI.MODE_RDWR
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_ranks_write_their_blocks_in_many_ways(tmp_path, ranks) -> None:
+    def program(comm, folder):
+        rank, found = comm.rank, {}
+        mine = np.full(2, rank, np.int32)
+        for how in ("at", "at all", "seek", "ordered", "split", "shared", "view", "i"):
+            file = MPI.File.Open(comm, f"{folder}/{how}", NEW)
+            file.Set_view(0, MPI.INT, MPI.INT)
+            if how == "at":
+                file.Write_at(2 * rank, mine)
+            elif how == "at all":
+                file.Write_at_all(2 * rank, mine)
+            elif how == "seek":
+                file.Seek(2 * rank)
+                file.Write_all(mine)
+                assert file.Get_position() == 2 * rank + 2
+            elif how == "ordered":
+                file.Write_ordered(mine)
+                assert file.Get_position_shared() == 2 * comm.size
+            elif how == "split":
+                file.Write_ordered_begin(mine)
+                lk.compute(seconds=1.0)
+                file.Write_ordered_end(mine)
+            elif how == "shared":
+                for turn in range(comm.size):
+                    if turn == rank:
+                        file.Write_shared(mine)
+                    comm.Barrier()
+            elif how == "view":
+                file.Set_view(8 * rank, MPI.INT, MPI.INT)
+                file.Write(mine)
+            else:
+                MPI.Request.Waitall(
+                    [file.Iwrite_at(2 * rank, mine[:1]), file.Iwrite_at(2 * rank + 1, mine[1:])]
+                )
+            file.Sync()
+            status, got = MPI.Status(), np.full(3, -1, np.int32)
+            file.Set_view(0, MPI.INT, MPI.INT)
+            file.Read_at_all(2 * rank, got, status)
+            found[how] = got.tolist(), status.Get_count(MPI.INT), file.Get_size()
+            file.Close()
+            assert file == MPI.FILE_NULL
+        return found
+
+    run = lk.run(program, ranks, f"star:{ranks}", args=(str(tmp_path),))
+    everything = np.repeat(np.arange(ranks, dtype=np.int32), 2)
+    for name in os.listdir(tmp_path):
+        assert np.fromfile(tmp_path / name, np.int32).tolist() == everything.tolist(), name
+    for rank, found in enumerate(run.results):
+        read = everything[2 * rank : 2 * rank + 3].tolist()
+        for got in found.values():
+            assert got == (read + [-1] * (3 - len(read)), len(read), 8 * ranks)
+    assert run.notes == []
+
+
+def test_pointers_and_sizes(tmp_path) -> None:
+    def program(comm, path):
+        file = MPI.File.Open(comm, path, NEW)
+        file.Set_size(100)
+        file.Preallocate(40)
+        file.Set_view(4, MPI.DOUBLE)
+        said = [file.Get_size(), file.Get_byte_offset(3), file.Get_type_extent(MPI.DOUBLE)]
+        file.Seek(-2, MPI.SEEK_END)
+        said.append(file.Get_position())
+        file.Seek(1, MPI.SEEK_CUR)
+        file.Seek_shared(5)
+        said += [file.Get_position(), file.Get_position_shared(), file.Get_amode() == NEW, file.atomicity]
+        file.atomicity = True
+        said += [file.atomicity, file.Get_view()[0], file.Get_view()[3], file.group_size]
+        with pytest.raises(MPI.Exception, match="before the view's beginning"):
+            file.Seek(-9)
+        file.Close()
+        again = MPI.File.Open(comm, path, MPI.MODE_RDWR | MPI.MODE_APPEND)
+        said.append(again.Get_position())
+        again.Close()
+        return said
+
+    results = lk.run(program, 2, "star:2", args=(str(tmp_path / "f"),)).results
+    assert results == [[100, 28, 8, 10, 11, 5, True, False, True, 4, "native", 2, 100]] * 2
+
+
+def test_external32_is_big_endian(tmp_path) -> None:
+    def program(comm, path):
+        file = MPI.File.Open(comm, path, NEW)
+        file.Set_view(0, MPI.INT, MPI.INT, "external32")
+        file.Write(np.array([1, 258], np.int32))
+        got = np.zeros(2, np.int32)
+        file.Read_at(0, got)
+        file.Close()
+        return got.tolist()
+
+    assert lk.run(program, 1, "star:1", args=(str(tmp_path / "f"),)).results == [[1, 258]]
+    assert (tmp_path / "f").read_bytes() == bytes([0, 0, 0, 1, 0, 0, 1, 2])
+
+
+def test_what_files_cost(tmp_path) -> None:
+    """A request is a latency and its bytes; the server takes one after another; collective ones together."""
+    lat, bw, n = 1e-4, 1e8, 1_000_000
+
+    def program(comm, path, how):
+        file = MPI.File.Open(comm, path, NEW)
+        data = bytearray(n)
+        comm.Barrier()
+        now = lk.context.simulated()._hub.now
+        began = now()
+        if how == "at":
+            file.Write_at(n * comm.rank, data)
+        elif how == "all":
+            file.Write_at_all(n * comm.rank, data)
+        elif how == "beside":
+            request = file.Iwrite_at(n * comm.rank, data)
+            lk.compute(seconds=0.5)
+            request.Wait()
+        elif how == "shared" and comm.rank == 0:
+            file.Write_shared(data)
+        took = now() - began
+        file.Close()
+        return took
+
+    def times(how):
+        args = (str(tmp_path / "f"), how)
+        given = {"storage": "bw=100MBps,lat=100us", "coll": {"barrier": "linear"}, "model": "raw"}
+        return lk.run(program, 4, "star:4,lat=0s,bw=1TBps", args=args, **given).results
+
+    assert sorted(times("at")) == pytest.approx([lat + i * n / bw for i in (1, 2, 3, 4)], rel=1e-5)
+    assert times("all") == pytest.approx([lat + 4 * n / bw] * 4, rel=1e-5)
+    assert times("beside") == pytest.approx([0.5] * 4, rel=1e-5)
+    assert times("shared")[0] == pytest.approx(2 * lat + n / bw, rel=1e-5)
+
+
+def test_storage_is_read_from_text_and_refused_with_a_sentence() -> None:
+    assert storage_of("bw=2GBps,lat=500us") == Storage(2e9, 5e-4)
+    assert storage_of(None) == storage_of("") == Storage(1e9, 1e-3)
+    for wrong, text in (
+        ("disk", "'disk' is not known"),
+        ("bw=1", "no unit"),
+        ("lat=1s,lat=2s", "twice"),
+        (3, "=3"),
+    ):
+        with pytest.raises(lk.errors.MachineError, match=text):
+            lk.run(lambda comm: None, 1, storage=wrong)
+
+
+WRONG = {
+    "no such file": (lambda comm, path: MPI.File.Open(comm, path), MPI.ERR_NO_SUCH_FILE, "missing"),
+    "a folder": (
+        lambda comm, path: MPI.File.Open(comm, os.path.dirname(path)),
+        MPI.ERR_BAD_FILE,
+        "directory",
+    ),
+    "no mode": (lambda comm, path: MPI.File.Open(comm, path, MPI.MODE_CREATE), MPI.ERR_AMODE, "exactly one"),
+    "two modes": (lambda comm, path: MPI.File.Open(comm, path, 2 | 8), MPI.ERR_AMODE, "exactly one"),
+    "delete": (lambda comm, path: MPI.File.Delete(path), MPI.ERR_NO_SUCH_FILE, "missing"),
+    "datarep": (
+        lambda comm, path: MPI.File.Open(comm, path, NEW).Set_view(datarep="cray"),
+        MPI.ERR_UNSUPPORTED_DATAREP,
+        "external32",
+    ),
+    "offset": (
+        lambda comm, path: MPI.File.Open(comm, path, NEW).Read_at(-1, bytearray(1)),
+        MPI.ERR_ARG,
+        "offset=-1",
+    ),
+    "null": (lambda comm, path: MPI.FILE_NULL.Read(bytearray(1)), MPI.ERR_FILE, "FILE_NULL"),
+    "end": (
+        lambda comm, path: MPI.File.Open(comm, path, NEW).Read_all_end(bytearray(1)),
+        MPI.ERR_OTHER,
+        "without",
+    ),
+    "write only": (
+        lambda comm, path: MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_WRONLY).Read(bytearray(1)),
+        MPI.ERR_ACCESS,
+        "MODE_WRONLY",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_calls_say_what_is_allowed(what, tmp_path) -> None:
+    call, kind, text = WRONG[what]
+
+    def program(comm, path):
+        with pytest.raises(MPI.Exception) as caught:
+            call(comm, path)
+        assert caught.value.Get_error_class() == kind
+        return str(caught.value)
+
+    assert text in lk.run(program, 1, "star:1", args=(str(tmp_path / "missing"),)).results[0]
+
+
+def test_a_file_opened_to_be_read_is_not_written(tmp_path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+
+    def program(comm, path):
+        file = MPI.File.Open(comm, path)
+        with pytest.raises(MPI.Exception, match="MODE_RDONLY") as caught:
+            file.Write(b"x")
+        got = bytearray(5)
+        file.Read(got)
+        file.Close()
+        return caught.value.Get_error_class() == MPI.ERR_READ_ONLY, bytes(got)
+
+    assert lk.run(program, 2, "star:2", args=(str(tmp_path / "f"),)).results == [(True, b"abc\0\0")] * 2
+
+
+def test_files_that_are_kept_are_told_and_closed(tmp_path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+
+    def program(comm, path):
+        MPI.File.Open(comm, path, NEW)
+
+    (note,) = lk.run(program, 2, "star:2", args=(str(tmp_path / "f"),)).notes
+    assert "was not closed by ranks 0-1" in note
+    assert "test_files.py" in note
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_delete_on_close_and_different_names(tmp_path) -> None:
+    def program(comm, path):
+        MPI.File.Open(comm, path, NEW | MPI.MODE_DELETE_ON_CLOSE).Close()
+        MPI.File.Open(comm, f"{path}{comm.rank}", NEW)
+
+    with pytest.raises(lk.errors.MismatchError, match="filename"):
+        lk.run(program, 2, "star:2", args=(str(tmp_path / "f"),))
+    assert not (tmp_path / "f").exists()

@@ -1,0 +1,463 @@
+"""Windows: what accesses do, when they may be made, what they take, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+
+RANKS = (1, 2, 3, 4, 5, 7, 8, 16)
+
+
+def line_of(function, text: str) -> str:
+    """`file:line` of the line of a function that contains a text."""
+    lines, first = inspect.getsourcelines(function)
+    return (
+        f"{inspect.getsourcefile(function)}:{first + next(i for i, one in enumerate(lines) if text in one)}"
+    )
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("flavor", ["create", "allocate", "shared", "dynamic"])
+def test_a_ring_of_puts_reaches_every_rank(flavor, ranks) -> None:
+    def program(comm):
+        rank, p = comm.rank, comm.size
+        mine = np.full(3, -1.0)
+        if flavor == "create":
+            win = MPI.Win.Create(mine, 8, comm=comm)
+        elif flavor == "dynamic":
+            win = MPI.Win.Create_dynamic(comm=comm)
+            win.Attach(mine)
+        else:
+            make = MPI.Win.Allocate if flavor == "allocate" else MPI.Win.Allocate_shared
+            win = make(24, 8, comm=comm)
+            mine = np.frombuffer(win.tomemory(), float)
+        address = mine.__array_interface__["data"][0]
+        places = [one + 8 if flavor == "dynamic" else 1 for one in comm.allgather(address)]
+        right = (rank + 1) % p
+        win.Fence()
+        win.Put(np.array([rank, rank + 0.5]), right, places[right])
+        win.Fence()
+        got = np.zeros(2)
+        win.Get(got, right, (places[right], 2, MPI.DOUBLE))
+        win.Fence()
+        left = mine[1:].tolist()
+        win.Free()
+        assert win == MPI.WIN_NULL
+        return left, got.tolist()
+
+    run = lk.run(program, ranks, f"star:1,cores={ranks}")
+    for rank, (left, got) in enumerate(run.results):
+        assert left == [(rank - 1) % ranks, (rank - 1) % ranks + 0.5]
+        assert got == [rank, rank + 0.5]
+    assert run.notes == []
+
+
+def test_memory_is_what_the_others_see() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate_shared(8 * (comm.rank + 1), 8, comm=comm)
+        mine = np.frombuffer(win.tomemory(), float)
+        mine[:] = comm.rank
+        comm.Barrier()
+        seen = []
+        for rank in range(comm.size):
+            memory, unit = win.Shared_query(rank)
+            seen.append((np.frombuffer(memory, float).tolist(), unit))
+        first = np.frombuffer(win.Shared_query(MPI.PROC_NULL)[0], float).size
+        attributes = win.Get_attr(MPI.WIN_SIZE), win.flavor == MPI.WIN_FLAVOR_SHARED, win.attrs[1:]
+        win.Free()
+        return seen, first, attributes
+
+    for rank, (seen, first, attributes) in enumerate(lk.run(program, 3, "star:1,cores=3").results):
+        assert seen == [([float(r)] * (r + 1), 8) for r in range(3)]
+        assert (first, attributes) == (1, (8 * (rank + 1), True, (8 * (rank + 1), 8)))
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_an_exclusive_lock_keeps_the_others_out(ranks) -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8 if comm.rank == 0 else 0, 8, comm=comm)
+        for _ in range(3):
+            value = np.zeros(1, np.int64)
+            win.Lock(0)
+            win.Get(value, 0)
+            win.Flush(0)
+            lk.compute(seconds=1e-5 * comm.rank)
+            win.Put(value + 1, 0)
+            win.Unlock(0)
+        comm.Barrier()
+        counted = int(np.frombuffer(win.tomemory(), np.int64)[0]) if comm.rank == 0 else 0
+        win.Free()
+        return counted
+
+    run = lk.run(program, ranks, f"star:{ranks}")
+    assert run.results[0] == 3 * ranks
+    assert run.notes == []
+
+
+def test_shared_locks_are_held_together_and_wait_for_an_exclusive_one() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, 8, comm=comm)
+        if comm.rank:
+            lk.compute(seconds=1e-3)
+        win.Lock(0, MPI.LOCK_SHARED if comm.rank else MPI.LOCK_EXCLUSIVE)
+        taken = MPI.Wtime()
+        lk.compute(seconds=2e-3)
+        win.Unlock(0)
+        win.Free()
+        return taken
+
+    first, *others = lk.run(program, 4, "star:4").results
+    assert first < 1e-4
+    assert others == pytest.approx([2e-3 + first] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_tickets_are_handed_out_once(ranks) -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(16 if comm.rank == 0 else 0, 8, comm=comm)
+        one, ticket, swapped = np.ones(1, "i8"), np.zeros(1, "i8"), np.full(1, -1, "i8")
+        win.Lock_all()
+        win.Fetch_and_op(one, ticket, 0, 0)
+        win.Compare_and_swap(np.full(1, comm.rank + 1, "i8"), np.zeros(1, "i8"), swapped, 0, 1)
+        win.Unlock_all()
+        comm.Barrier()
+        last = np.zeros(2, "i8")
+        win.Lock(0)
+        win.Get(last, 0)
+        win.Unlock(0)
+        win.Free()
+        return int(ticket[0]), int(swapped[0]), last.tolist()
+
+    results = lk.run(program, ranks, f"star:{ranks}").results
+    assert sorted(ticket for ticket, _, _ in results) == list(range(ranks))
+    winners = [rank + 1 for rank, (_, swapped, _) in enumerate(results) if swapped == 0]
+    assert len(winners) == 1
+    assert all(last == [ranks, winners[0]] for _, _, last in results)
+
+
+def test_post_and_start_bind_the_ranks_of_their_groups() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, 8, comm=comm)
+        mine = np.frombuffer(win.tomemory(), float)
+        group = comm.Get_group()
+        if comm.rank == 0:
+            win.Post(group.Incl([1, 2]))
+            while not win.Test():
+                pass
+            at = MPI.Wtime()
+        else:
+            lk.compute(seconds=1e-3 * comm.rank)
+            win.Start(group.Incl([0]))
+            win.Accumulate(np.array([comm.rank * 1.0]), 0)
+            win.Complete()
+            at = 0
+        win.Free()
+        return float(mine[0]), at
+
+    value, at = lk.run(program, 3, "star:3").results[0]
+    assert value == 3
+    assert at >= 2e-3
+
+
+def test_what_accesses_take() -> None:
+    """A put and its flush are a message's flow; an exclusive lock is handed on once that is over."""
+    latency_s, bandwidth, n = 2e-6, 1.25e9, 100_000
+
+    def program(comm, how):
+        win = MPI.Win.Allocate(n, comm=comm)
+        data, began = np.zeros(n, np.uint8), None
+        comm.Barrier()
+        began = lk.context.simulated()._hub.now()
+        if comm.rank == 0:
+            win.Lock(1)
+            getattr(win, how)(data, 1)
+            called = lk.context.simulated()._hub.now() - began
+            win.Flush(1)
+            took = lk.context.simulated()._hub.now() - began
+            win.Unlock(1)
+        else:
+            called = took = 0.0
+        win.Free()
+        return called, took
+
+    for how in ("Put", "Get"):
+        called, took = lk.run(program, 2, "star:2", model="raw", args=(how,)).results[0]
+        assert called == 0
+        assert took == pytest.approx(latency_s + (n + 16) / bandwidth, rel=1e-12)
+    called, took = lk.run(program, 2, "star:2", model="raw", args=("Accumulate",)).results[0]
+    assert [called, took] == pytest.approx([latency_s + (n + 16) / bandwidth] * 2, rel=1e-12)
+
+
+def test_a_rank_that_polls_lets_the_others_go_on() -> None:
+    def program(comm, how):
+        win = MPI.Win.Allocate(8, 8, comm=comm)
+        mine = np.frombuffer(win.tomemory(), np.int64)
+        if comm.rank == 1:
+            lk.compute(seconds=1e-5)
+            win.Lock(0, MPI.LOCK_SHARED)
+            win.Put(np.ones(1, "i8"), 0)
+            win.Unlock(0)
+        elif how == "Sync":
+            win.Lock_all()
+            while not mine[0]:
+                win.Sync()
+            win.Unlock_all()
+        else:
+            seen = 0
+            while not seen:
+                win.Lock(0)
+                seen = mine[0]
+                win.Unlock(0)
+        win.Free()
+
+    for how in ("Sync", "Lock"):
+        assert lk.run(program, 2, "star:2", args=(how,), timeout_s=20).makespan_s < 1e-3
+
+
+# --- wrong programs -----------------------------------------------------------------------------------
+
+
+def two_puts(comm):
+    win = MPI.Win.Allocate(8, 8, comm=comm)
+    win.Set_name("halo")
+    win.Fence()
+    if comm.rank in (1, 2):
+        win.Put(np.array([comm.rank * 1.0]), 0)  # both
+    win.Fence()
+    win.Free()
+
+
+def put_and_get(comm):
+    win = MPI.Win.Allocate(16, 8, comm=comm)
+    win.Lock_all()
+    if comm.rank == 1:
+        win.Put(np.zeros(2), 0)  # both
+    if comm.rank == 2:
+        win.Get(np.zeros(1), 0, 1)  # both
+    win.Unlock_all()
+    win.Free()
+
+
+def two_operators(comm):
+    win = MPI.Win.Allocate(8, 8, comm=comm)
+    win.Fence()
+    op = MPI.SUM if comm.rank == 1 else MPI.MAX
+    if comm.rank in (1, 2):
+        win.Accumulate(np.array([comm.rank * 1.0]), 0, op=op)  # both
+    win.Fence()
+    win.Free()
+
+
+def one_rank_twice(comm):
+    win = MPI.Win.Allocate(8, 8, comm=comm)
+    win.Fence()
+    if comm.rank == 1:
+        win.Put(np.zeros(1), 0)  # both
+        win.Get(np.zeros(1), 0)
+    win.Fence()
+    win.Free()
+
+
+@pytest.mark.parametrize("program", [two_puts, put_and_get, two_operators, one_rank_twice])
+def test_a_race_is_told_with_its_ranks_and_lines(program) -> None:
+    notes = lk.run(program, 3, "star:3").notes
+    assert len(notes) == 1
+    assert notes[0].startswith("race on the window")
+    assert line_of(program, "# both") in notes[0]
+    assert "rank 1" in notes[0]
+    assert "of rank 0" in notes[0]
+    assert ("rank 2" in notes[0]) == (program is not one_rank_twice)
+    assert ("'halo'" in notes[0]) == (program is two_puts)
+
+
+def apart(comm, win):
+    win.Fence()
+    win.Put(np.zeros(1), 0, comm.rank)
+    win.Fence()
+
+
+def same_operator(comm, win):
+    win.Fence()
+    win.Accumulate(np.ones(1), 0)
+    win.Fence()
+
+
+def fetched(comm, win):
+    win.Lock_all()
+    win.Fetch_and_op(np.ones(1), np.zeros(1), 0)
+    win.Fetch_and_op(np.ones(1), np.zeros(1), 0, op=MPI.NO_OP)
+    win.Unlock_all()
+
+
+def all_read(comm, win):
+    win.Fence()
+    win.Get(np.zeros(4), 0)
+    win.Fence()
+
+
+def one_after_another(comm, win):
+    for rank in range(comm.size):
+        win.Fence()
+        if rank == comm.rank:
+            win.Put(np.zeros(1), 0)
+    win.Fence()
+
+
+def flushed_in_turn(comm, win):
+    win.Lock_all()
+    if comm.rank:
+        comm.recv(source=comm.rank - 1)
+    win.Put(np.zeros(1), 0)
+    win.Flush(0)
+    if comm.rank + 1 < comm.size:
+        comm.send(None, comm.rank + 1)
+    win.Unlock_all()
+
+
+def under_exclusive_locks(comm, win):
+    win.Lock(0)
+    win.Put(np.zeros(1), 0)
+    win.Unlock(0)
+
+
+def other_targets(comm, win):
+    win.Fence()
+    win.Put(np.zeros(1), (comm.rank + 1) % comm.size)
+    win.Fence()
+
+
+RIGHT = [
+    apart, same_operator, fetched, all_read, one_after_another, flushed_in_turn, under_exclusive_locks,
+    other_targets,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_right_programs_raise_no_alarm(body) -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(64, 8, comm=comm)
+        body(comm, win)
+        win.Free()
+
+    for ranks in (1, 2, 3, 5, 8):
+        assert lk.run(program, ranks, f"star:{ranks}").notes == []
+
+
+WRONG = {
+    "outside": (lambda win: win.Put(np.zeros(1), 0), MPI.ERR_RMA_SYNC, "Put to rank 0 outside any epoch"),
+    "unlock": (lambda win: win.Unlock(0), MPI.ERR_RMA_SYNC, "Unlock of rank 0"),
+    "flush": (lambda win: win.Flush_all(), MPI.ERR_RMA_SYNC, "Flush_all without a lock"),
+    "complete": (lambda win: win.Complete(), MPI.ERR_RMA_SYNC, "Complete without Start"),
+    "wait": (lambda win: win.Wait(), MPI.ERR_RMA_SYNC, "Wait without Post"),
+    "type": (lambda win: win.Lock(0, 7), MPI.ERR_LOCKTYPE, "lock_type=7"),
+    "rank": (lambda win: win.Lock(9), MPI.ERR_RANK, "rank 9 is not of this window"),
+    "range": (lambda win: (win.Lock(0), win.Put(np.zeros(3), 0)), MPI.ERR_RMA_RANGE, "it has 16 bytes"),
+    "before": (lambda win: (win.Lock(0), win.Put(np.zeros(1), 0, -1)), MPI.ERR_RMA_RANGE, "displacement -1"),
+    "amount": (
+        lambda win: (win.Lock(0), win.Put(np.zeros(2), 0, (0, 1, MPI.DOUBLE))),
+        MPI.ERR_TRUNCATE,
+        "16 bytes) at the origin, but 1 x MPI_DOUBLE (8 bytes) at the target",
+    ),
+    "own operator": (
+        lambda win: (win.Lock(0), win.Accumulate(np.zeros(1), 0, op=MPI.Op.Create(lambda a, b, t: None))),
+        MPI.ERR_OP,
+        "MPI's own operators",
+    ),
+    "operator": (
+        lambda win: (win.Lock(0), win.Accumulate(np.zeros(1), 0, op=MPI.BAND)), MPI.ERR_OP, "not defined on",
+    ),
+    "attach": (lambda win: win.Attach(np.zeros(1)), MPI.ERR_RMA_FLAVOR, "Create_dynamic"),
+    "freed with a lock": (lambda win: (win.Lock(0), win.Free()), MPI.ERR_RMA_SYNC, "holds a lock"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_calls_say_what_is_allowed(what) -> None:
+    call, kind, text = WRONG[what]
+
+    def program(comm):
+        win = MPI.Win.Allocate(16, 8, comm=comm)
+        with pytest.raises(MPI.Exception) as caught:
+            call(win)
+        assert caught.value.Get_error_class() == kind
+        return str(caught.value)
+
+    assert text in lk.run(program, 1, "star:1").results[0]
+
+
+def test_windows_that_are_kept_are_told() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, comm=comm)
+        if comm.rank == 1:
+            win.Lock(0)
+
+    (note,) = lk.run(program, 3, "star:3").notes
+    assert line_of(program, "Win.Allocate(8") in note
+    assert "was not freed by ranks 0-2" in note
+    assert f"rank 1 still holds a lock that it took at {line_of(program, 'win.Lock(0)')}" in note
+
+
+def test_a_deadlock_of_locks_names_their_holders() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, comm=comm)
+        win.Lock(comm.rank)
+        comm.Barrier()
+        win.Lock(1 - comm.rank)
+
+    with pytest.raises(lk.errors.DeadlockError) as caught:
+        lk.run(program, 2, "star:2")
+    assert "Lock of rank 1 of the window" in str(caught.value)
+    assert "held by rank 1" in str(caught.value)
+    assert "cycle: rank 0 waits for rank 1" in str(caught.value)
+    assert line_of(program, "1 - comm.rank").rpartition("/")[2] in str(caught.value)
+
+
+def test_ranks_that_do_not_agree_are_told() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, comm=comm)
+        win.Fence() if comm.rank else win.Free()
+
+    with pytest.raises(lk.errors.MismatchError, match=r"Win\.(Fence|Free)"):
+        lk.run(program, 2, "star:2")
+
+
+def test_memory_is_shared_within_a_host_only() -> None:
+    def program(comm):
+        with pytest.raises(MPI.Exception, match="on 2 hosts") as caught:
+            MPI.Win.Allocate_shared(8, comm=comm)
+        return caught.value.Get_error_class() == MPI.ERR_RMA_SHARED
+
+    assert lk.run(program, 2, "star:2").results == [True, True]
+
+
+def test_traced_runs_have_the_calls_on_windows() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, 8, comm=comm)
+        win.Fence()
+        win.Put(np.zeros(1), (comm.rank + 1) % comm.size)
+        win.Fence()
+        win.Free()
+
+    run = lk.run(program, 2, "star:2", trace=True)
+    mine = run.trace.calls.query("rank == 0")
+    assert mine["call"].tolist() == ["Allocate", "Fence", "Put", "Fence", "Free"]
+    assert mine["place"].str.contains("test_windows.py:").all()
+    assert run.makespan_s == lk.run(program, 2, "star:2").makespan_s
+
+
+def test_phantoms_are_put_without_bytes() -> None:
+    """Phantoms are moved without bytes, by one-sided calls as well."""
+
+    def program(comm):
+        win = MPI.Win.Create(lk.sized(10**9), comm=comm)
+        win.Fence()
+        win.Put(lk.sized(10**9), (comm.rank + 1) % comm.size)
+        win.Fence()
+        win.Free()
+
+    assert lk.run(program, 2, "star:2").makespan_s > 0.5

@@ -1,0 +1,17 @@
+"""What the start of a rank imports: with many ranks on few cores it is what a launch costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_a_rank_starts_without_numpy_and_dataclasses() -> None:
+    code = (
+        "import sys; before = {*sys.modules}; import labkit.real.mpi.child; "
+        "print(sorted({'numpy', 'pandas', 'dataclasses', 'inspect', 'ctypes'} & ({*sys.modules} - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"

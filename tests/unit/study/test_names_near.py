@@ -1,0 +1,121 @@
+"""A name that a run, a study or a package does not have is answered with the one that was meant."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import pytest
+
+import labkit as lk
+from labkit.errors import UnknownNameError
+
+
+def program(comm):
+    return comm.rank
+
+
+@pytest.fixture(scope="module")
+def run():
+    return lk.run(program, 2)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return lk.sweep(program, [1, 2], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (lambda run, study: run.makespan, "a Run has no 'makespan'; did you mean 'makespan_s'?"),
+        (lambda run, study: run.time, "use makespan_s"),
+        (lambda run, study: run.plot(), r"labkit\.plot\.gantt\(run\)"),
+        (lambda run, study: study.judge("p"), r"a Study has no 'judge'; use expect\(\"p log p\"\)"),
+        (lambda run, study: study.speedup, r"use labkit\.plot\.speedup\(study\)"),
+        (lambda run, study: study.datta, "did you mean 'data'?"),
+        (lambda run, study: lk.algorithms.sortin, "did you mean 'sorting'?"),
+        (lambda run, study: lk.algorithms.sorting.samplesort, "did you mean 'sample_sort'?"),
+        (lambda run, study: lk.datasets.input, "did you mean 'inputs'?"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(run, study, what, said):
+    with pytest.raises(UnknownNameError, match=said):
+        what(run, study)
+
+
+def test_whoever_only_asks_whether_it_is_there_gets_no_for_an_answer(run, study):
+    assert not any(hasattr(one, name) for one in (run, study) for name in ("foo", "_repr_png_", "__array__"))
+    assert pickle.loads(pickle.dumps(run)).results == copy.deepcopy(run).results == [0, 1]
+    assert len(copy.copy(study)) == len(study)
+
+
+def test_algorithms_and_inputs_are_reached_by_dots():
+    from labkit.algorithms.sorting.sample_sort import sample_sort
+
+    assert lk.algorithms.sorting.sample_sort.sample_sort is sample_sort
+    assert "sample_sort" in dir(lk.algorithms.sorting)
+    assert {"bcast", "sorting"} <= set(dir(lk.algorithms))
+    assert lk.datasets.inputs.keys("uniform", 0, 2, 3).size == 3
+
+
+def test_points_that_fail_alike_are_told_once():
+    def odd(comm):
+        raise ValueError("oh")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study = lk.sweep(lambda comm: odd(comm) if comm.size > 1 else 0, [1, 2, 4], progress=False)
+    assert [str(one.message)[:36] for one in caught] == ["the point ranks=2 and 1 more failed:"]
+    assert repr(study).count("failed at") == 1
+    assert "failed at ranks=2; ranks=4" in repr(study)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"machine": "star"}, "did you mean 'on'?"),
+        ({"np": 4}, "did you mean 'ranks'?"),
+        ({"coll": {"allreduce": "rng"}}, "did you mean 'ring'?"),
+        ({"model": "labb"}, "did you mean 'lab'?"),
+    ],
+)
+def test_options_and_values_near_to_known_ones_are_named(options, said):
+    with pytest.raises(lk.errors.LabkitError, match=said):
+        lk.run(program, 2, **options)
+
+
+def test_what_is_no_study_is_not_drawn_as_one(run, study):
+    for draw, said in [
+        (lambda: lk.plot.scaling(study), "study.expect"),
+        (lambda: lk.plot.phases(run), r"got a Run.*labkit\.plot\.gantt"),
+        (lambda: lk.plot.compare(run), "machine: {program: study}"),
+    ]:
+        with pytest.raises(lk.errors.DataError, match=said):
+            draw()
+
+
+counter = 0
+
+
+@lk.phase("work")
+def bump(comm, by=1):
+    global counter
+    counter += by
+    return counter
+
+
+def test_a_function_can_be_a_phase_and_each_rank_has_its_own():
+    def program(comm):
+        bump(comm)
+        return bump(comm, by=2)
+
+    run = lk.run(program, 3)
+    assert (run.results, counter) == ([3, 3, 3], 0)
+    assert list(run.phases["phase"]) == ["work"] * 6
+
+
+def test_guidelines_ask_for_as_many_ranks_as_there_are():
+    report = lk.guidelines("star:4", sizes=8, only="allreduce <= reduce + bcast")
+    assert "1 of 1 place" in str(report)

@@ -1,0 +1,72 @@
+"""What a trace takes, said before it is taken; and phases in which nothing is recorded."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, MachineError
+
+
+def program(comm: Any, steps: int, spend: Any) -> None:
+    other, x, y = comm.rank ^ 1, np.zeros(4), np.zeros(4)
+    with lk.phase("solve"):
+        spend(0.2)
+        comm.Allreduce(x, y)
+    with lk.phase("gossip"):
+        for _ in range(steps):
+            with lk.phase("word"):
+                comm.Sendrecv(x, other, 0, y, other, 0)
+
+
+def charge(seconds: float) -> None:
+    lk.compute(seconds=seconds)
+
+
+def test_a_simulated_run_tells_the_buffers_of_a_real_one() -> None:
+    score = lk.run(program, 4, "star:4", trace=True, args=(50, charge)).score()
+    table = score.rows.set_index(["phase", "call"])
+    assert table.loc[("gossip > word", "Sendrecv"), "posts"] == 4 * 50 * 2
+    assert table.loc[("gossip > word", "Sendrecv"), "buffer_bytes"] == 4 * 50 * (56 + 2 * 40)
+    assert table.loc[("solve", "Allreduce"), "buffer_bytes"] == 4 * 56
+    assert table.loc[("gossip > word", "(phase)"), "visits"] == 4 * 50
+    assert score.largest_bytes * 4 == score.buffer_bytes
+    assert score.leave_out == ["gossip"]
+    assert "leave_out=['gossip'] records the rest" in score.reading()
+    assert score.reading() in score._repr_html_().replace("&#x27;", "'").replace("&#39;", "'")
+    assert score.by_phase()["phase"].iloc[0] == "gossip > word"
+
+
+def test_where_all_of_it_counts_all_is_recorded() -> None:
+    score = lk.run(program, 2, "star:2", trace=True, args=(0, charge)).score()
+    assert score.leave_out == []
+    assert "record all" in score.reading()
+    nothing = lk.run(lambda comm: None, 1, "star:1", trace=True).score()
+    assert (nothing.buffer_bytes, nothing.leave_out) == (0, [])
+    with pytest.raises(DataError, match="trace=True"):
+        lk.run(program, 2, "star:2", args=(0, charge)).score()
+
+
+@pytest.mark.mpi
+def test_phases_are_left_out_of_a_real_trace() -> None:
+    whole = lk.run(program, 2, "mpi", trace=True, args=(20, time.sleep))
+    same = lk.run(program, 2, "star:2", trace=True, args=(20, charge))
+    assert whole.score().buffer_bytes == same.score().buffer_bytes
+    part = lk.run(program, 2, "mpi", trace=True, args=(20, time.sleep), leave_out="gos*")
+    assert set(part.trace.calls["call"]) == {"Allreduce"}
+    assert len(part.trace.messages) == 0
+    assert set(part.phases["phase"]) == {"solve", "gossip", "word"}
+    said = "trace: phase gossip is left out: what is called in it counts as computation"
+    assert said in part.notes
+
+
+def test_what_cannot_be_left_out_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(MachineError, match="leave_out"):
+        lk.run(program, 2, "star:2", args=(0, charge), trace=True, leave_out="solve")
+    for how in ({}, {"trace": True, "trace_ti": tmp_path / "t"}):
+        with pytest.raises(MachineError, match="leave_out"):
+            lk.run(program, 2, "mpi", args=(0, charge), leave_out="solve", **how)
