@@ -57,6 +57,11 @@ def _is_abandoned(folder: Path) -> bool:
     return owner == str(os.getpid()) or (owner.isdigit() and not Path("/proc", owner).exists())
 
 
+def _line(content):
+    text = content["data"]["text/plain"]
+    return text + "\n" if text else ""  # the line of a run that is over leaves an empty place
+
+
 class Kernel:
     """A Jupyter kernel of this interpreter, as a notebook drives it."""
 
@@ -64,22 +69,25 @@ class Kernel:
         self.manager, self.client = manager, client
 
     def run(self, code, timeout=60):
-        """Run a cell, and return what it shows as text, and its error."""
-        shown, error = [], []
+        """Run a cell, and return the text that stands under it in the end, and its error."""
+        shown, error = [], []  # shown: pairs of a display's name and its text
 
         def collect(message):
             content = message["content"]
+            display = content.get("transient", {}).get("display_id")
             if message["msg_type"] == "stream":
-                shown.append(content["text"])
+                shown.append((None, content["text"]))
             elif message["msg_type"] in ("display_data", "execute_result"):
-                shown.append(content["data"]["text/plain"] + "\n")
+                shown.append((display, _line(content)))
+            elif message["msg_type"] == "update_display_data":  # such as the line of a run that goes on
+                shown[:] = [(name, _line(content) if name == display else text) for name, text in shown]
             elif message["msg_type"] == "error":
                 error.extend(content["traceback"])
 
         self.content = self.client.execute_interactive(code, timeout=timeout, output_hook=collect)["content"]
         if self.content["status"] == "aborted":  # it came before the kernel was done with a failed cell:
             return self.run(code, timeout)  # nothing of it was run, as of the rest of "run all"
-        return "".join(shown), "\n".join(error)
+        return "".join(text for _, text in shown), "\n".join(error)
 
     def start(self, code):
         """Start a cell."""
