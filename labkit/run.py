@@ -71,7 +71,8 @@ def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Ca
     Parameters
     ----------
     calls : sequence of (program, ranks, keyword arguments)
-        Each as `run` will be called, with its `on`.
+        Each as the `run` that is yielded will be called, with its `on`: a machine with a queue knows its
+        runs by all that they are.
     """
     with contextlib.ExitStack() as stack:
         runners: dict[Machine, Callable[[RunRequest], Run]] = {}

@@ -89,6 +89,8 @@ class Job:
     runner: Callable[..., Run] | None
     #: when enough repetitions were made; None: 5 where a machine does not decide, else `Repeats()`
     asked: Repeats | None = None
+    #: what runs the points instead of `labkit.run`, with the same options: they wait in a queue already
+    waiting: Callable[..., Run] | None = None
 
     def find(self, point: Point, is_once: bool = False) -> Found:
         """Run one point.
@@ -145,7 +147,7 @@ class Job:
         """Run all repetitions that are needed; those that ended are in `runs`, also when one fails."""
         from labkit.run import run as labkit_run
 
-        runner, how = self.runner or labkit_run, self.launch(point)
+        runner, how = self.runner or self.waiting or labkit_run, self.launch(point)
         if is_real(point.on):
             one = runner(self.program, point.ranks, **how)
             every = one.repetitions or [one]

@@ -228,12 +228,12 @@ def plan_sweep(
 
 @contextlib.contextmanager
 def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
-    """Hand in what waits in a queue, all at once; yield the job with a runner that waits for it."""
+    """Hand in what waits in a queue, all at once; yield the job that waits for it."""
     if job.runner is not None or not any(machine_of(point.on).is_queued for point in plan):
         yield job
         return
-    with together([(job.program, point.ranks, job.launch(point)) for point in plan]) as runner:
-        yield dataclasses.replace(job, runner=runner)
+    with together([(job.program, point.ranks, job.launch(point)) for point in plan]) as waiting:
+        yield dataclasses.replace(job, waiting=waiting)
 
 
 def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, int]:
