@@ -16,6 +16,7 @@ from labkit.units import ranks_text
 
 __all__ = [
     "Frame",
+    "is_framework",
     "own_folders",
     "parse_stack",
     "places_text",
@@ -36,6 +37,12 @@ _CHILDREN = (
 
 #: threads of labkit's own in such a process
 _OWN_THREADS = ("labkit/process/watchdog.py", "labkit/trace/recorder/session.py")
+
+#: labkit's files between a rank's start and its program, and between the program and MPI
+_FRAMEWORK = (
+    "comm/", "sim/", "real/", "process/", "result/", "trace/recorder/", "context.py", "request.py", "run.py",
+)  # fmt: skip
+_PACKAGE = str(Path(__file__).absolute().parents[1])
 
 #: different places that a message shows
 SHOWN_PLACES = 16
@@ -63,6 +70,24 @@ class Frame:
         return f"{where}\n    {source}" if source else where
 
 
+def is_framework(file: str, package: str = _PACKAGE) -> bool:
+    """Whether a file belongs to what runs programs, rather than to a program.
+
+    Parameters
+    ----------
+    file : str
+        As a frame names it.
+    package : str
+        The folder of the labkit that ran there; default: this one.
+    """
+    return file == "<frozen runpy>" or file.startswith(_framework(package))
+
+
+@cache
+def _framework(package: str) -> tuple[str, ...]:
+    return tuple(os.path.join(package, *part.split("/")) for part in _FRAMEWORK)
+
+
 def read_stack(path: Path) -> list[Frame]:
     """Read the last stack that a rank wrote: the program's frames, outermost first.
 
@@ -74,7 +99,8 @@ def read_stack(path: Path) -> list[Frame]:
     Returns
     -------
     list of Frame
-        The frames of the thread that runs the program, below labkit's own; empty when there is none.
+        The frames of the thread that runs the program, without those of what runs it; empty when there is
+        none.
     """
     try:
         text = path.read_text("utf-8", "replace")
@@ -89,8 +115,12 @@ def parse_stack(text: str) -> list[Frame]:
     for frames in _threads(text):
         border = _border(frames)
         if border is not None:
-            mine = [frame for frame in frames[:border] if not frame.file.startswith("<frozen ")]
-            best = list(reversed(mine))
+            package = _package(frames[border].file)
+            best = [
+                frame
+                for frame in reversed(frames[:border])
+                if not frame.file.startswith("<frozen ") and not is_framework(frame.file, package)
+            ]
     return best
 
 
@@ -119,6 +149,11 @@ def _threads(text: str) -> Iterator[list[Frame]]:
 def _border(frames: list[Frame]) -> int | None:
     """Return where the program's frames end; None for a thread that does not run it."""
     return next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
+
+
+def _package(file: str) -> str:
+    """Return the folder of labkit where one of `_CHILDREN` lies, on whichever host that is."""
+    return next(file[: -len(name)] + "labkit" for name in _CHILDREN if file.endswith(name))
 
 
 def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:

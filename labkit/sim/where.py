@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from types import CodeType, FrameType
 
-from labkit.process.stacks import traceback_without
+from labkit.process.stacks import is_framework, traceback_without
 from labkit.units import ranks_text
 
 __all__ = [
     "Place",
     "innermost_frame",
-    "is_framework",
     "lines_of",
     "place_of",
     "trimmed_traceback",
@@ -23,11 +21,6 @@ __all__ = [
 
 #: groups of ranks that a report shows; the rest is counted
 SHOWN_GROUPS = 40
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FRAMEWORK = (
-    *(os.path.join(_PACKAGE, part) + os.sep for part in ("comm", "sim", "real", "process")),
-    *(os.path.join(_PACKAGE, name) for name in ("context.py", "request.py", "run.py", "result.py")),
-)
 
 
 @dataclass(frozen=True)
@@ -46,11 +39,6 @@ class Place:
     def where(self) -> str:
         """The end of a sentence: made once, said of a million ranks."""
         return f" at {self}"
-
-
-def is_framework(filename: str) -> bool:
-    """Whether a file belongs to what runs programs, rather than to a program."""
-    return filename.startswith(_FRAMEWORK)
 
 
 #: places by code (kept, so that its id stays its own), instruction and method: a million ranks wait at a few

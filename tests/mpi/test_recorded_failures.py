@@ -1,5 +1,6 @@
 """Recorded runs of real MPI that fail, or that cannot be recorded."""
 
+import os
 import re
 
 import numpy as np
@@ -66,9 +67,21 @@ def test_a_run_that_hangs_leaves_what_there_was(tmp_path, real):
         comm.Barrier()
         comm.recv(source=1 - comm.rank)
 
-    with pytest.raises((lk.errors.DeadlockError, lk.errors.TimeLimitError)):
+    with pytest.raises((lk.errors.DeadlockError, lk.errors.TimeLimitError)) as hung:
         lk.run(program, 2, real, trace_ti=tmp_path / "t.txt", compute="none", timeout_s=5)
+    assert __file__ in str(hung.value)
+    assert "recorder" not in str(hung.value)
     assert re.search(r"0 barrier\n1 init\n1 barrier\n$", (tmp_path / "t.txt.incomplete").read_text())
+
+
+def test_a_rank_that_fails_inside_a_recorded_call_shows_its_own_lines_only(real):
+    def program(comm):
+        comm.recv(source=comm.size)
+
+    with pytest.raises(RankError) as failed:
+        lk.run(program, 2, real, trace=True)
+    assert "comm.recv(source=comm.size)" in str(failed.value)
+    assert f"{os.sep}recorder{os.sep}" not in str(failed.value)
 
 
 def test_options_are_refused_before_anything_starts(tmp_path, real):

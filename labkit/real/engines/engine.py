@@ -22,12 +22,12 @@ from mpi4py import MPI as MPI4PY
 
 import labkit
 from labkit import context
-from labkit.process.stacks import traceback_without
+from labkit.process.stacks import is_framework, traceback_without
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.engines.comm import CLASSES, Aborted, interruptible, take_contexts
 from labkit.real.engines.noted import WaitPage
-from labkit.real.engines.stage import OWN, Interrupts, count_threads, own_interrupts, stage, stand_by
+from labkit.real.engines.stage import Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import WAITING, Message, disown, finish
 from labkit.real.engines.watchdog import Watchdog
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
@@ -94,11 +94,9 @@ def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> 
     threads = count_threads()
     try:
         with _output_file(header.get("output_file")) as output:
+            watchdog = Watchdog(output, header["output_limit_bytes"], header["limit_s"])
             try:
-                with (
-                    stage(header, output),
-                    Watchdog(output, header["output_limit_bytes"], header["limit_s"]) as watchdog,
-                ):
+                with stage(header, output), watchdog:
                     job.run(output)
                 record = job.record("done")
             except BaseException as error:  # the process border: whatever it is, it has to be reported
@@ -288,8 +286,8 @@ class _RankRun:
             return self.record("abort", f"aborted all ranks with error code {error.args[0]}")
         if isinstance(error, SystemExit):
             last = f"the rank called sys.exit({error.code!r})"
-            return self.record("exit", f"{traceback_without(error, OWN.__contains__).rstrip()}\n{last}")
-        return self.record("exception", traceback_without(error, OWN.__contains__))
+            return self.record("exit", f"{traceback_without(error, is_framework).rstrip()}\n{last}")
+        return self.record("exception", traceback_without(error, is_framework))
 
 
 def _read(output: BinaryIO, most: int) -> bytes:

@@ -24,32 +24,19 @@ from typing import Any, BinaryIO
 import numpy as np
 from mpi4py import MPI as MPI4PY
 
+from labkit.process.stacks import is_framework
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.waits import WAITING, Interrupted, PersistentRequest, Request
 from labkit.real.mpi.messages import dumps
 from labkit.real.travel import is_installed
 
-__all__ = ["OWN", "Interrupts", "own_interrupts", "stage", "stand_by"]
+__all__ = ["Interrupts", "own_interrupts", "stage", "stand_by"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
-#: the files that stand between the engine and a program; their frames say nothing to its author
-OWN = {
-    os.path.join(_HERE, name)
-    for name in ("comm.py", "noted.py", "waits.py", "engine.py", "stage.py", "watchdog.py")
-} | {os.path.join(_PACKAGE, "real", "program.py")} | {
-    os.path.join(_PACKAGE, "trace", "recorder", name)
-    for name in (
-        "clocks.py", "collectives.py", "communicators.py", "ledger.py", "messages.py", "objects.py",
-        "places.py", "refusals.py", "requests.py", "wrapping.py",
-    )
-} | {
-    os.path.join(_PACKAGE, "comm", *path) for path in (("surface.py",), ("collective", "objects.py"))
-} | {"<frozen runpy>"}  # fmt: skip
-
 _nowhere: BinaryIO | None = None
 
 
@@ -92,7 +79,7 @@ class Interrupts:
         self.count += 1
         if not self.place and self.is_in_program:
             self.place = _place(frame)
-        if frame is None or frame.f_code.co_filename in OWN or not self.is_in_program:
+        if frame is None or is_framework(frame.f_code.co_filename) or not self.is_in_program:
             WAITING.stop = True
             return
         raise Interrupted("the run is being ended")
@@ -140,7 +127,7 @@ def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
     found: list[tuple[str, int, str]] = []
     engine = os.path.join(_HERE, "engine.py")
     while frame is not None and frame.f_code.co_filename != engine:
-        if frame.f_code.co_filename not in OWN:
+        if not is_framework(frame.f_code.co_filename):
             found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return found[::-1]

@@ -30,7 +30,6 @@ from typing import Any, BinaryIO
 
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
-from labkit.real import program
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
@@ -348,9 +347,9 @@ def _exit_text(error: SystemExit) -> str:
 
 
 def _format(error: BaseException) -> str:
-    from labkit.process.stacks import traceback_without  # only now: a rank's start is short
+    from labkit.process.stacks import is_framework, traceback_without  # only now: a rank's start is short
 
-    return traceback_without(error, (__file__, program.__file__, "<frozen runpy>").__contains__)
+    return traceback_without(error, is_framework)
 
 
 def _one_line(error: BaseException) -> str:

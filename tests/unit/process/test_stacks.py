@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from labkit.process.stacks import Frame, places_text, read_stack
+from pathlib import Path
+
+import labkit
+from labkit.process.stacks import Frame, is_framework, places_text, read_stack
 from labkit.units import ranks_text
 
 TWO_THREADS = """\
@@ -25,6 +28,33 @@ def test_stack_of_the_program_outermost_first(tmp_path):
         Frame("/home/me/prog.py", 12, "program"),
         Frame("/home/me/prog.py", 7, "inner"),
     ]
+
+
+def test_frames_between_the_program_and_mpi_are_left_out_wherever_labkit_lies(tmp_path):
+    path = tmp_path / "stack"
+    path.write_text(
+        "Current thread 0x00007f20 (most recent call first):\n"
+        '  File "/x/labkit/trace/recorder/messages.py", line 97 in noted\n'
+        '  File "/x/labkit/trace/recorder/wrapping.py", line 54 in call\n'
+        '  File "/x/labkit/comm/surface.py", line 2 in recv\n'
+        '  File "/x/labkit/algorithms/sorting/sample_sort.py", line 30 in exchange\n'
+        '  File "/home/me/comm/prog.py", line 12 in program\n'
+        '  File "/x/labkit/real/program.py", line 190 in run\n'
+    )
+    assert read_stack(path) == [
+        Frame("/home/me/comm/prog.py", 12, "program"),
+        Frame("/x/labkit/algorithms/sorting/sample_sort.py", 30, "exchange"),
+    ]
+
+
+def test_what_runs_programs_is_told_from_programs():
+    package = Path(labkit.__file__).parent
+    for file in ("run.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/messages.py"):
+        assert (package / file).exists()
+        assert is_framework(str(package / file))
+    assert not is_framework(str(package / "timing" / "bench.py"))
+    assert not is_framework(str(package / "algorithms" / "sorting" / "sample_sort.py"))
+    assert not is_framework("/home/me/labkit/comm/prog.py")
 
 
 def test_no_stack(tmp_path):
