@@ -333,12 +333,12 @@ class _Findings:
         return summary.deviation / float(np.sqrt(summary.counts.mean())) if summary.is_noisy else 0.0
 
     def _seen(self, segments: tuple[Segment, ...]) -> str:
-        step = max(self.tolerance, 3 * self._noise)
+        step = max(self.tolerance, 3 * float(np.sqrt(2)) * self._noise)  # a step is between two points
         return describe(self.fitting.x, self.points, segments, self.e.parameter, step)
 
     def _drift(self, start: int = 0) -> Drift | None:
         x, y = self.fitting.x, self.points
-        step = max(self.tolerance, 3 * self._noise)
+        step = max(self.tolerance, 3 * float(np.sqrt(2)) * self._noise)  # a step is between two points
         return drift_of(x, y, self.e(x), self.limit.term, step, self._noise, start)
 
     def _without_law(self) -> None:

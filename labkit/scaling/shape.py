@@ -39,20 +39,41 @@ def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, t
         places = " and ".join(f"{symbol} = {number(x[s.first])}" for s in segments[1:])
         return f"changes at {places}: {', then '.join(laws)}"
     slopes = np.diff(np.log(y)) / np.diff(np.log(x))
-    steps = np.diff(y) / y[:-1]
     change = y[-1] / y[0] - 1
-    if (steps >= -tolerance).all() and change > tolerance:
+    whole = _course(y, tolerance)
+    if whole == "rises":
         return f"rises by {_percent(change)}{_bend(slopes)}"
-    if (steps <= tolerance).all() and change < -tolerance:
+    if whole == "falls":
         return f"falls by {_percent(-change)}{_bend(-slopes)}"
-    if abs(change) <= tolerance and (np.abs(steps) <= tolerance).all():
-        return f"stays within {_percent(float(np.ptp(y) / y.min()))}"
-    low, high = int(np.argmin(y)), int(np.argmax(y))
-    if (steps[:low] <= tolerance).all() and (steps[low:] >= -tolerance).all():
-        return f"falls up to {symbol} = {number(x[low])} and rises from there on"
-    if (steps[:high] >= -tolerance).all() and (steps[high:] <= tolerance).all():
-        return f"rises up to {symbol} = {number(x[high])} and falls from there on"
+    if whole:
+        return whole
+    for at in (int(np.argmin(y)), int(np.argmax(y)), _flat_head(y, tolerance), _flat_tail(y, tolerance)):
+        if 0 < at < y.size - 1:
+            before, after = _course(y[: at + 1], tolerance), _course(y[at:], tolerance)
+            if before and after and before.split()[0] != after.split()[0]:
+                return f"{before} up to {symbol} = {number(x[at])} and {after} from there on"
     return "goes up and down"
+
+
+def _course(y: Floats, tolerance: float) -> str:
+    """Return what a stretch of the data does, if it is one thing; a step within the tolerance is none."""
+    steps, change = np.diff(y) / y[:-1], y[-1] / y[0] - 1
+    if (steps >= -tolerance).all() and change > tolerance:
+        return "rises"
+    if (steps <= tolerance).all() and change < -tolerance:
+        return "falls"
+    spread = float(np.ptp(y) / y.min())  # both ways from the first point
+    return f"stays within {_percent(spread)}" if spread <= 2 * tolerance else ""
+
+
+def _flat_head(y: Floats, tolerance: float) -> int:
+    """Return the last place up to which the data stay about the same."""
+    spread = np.maximum.accumulate(y) / np.minimum.accumulate(y) - 1
+    return int(np.count_nonzero(spread <= 2 * tolerance)) - 1
+
+
+def _flat_tail(y: Floats, tolerance: float) -> int:
+    return y.size - 1 - _flat_head(y[::-1], tolerance)
 
 
 def _bend(slopes: Floats) -> str:

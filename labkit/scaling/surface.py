@@ -12,8 +12,8 @@ import numpy.typing as npt
 from labkit.errors import DataError, ExpectationError
 from labkit.html import quantity
 from labkit.scaling.deviation import outcome
+from labkit.scaling.language.parser import parse
 from labkit.scaling.leastsquares import basis_values
-from labkit.scaling.parser import parse
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.space import PAPER, falling
 from labkit.scaling.sums import solve

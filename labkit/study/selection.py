@@ -14,7 +14,7 @@ import pandas as pd
 
 from labkit.errors import DataError, ExpectationError
 from labkit.scaling import Expectation, Samples, read_expectation, read_samples
-from labkit.scaling.parser import parse
+from labkit.scaling.language.parser import parse
 from labkit.study.rows import FIXED, parameter_columns
 
 __all__ = ["Curve", "bind", "curves_in", "metric_of", "pick", "pick_all", "pick_two", "rows_where"]

@@ -11,7 +11,7 @@ import labkit as lk
 from labkit.errors import LabkitError
 from labkit.local.costs import KernelCosts
 from labkit.plain import text_of
-from labkit.scaling.parser import parse
+from labkit.scaling.language.parser import parse
 from labkit.selector import Rules
 from labkit.study.formats.reader import read_data
 

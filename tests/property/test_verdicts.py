@@ -43,6 +43,7 @@ PIECES = st.sampled_from(
         "√",
         "²",
         "1e9",
+        "1e922",
         ".",
         "ε",
         "\n",
@@ -176,6 +177,14 @@ def test_any_file_gives_a_verdict_or_a_sentence(content: bytes, expectation: str
 
 
 MONSTERS = [
+    "1e922^p",
+    "1e999999999^p",
+    "2^(1e922 p)",
+    "2^(1e300 p)",
+    "1e200*1e200 p",
+    "sqrt(1e200*1e200)",
+    "(1e200 p + 1)^2.5",
+    "log^1e9 (p^2)",
     "p^0.5.5",
     "1.5.5",
     "nan",

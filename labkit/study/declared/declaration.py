@@ -18,7 +18,7 @@ from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
 from labkit.nearest import nearest
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
-from labkit.scaling.parser import parse
+from labkit.scaling.language.parser import parse
 from labkit.study.points import collective_choices
 from labkit.study.sweep_points import Planned, plan_sweep
 from labkit.timing import Repeats

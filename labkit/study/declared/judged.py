@@ -10,7 +10,7 @@ import pandas as pd
 
 from labkit.errors import LabkitError
 from labkit.scaling import Model, SurfaceVerdict, Verdict
-from labkit.scaling.parser import parse
+from labkit.scaling.language.parser import parse
 from labkit.study.declared.declaration import Expected
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import curves_in

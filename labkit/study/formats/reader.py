@@ -102,13 +102,14 @@ def _experiment(archive: zipfile.ZipFile, name: str) -> Iterator[Row]:
 
 
 def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
-    start = text.lstrip()
-    first = next((ln for ln in text.splitlines() if ln.strip() and not ln.startswith("#")), "")
-    if start[0] in "{[":
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not lines:
+        raise DataError(f"{name!r} holds no measurements: every line of it is a comment or empty")
+    if text.lstrip()[0] in "{[":
         return _json(text, name)
-    if _EXTRAP.match(first.strip()):
+    if _EXTRAP.match(lines[0].strip()):
         return _extrap_text(text, name)
-    return _csv(text, name, parameters)
+    return _csv(lines, name, parameters)
 
 
 def _number(text: Any, where: str) -> float:
@@ -274,10 +275,13 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
 # ----------------------------------------------------------------------------- CSV
 
 
-def _csv(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
-    lines = [ln for ln in text.splitlines() if ln.strip() and not ln.startswith("#")]
+def _csv(lines: list[str], name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
     delimiter = next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
-    table = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True))
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
+    try:
+        table = list(reader)
+    except csv.Error as error:  # such as a cell of more than 128 KiB
+        raise DataError(f"{name}, row {reader.line_num}: not a row of a CSV file ({error})") from None
     table = [[cell.strip() for cell in row if cell.strip() or delimiter != " "] for row in table]
     head, body = table[0], table[1:]
     if all(_is_number(cell) for cell in head):

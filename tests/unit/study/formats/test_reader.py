@@ -232,6 +232,9 @@ def test_the_formats_of_extra_p_say_the_same(tmp_path: Path, content: str) -> No
     ("content", "word"),
     [
         ("", "is empty"),
+        ("#", "every line of it is a comment or empty"),
+        ("# p,t\n\n#1,2\n", "every line of it is a comment or empty"),
+        pytest.param("p,t\n1," + "9" * 200_000 + "\n", "row 2: not a row of a CSV file", id="long cell"),
         ("PARAMETER p\nPOINTS 1 2\nDATA 1\n", "ends after 1 DATA lines, but there are 2 points"),
         ("PARAMETER p\nPOINTS 1\nDATA 1\nDATA 2\n", "line 4: more DATA lines than the 1 points"),
         ("PARAMETER p\nPOINTS 1 2\nDATA 1\nDATA x\n", "line 4: 'x' is not a number"),

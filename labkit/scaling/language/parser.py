@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +9,15 @@ from typing import NoReturn
 
 from labkit.checks import echo
 from labkit.errors import ExpectationError
-from labkit.scaling.algebra import Product, monomial
+from labkit.scaling.language.algebra import Product, monomial
+from labkit.scaling.language.exact import (
+    MOST_DIGITS,
+    as_power_of_two,
+    binary_log,
+    exact,
+    is_bounded,
+    is_bounded_power,
+)
 
 __all__ = ["EXAMPLES", "parse"]
 
@@ -31,9 +38,6 @@ _WORDS = {
 }  # fmt: skip
 _LONGEST = 120
 _LARGEST_EXPONENT, _FINEST = 64, 10_000
-#: two printed digits of a third are a third, as the literature prints p^0.67
-_THIRDS = {"33": Fraction(1, 3), "66": Fraction(2, 3), "67": Fraction(2, 3)}
-_REPEATED = re.compile(r"(\d*)\.(33|66|67|3{3,}|6{2,}7?)")
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,15 @@ class _Parser:
         if after.kind == "number" and after.at == number.at + len(number.text):
             self.fail(after.at, f"'{number.text}{after.text}' is not a number")
 
+    def bounded_number(self, number: _Token) -> None:
+        if not is_bounded(number.text):
+            self.fail(number.at, f"numbers lie between 1e-{MOST_DIGITS} and 1e{MOST_DIGITS}")
+
+    def bounded(self, terms: tuple[Product, ...], at: int, k: Fraction = Fraction(1)) -> None:
+        """Refuse products and powers of numbers beyond a float."""
+        if not all(is_bounded_power(term.coefficient, k) for term in terms):
+            self.fail(at, f"this is a number beyond 1e-{MOST_DIGITS} or 1e{MOST_DIGITS}")
+
     @property
     def token(self) -> _Token:
         return self.tokens[self.next]
@@ -159,8 +172,10 @@ class _Parser:
                 return tuple(terms)
 
     def product(self) -> tuple[Product, ...]:
+        start = self.token.at
         result = self.factor()
         while True:
+            self.bounded(result, start)
             if self.take("*", "·", "×", "⋅"):
                 result = _multiply(result, self.factor())
             elif self.take("/"):
@@ -193,7 +208,8 @@ class _Parser:
         self.next += 1
         if token.kind == "number":
             self.ends(token)
-            return (Product(_exact(token.text) if self.is_exponent else Fraction(token.text)),)
+            self.bounded_number(token)
+            return (Product(exact(token.text) if self.is_exponent else Fraction(token.text)),)
         if token.text in _ROOTS:
             inner = self.atom() if token.text == "√" else self.group()
             return self.raised(inner, _ROOTS[token.text], token.at)
@@ -241,6 +257,7 @@ class _Parser:
         if value.kind == "number":
             self.next += 1
             self.ends(value)
+            self.bounded_number(value)
             later = [t.kind for t in self.tokens[self.next + 1 : self.next + 3]]
             is_whole = value.text.isdigit()
             if (
@@ -252,15 +269,19 @@ class _Parser:
                 after = self.tokens[self.next + 1].text
                 asked = f"{value.text}/{after}"
                 self.fail(token.at, f"'^{asked}' can be read in two ways; write ^({asked})")
-            return (Product(sign * _exact(value.text)),)
+            return (Product(sign * exact(value.text)),)
         return tuple(Product(sign).times(p) for p in self.atom())
 
-    def raised(self, base: tuple[Product, ...], k: Fraction, at: int) -> tuple[Product, ...]:
-        """Return a sum to a power, in its order of growth."""
+    def check_exponent(self, k: Fraction, at: int) -> None:
         if abs(k) > _LARGEST_EXPONENT:
             self.fail(at, f"exponents go up to {_LARGEST_EXPONENT}")
         if k.denominator > _FINEST:
             self.fail(at, "exponents have at most four decimals, as in p^0.0625")
+
+    def raised(self, base: tuple[Product, ...], k: Fraction, at: int) -> tuple[Product, ...]:
+        """Return a sum to a power, in its order of growth."""
+        self.check_exponent(k, at)
+        self.bounded(base, at, k)
         if len(base) == 1:
             if base[0].coefficient == 0:
                 self.fail(at, "0 is not an order of growth")
@@ -282,9 +303,9 @@ class _Parser:
         number = _number(base)
         if number is None or number <= 0:
             self.fail(at, "only a number may be raised to a parameter, as in 2^p")
-        bits = _binary_log(number)
+        bits = binary_log(number)
         if bits is None:
-            self.fail(at, f"only powers of two are terms: write {_as_power_of_two(number)}")
+            self.fail(at, f"only powers of two are terms: write {as_power_of_two(number)}")
         result = Product()
         for p in power:
             if p.is_number:
@@ -292,6 +313,7 @@ class _Parser:
             if p.exponentials or p.logs or len(p.powers) != 1 or p.powers[0][1] != 1:
                 self.fail(at, "an exponent must be a number times a parameter, as in 2^(p/2)")
             symbol = p.powers[0][0]
+            self.check_exponent(bits * p.coefficient, at)
             result = result.times(Product(exponentials=monomial({symbol: bits * p.coefficient})))
         return (result,)
 
@@ -313,7 +335,7 @@ class _Parser:
         if r is None:
             self.fail(name.at, "a logarithm's exponent must be a number, as in log^2 p")
         inner = self.log_of(self.leading(argument, start.at), start.at)
-        return (inner.power(r),)
+        return self.raised((inner,), r, name.at)
 
     def bare_argument(self, name: _Token) -> tuple[Product, ...]:
         """Read the argument of ``log p``, refusing what can be read in two ways."""
@@ -367,23 +389,3 @@ def _number(terms: tuple[Product, ...]) -> Fraction | None:
     if all(p.is_number for p in terms):
         return sum((p.coefficient for p in terms), Fraction(0))
     return None
-
-
-def _exact(digits: str) -> Fraction:
-    """Return an exponent exactly; 0.33 and 0.67 are thirds."""
-    repeated = _REPEATED.fullmatch(digits)
-    if not repeated:
-        return Fraction(digits)
-    whole, part = repeated.groups()
-    return Fraction(whole or 0) + _THIRDS.get(part, Fraction(round(3 * float("0." + part)), 3))
-
-
-def _binary_log(value: Fraction) -> Fraction | None:
-    for number, sign in ((value, 1), (1 / value, -1)):
-        if number.denominator == 1 and number.numerator & (number.numerator - 1) == 0:
-            return Fraction(sign * (number.numerator.bit_length() - 1))
-    return None
-
-
-def _as_power_of_two(value: Fraction) -> str:
-    return f"2^({math.log2(value):.4g} x) for {float(value):g}^x"

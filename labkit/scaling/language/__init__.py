@@ -1,0 +1,1 @@
+"""The language of expectations: text is read into sums of products with exact exponents."""
