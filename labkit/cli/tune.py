@@ -12,9 +12,10 @@ __all__ = ["configure", "execute"]
 _DESCRIPTION = """\
 Simulate every algorithm of a collective operation at every number of ranks and size, and print which is the
 fastest where, a decision tree over both, and what the tree and the usual selectors lose against the fastest.
-With --out the tree is written as rules: .toml and .json for --coll FILE of labkit, .conf for Open MPI
-(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE; with --library ompi, so
-that only its algorithms are tried).
+With --out the tree is written as rules, for --coll FILE of labkit: .toml and .json are labkit's own form.
+Those of libraries, where --library has tried their algorithms only: .conf and (Open MPI 6.0) .ompi.json for
+--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE; .mpich.json for
+MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE; .prf, a folder of profiles for PGMPITuneLib; .cfg for smpirun.
 """
 _EPILOG = """\
 examples:
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
         "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
     add("--algorithms", metavar="NAME,NAME,...", help="which to try (default: all)")
-    add("--library", help="ompi: only what Open MPI has")
+    add("--library", help="ompi, mpich, pgmpi or smpi: only what this library has")
     add("--leaves", type=int, default=25, metavar="L", help="most leaves of the tree (default: 25)")
     add("--model", help="network model of the simulation")
     add("--out", action="append", default=[], metavar="FILE", help="write the rules; repeatable")

@@ -2,7 +2,7 @@
 
 The defaults are a table of rules (``datasets/selectors/default.toml``), ``{"allreduce": "ring"}`` is a fixed
 choice, and a table of one's own, measured or written by hand, is a file of the same form, TOML or JSON (see
-`labkit.selector.rules`).
+`labkit.selector.rules`), or one of an MPI library (see `labkit.selector.formats`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.selector.choices import Choices
+from labkit.selector.formats import ENDINGS, read_rules
 from labkit.selector.rules import Rule, Rules
 from labkit.selector.simple import Best, First, Fixed, Usable
 from labkit.selector.situation import Selector, Situation
@@ -78,7 +79,7 @@ def selector_of(coll: Any = None) -> Selector:
     elif isinstance(coll, str):
         coll = of_words(coll.split(","))
     elif isinstance(coll, os.PathLike):
-        coll = Rules.read(coll)
+        coll = read_rules(coll)
     elif not isinstance(coll, Selector):
         raise ScheduleError(
             "coll takes a mapping such as {'allreduce': 'ring'}, words such as 'allreduce=ring', the path "
@@ -104,12 +105,12 @@ def of_words(words: Sequence[str]) -> Selector:
             chosen[operation] = name
         elif operation in named():
             rules.append(_named(operation))
-        elif word.endswith((".json", ".toml")):
-            rules.append(Rules.read(word))
+        elif word.endswith(ENDINGS):
+            rules.append(read_rules(word))
         else:
             raise ScheduleError(
                 f"coll takes COLLECTIVE=ALGORITHM, as in allreduce=ring, a selector ({', '.join(named())}) "
-                f"or a file of rules (.toml, .json); got {word!r}"
+                f"or a file of rules ({', '.join(ENDINGS)}); got {word!r}"
             )
     return First(Fixed(chosen), *rules)
 

@@ -15,7 +15,8 @@ operator) are true or false; ``machine`` is a pattern of the platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
 and what is left; ``by = "total_bytes"`` says another amount than ``bytes``. ``use = "neighbor_exchange or
-ring"``: the first of them that can be used. ``"pipeline:segment_bytes=8192"``: as many segments as that makes
+ring"``: the first of them that can be used; ``"default"`` among them: labkit's own choice, and no rule below
+counts. ``"pipeline:segment_bytes=8192"``: as many segments as that makes
 (`labkit.selector.settled`).
 """
 
@@ -36,6 +37,8 @@ from labkit.selector.situation import Selector, Situation
 
 __all__ = ["Rule", "Rules"]
 
+#: instead of an algorithm: what the defaults choose
+_DEFAULT = "default"
 #: quantity of a rule -> how it is reckoned
 _AMOUNTS: dict[str, Callable[[Situation], float]] = {
     "ranks": lambda at: at.ranks,
@@ -146,6 +149,8 @@ class Rules(Selector):
         for rule in self._of.get(situation.operation, ()):
             if rule.fits(situation):
                 for name in rule.names:
+                    if name == _DEFAULT:
+                        return None
                     if is_usable(situation, name):
                         return name
         return None
@@ -154,7 +159,8 @@ class Rules(Selector):
         """Refuse algorithms that are not in the registry, or are no schedules."""
         for rule in self.rules:
             for name in rule.names:
-                check_schedule(rule.operation, name)
+                if name != _DEFAULT:
+                    check_schedule(rule.operation, name)
 
 
 def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:

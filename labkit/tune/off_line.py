@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.selector.libraries import library_names
 from labkit.study.progress import progress_bar
 from labkit.tune.campaign import Machine, candidates, measure
-from labkit.tune.rule_files import library_names
 from labkit.tune.tuned import Tuned
 
 __all__ = ["off_line"]
@@ -44,7 +44,8 @@ def off_line(
         Which to try, such as ``["ring", "pipeline:segment_bytes=8192"]``; default: all of the registry, those
         with segments with two lengths besides.
     library : str, optional
-        ``"ompi"``: only what Open MPI has, so that its rules can be written.
+        ``"ompi"``, ``"mpich"``, ``"pgmpi"`` or ``"smpi"``: only what this library has, so that its rules can
+        be written.
     leaves : int
         At most so many has the decision tree.
     progress : bool, optional
@@ -78,7 +79,11 @@ def off_line(
         machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
     if library is not None:
         known = library_names(library, operation)
-        algorithms = [name for name in candidates(operation, algorithms) if name.partition(":")[0] in known]
+        every = candidates(operation, algorithms)
+        if library == "ompi":  # its rules have lengths of segments
+            algorithms = [name for name in every if name.partition(":")[0] in known]
+        else:
+            algorithms = [name for name in known if algorithms is None or name in every]
     names = candidates(operation, algorithms)
     points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
     if operation == "barrier":

@@ -1,111 +1,130 @@
-"""Files of rules: labkit's own, and Open MPI's dynamic rules."""
+"""A decision tree as a file of rules: labkit's own form, and those of MPI libraries."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from labkit.errors import DataError
+from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
+from labkit.selector.formats.bands import Band, Step
+from labkit.selector.libraries import library_names, names_table
 from labkit.tune.tree import Leaf
+from labkit.units import format_share
 
-__all__ = ["library_names", "write_rules"]
+__all__ = ["write_rules"]
 
-_CODES = {"ompi": "Open MPI"}
+_FORMS = (
+    ".toml or .json (labkit's own), .conf or .ompi.json (Open MPI's), .mpich.json (MPICH's), .prf (a folder "
+    "of PGMPITuneLib's profiles) or .cfg (SMPI's flags)"
+)
 
 
 def write_rules(
     path: Path, operation: str, tree: Sequence[Leaf], rows: Sequence[Mapping[str, Any]], title: str,
-    ranks: Sequence[int],
+    times: pd.DataFrame,
 ) -> Path:  # fmt: skip
     """Write a tree in the form that the file's ending says; see `labkit.tune.Tuned.save`.
 
     Raises
     ------
     DataError
-        Another ending; an algorithm that Open MPI has not; a file that cannot be written.
+        Another ending; an algorithm that the library has not; a file that cannot be written.
     """
-    if path.suffix == ".json":
-        text = json.dumps({"title": title, "rules": list(rows)}, indent=1) + "\n"
-    elif path.suffix == ".toml":
-        body = "".join(
-            f"  {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in row.items())} }},\n" for row in rows
-        )
-        text = f"title = {json.dumps(title)}\n\nrules = [\n{body}]\n"
-    elif path.suffix == ".conf":
-        text = _open_mpi(operation, tree, title, ranks)
+    ranks = sorted({int(p) for p in times["ranks"]})
+    texts: dict[Path, str]
+    if path.suffix == ".prf":
+        profiles = pgmpi.write(operation, _bands(tree, ranks), ranks, title)
+        texts = {path / f"{operation}_{p}.prf": text for p, text in profiles.items()}
     else:
-        raise DataError(
-            f"{path.name}: rules are written as .toml or .json (labkit's own), or .conf (Open MPI's)"
-        )
+        texts = {path: _text(path, operation, tree, rows, title, times, ranks)}
     try:
-        path.write_text(text, "utf-8")
+        if path.suffix == ".prf":
+            path.mkdir(exist_ok=True)
+        for file, text in texts.items():
+            file.write_text(text, "utf-8")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
-@cache
-def _table(library: str) -> Any:
-    return tomllib.loads(
-        (files("labkit.datasets") / "selectors" / f"{library}_names.toml").read_text("utf-8")
-    )
+def _text(
+    path: Path, operation: str, tree: Sequence[Leaf], rows: Sequence[Mapping[str, Any]], title: str,
+    times: pd.DataFrame, ranks: Sequence[int],
+) -> str:  # fmt: skip
+    if path.name.endswith(".mpich.json"):
+        library_names("mpich", operation)
+        return mpich.write(operation, _bands(tree, ranks))
+    if path.suffix == ".conf" or path.name.endswith(".ompi.json"):
+        library_names("ompi", operation)
+        is_all = names_table("ompi")[operation].get("counts_all")
+        bands = _bands(tree, ranks if is_all else ())
+        by_size = names_table("ompi")[operation].get("by_size", True)
+        if not by_size and any(len(band.steps) > 1 for band in bands):
+            raise DataError(
+                f"Open MPI's ranks do not agree on the size of a {operation}, and would wait for ever where "
+                "it decides: tune for one size"
+            )
+        return (open_mpi.write_classic if path.suffix == ".conf" else open_mpi.write_json)(
+            operation, bands, title
+        )
+    if path.suffix == ".cfg":
+        return smpi.write(operation, *_one_for_all(operation, tree, times), title)
+    if path.suffix == ".json":
+        return json.dumps({"title": title, "rules": list(rows)}, indent=1) + "\n"
+    if path.suffix == ".toml":
+        body = "".join(
+            f"  {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in row.items())} }},\n" for row in rows
+        )
+        return f"title = {json.dumps(title)}\n\nrules = [\n{body}]\n"
+    raise DataError(f"{path.name}: rules are written as {_FORMS}")
 
 
-def library_names(library: str, operation: str) -> list[str]:
-    """Return those of labkit's algorithms of an operation that an MPI library has.
+def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
+    """Return a tree as bands from 1 rank on: one for each number of ranks at which something changes.
+
+    Parameters
+    ----------
+    tree : sequence of Leaf
+    ranks : sequence of int
+        Where a band begins besides: sizes that are counted over all blocks are exact there.
+    """
+    starts = sorted({1, *ranks, *(int(leaf.ranks[0]) for leaf in tree if leaf.ranks[0] > 0)})
+    bands = []
+    for low, high in zip(starts, [*starts[1:], inf], strict=True):
+        here = [leaf for leaf in tree if leaf.ranks[0] <= low < leaf.ranks[1]]
+        steps = [Step(*leaf.bytes, leaf.algorithm) for leaf in sorted(here, key=lambda leaf: leaf.bytes)]
+        bands.append(Band(low, high, steps or [Step(0, inf, None)]))
+    return bands
+
+
+def _one_for_all(operation: str, tree: Sequence[Leaf], times: pd.DataFrame) -> tuple[str, str]:
+    """Return the algorithm that loses least where one is taken everywhere, and what is lost, as a sentence.
 
     Raises
     ------
     DataError
-        For a library or an operation without a table.
+        None of SMPI's can be used at all points.
     """
-    if library not in _CODES:
-        raise DataError(f"library is one of {', '.join(_CODES)}; got {library!r}")
-    table = _table(library)
-    if operation not in table:
+    known = library_names("smpi", operation)
+    wide = times.pivot_table(index=["ranks", "bytes"], columns="algorithm", values="time_s")
+    best = wide.min(axis=1)
+    wide = wide[[name for name in wide.columns if name in known]].dropna(axis=1)
+    if wide.empty:
         raise DataError(
-            f"{_CODES[library]}'s {operation} cannot be tuned; it has rules for {', '.join(table)}"
+            f"none of SMPI's algorithms for {operation} was measured at all points: tune with "
+            "library='smpi', or with fewer numbers of ranks"
         )
-    return list(table[operation]["algorithms"])
-
-
-def _open_mpi(operation: str, tree: Sequence[Leaf], title: str, ranks: Sequence[int]) -> str:
-    """Write the classic form: for numbers of ranks and more, for sizes and more, the algorithm's number.
-
-    Open MPI takes the rule of the largest number of ranks that is not above the communicator's, and in it the
-    largest size that is not above the message's; of some operations it counts the bytes of all blocks.
-    """
-    known = library_names("ompi", operation)
-    entry = _table("ompi")[operation]
-    unknown = sorted({leaf.algorithm for leaf in tree if leaf.algorithm.partition(":")[0] not in known})
-    if unknown:
-        raise DataError(
-            f"Open MPI has no {operation}/{', '.join(unknown)}: tune with library='ompi', which tries "
-            "its own only"
-        )
-    starts = sorted({1, *(int(leaf.ranks[0]) for leaf in tree if leaf.ranks[0] > 0)})
-    if entry.get("counts_all"):  # sizes depend on p: a rule for every number of ranks that was tried
-        starts = sorted({*starts, *ranks})
-    lines = [f"# {title}", "1  # one operation", f"{entry['collective']}  # {operation}"]
-    lines.append(f"{len(starts)}  # numbers of ranks")
-    for start in starts:
-        here = sorted(
-            (leaf for leaf in tree if leaf.ranks[0] <= start < leaf.ranks[1]), key=lambda leaf: leaf.bytes
-        )
-        lines += [f"{start}  # ranks and more", f"{len(here)}  # sizes"]
-        factor = start if entry.get("counts_all") else 1
-        for leaf in here:
-            name, *settings = leaf.algorithm.split(":")
-            lengths = [int(word.partition("=")[2]) for word in settings if word.startswith("segment_bytes=")]
-            low = int(leaf.bytes[0]) * factor
-            end = "" if leaf.bytes[1] == inf else f", below {int(leaf.bytes[1]) * factor}"
-            lines.append(
-                f"{low} {entry['algorithms'][name]} 0 {lengths[0] if lengths else 0}  # {leaf.algorithm}{end}"
-            )
-    return "\n".join(lines) + "\n"
+    lost = wide.div(best.where(best > 0, 1.0), axis=0).sub(1).where(best > 0, 0.0)
+    name = str(lost.mean().idxmin())
+    mean, most = float(lost[name].mean()), float(lost[name].max())
+    leaves = len({leaf.algorithm for leaf in tree})
+    return name, (
+        f"one algorithm for all ranks and bytes, where the decision tree takes {leaves}: on average "
+        f"{format_share(mean)} slower than the fastest at each point, at most {format_share(most)}"
+    )

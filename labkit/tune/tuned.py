@@ -120,17 +120,25 @@ class Tuned:
         Parameters
         ----------
         path : path
-            ``.toml`` and ``.json``: labkit's own, for ``--coll FILE``; ``.conf``: Open MPI's dynamic rules
-            (``--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE``), where the
-            algorithms were tuned with ``library="ompi"``.
+            Its ending says the form; all of them are read again by ``--coll FILE``. ``.toml`` and ``.json``:
+            labkit's own. Of libraries, where the algorithms were tuned with this `library`:
+
+            - ``.conf``: Open MPI's dynamic rules
+              (``--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE``), and
+              ``.ompi.json``, the same for Open MPI 6.0 and later;
+            - ``.mpich.json``: MPICH's selection tree (``MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE
+              MPIR_CVAR_DEVICE_COLLECTIVES=none``);
+            - ``.prf``: a folder with a profile of PGMPITuneLib for each number of ranks (``--ppath=FOLDER``);
+            - ``.cfg``: SMPI's flag for the one algorithm that loses least, and what it loses.
+
+            Sizes that a library counts over all blocks are exact at the numbers of ranks that were tried.
 
         Raises
         ------
         DataError
             Another ending; an algorithm that the library has not; a file that cannot be written.
         """
-        ranks = sorted({int(p) for p in self.times["ranks"]})
-        return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), ranks)
+        return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), self.times)
 
     def _title(self) -> str:
         return f"{self.operation} on {self.machine.platform.spec}, tuned by simulation"

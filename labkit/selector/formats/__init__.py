@@ -1,0 +1,62 @@
+"""Files of rules, labkit's own and those of MPI libraries: which form a file has, and reading it.
+
+By its ending: ``.toml`` labkit's own; ``.json`` labkit's own, Open MPI's or MPICH's, as its keys tell;
+``.conf`` Open MPI's classic dynamic rules; ``.prf`` a profile of PGMPITuneLib, or a folder of them; ``.cfg``
+flags of SMPI.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import ScheduleError
+from labkit.plain import json_of
+from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
+from labkit.selector.rules import Rules
+
+__all__ = ["ENDINGS", "read_rules"]
+
+#: what a file of rules may end with
+ENDINGS = (".toml", ".json", ".conf", ".prf", ".cfg")
+
+
+def read_rules(path: str | os.PathLike[str]) -> Rules:
+    """Read a file of rules of any form.
+
+    Raises
+    ------
+    ScheduleError
+        It cannot be read, or is no table of rules.
+    """
+    path, where = Path(path), str(path)
+    if path.suffix == ".prf":
+        files = sorted(path.glob("*.prf")) if path.is_dir() else [path]
+        if not files:
+            raise ScheduleError(f"{where}: the folder has no profile, no file that ends with .prf")
+        return Rules([row for file in files for row in pgmpi.read(_text(file), str(file))], where)
+    if path.suffix == ".conf":
+        return open_mpi.read_classic(_text(path), where)
+    if path.suffix == ".cfg":
+        return smpi.read(_text(path), where)
+    if path.suffix == ".json" and isinstance(table := _json(path), dict):
+        if "collectives" in table:
+            return open_mpi.read_json(table, where)
+        if any(key.strip().startswith("collective") for key in table):
+            return mpich.read(table, where)
+    return Rules.read(path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json_of(_text(path))
+    except ValueError as error:
+        raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
