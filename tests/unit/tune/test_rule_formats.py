@@ -234,9 +234,9 @@ def test_what_a_form_cannot_say_is_refused(tmp_path):
         tuned_of("allreduce", {(4, 8): {"swing": 1.0}}).save(tmp_path / "a.prf")
     with pytest.raises(DataError, match="none of SMPI's"):
         tuned_of("allreduce", {(4, 8): {"swing": 1.0}}).save(tmp_path / "a.cfg")
+    split = tuned_of("scatter", {(4, n): {"linear": 1.0 * n, "binomial": 50.0} for n in (8, 99)})
     with pytest.raises(DataError, match="do not agree on the size of a scatter"):
-        times = {(4, n): {"linear": 1.0 * n, "binomial": 50.0} for n in (8, 99)}
-        tuned_of("scatter", times).save(tmp_path / "a.conf")
+        split.save(tmp_path / "a.conf")
     with pytest.raises(DataError, match="has rules for"):
         lk.tune("scan", "star:4", [2], [8], library="ompi")
     assert grow(tuned_of("scan", {(4, 8): {"linear": 1.0}}).times, 1)
