@@ -13,13 +13,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-from conftest import FLAGS, ROOT, SHOTS, Lab, Visitor
 from playwright.sync_api import sync_playwright
 
 from labkit.plot.export import find_browser
+from tests.browser.conftest import FLAGS
+from tests.browser.server import ROOT, Lab
+from tests.browser.visitor import SHOTS, Visitor
 
 PAGES = SHOTS / "pages"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
