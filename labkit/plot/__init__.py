@@ -11,6 +11,7 @@ from labkit.errors import unknown_name
 if TYPE_CHECKING:
     from labkit.plot.beside.card_figure import card as card
     from labkit.plot.beside.misfits_figure import misfits as misfits
+    from labkit.plot.beside.plan_figure import plan as plan
     from labkit.plot.calibration_figure import calibration as calibration
     from labkit.plot.compare_figure import compare as compare
     from labkit.plot.compare_figure import lines as lines
@@ -49,6 +50,7 @@ _NAMED = {
 _OTHERS = {
     "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
+    "plan": "beside.plan_figure",
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
@@ -67,6 +69,7 @@ __all__ = [
     "misfits",
     "page",
     "phases",
+    "plan",
     "predictions",
     "render_page",
     "report",

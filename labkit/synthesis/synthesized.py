@@ -137,25 +137,37 @@ class Synthesized:
         """Write its messages as GOAL, for LogGOPSim and its kin."""
         write_goal(path, self.schedule, n_bytes=self.n_bytes)
 
+    def plot(self, **options: Any) -> Any:
+        """Draw the messages over time: `labkit.plot.plan`, which takes the options.
+
+        Returns
+        -------
+        labkit.plot.Figure
+        """
+        import labkit  # whose table of public names knows the figures: they stand above this room
+
+        return labkit.plot.plan(self, **options)
+
     # -- words ---------------------------------------------------------------------------------------
     @property
     def _piece(self) -> str:
         return "a message" if self.schedule.problem.layout == "split" else "a block"
 
     @property
-    def _what(self) -> str:
+    def title(self) -> str:
+        """What it does, of how many bytes, for which ranks of which machine."""
         problem, p = self.schedule.problem.name, self.schedule.size
         some = f"{p} rank{'s' if p > 1 else ''} of {self.platform.name}"
         return f"{problem} of {quantity(self.n_bytes, 'B')} {self._piece} for {some}"
 
     def __repr__(self) -> str:
         against = f"{self.ratio:.3g} times the lower bound" if self.bound.seconds > 0 else "nothing to send"
-        return f"<Synthesized {self._what}: {quantity(self.time_s, 's')}, {against}; explain() says more>"
+        return f"<Synthesized {self.title}: {quantity(self.time_s, 's')}, {against}; explain() says more>"
 
     def explain(self) -> str:
         """Return in words what was found, and what no schedule undercuts."""
         return "\n".join(
-            [f"{self._what}, network model {self.model.name}", *(f"  {k:<16} {v}" for k, v in self._rows())]
+            [f"{self.title}, network model {self.model.name}", *(f"  {k:<16} {v}" for k, v in self._rows())]
         )
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -181,7 +193,7 @@ class Synthesized:
 
     def _repr_html_(self) -> str:
         rows = [(markup.escape(name), markup.escape(text)) for name, text in self._rows()]
-        return markup.card(markup.escape(self._what), markup.properties(rows))
+        return markup.card(markup.escape(self.title), markup.properties(rows))
 
 
 def of_attempt(best: Attempt, tried: Sequence[Attempt], **facts: Any) -> Synthesized:

@@ -1,4 +1,4 @@
-"""The pages about labkit's ideas: their examples run."""
+"""The pages about labkit's ideas, and on synthesis: their examples run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     pytest.param("one-program-two-machines", marks=pytest.mark.mpi),
     "rows",
+    "synthesis",
     "verdicts",
 )
 

@@ -45,3 +45,19 @@ def test_every_algorithm_over_real_messages(ranks: int) -> None:
     results = lk.run(every_algorithm, ranks, "mpi", timeout_s=120).results
     assert len(set(results)) == 1
     assert results[0] > 80
+
+
+def a_made_one(comm, made):
+    """Carry out what was synthesised for a machine with a slow cable."""
+    import numpy as np
+
+    mine, got = np.full(20_000, float(comm.rank)), np.empty(20_000 * comm.size)
+    made.execute(comm, send=mine, recv=got)
+    return got[::20_000].tolist()
+
+
+def test_a_synthesised_collective_over_real_messages() -> None:
+    cables = [(0, 1), (1, 2), (2, 3, {"bw": "1Gbps"}), (3, 0)]
+    machine = lk.graph(cables, range(4), bw="10Gbps", lat="1us")
+    made = lk.synthesize("allgather", on=machine, n_bytes=160_000)
+    assert lk.run(a_made_one, 4, "mpi", args=(made,), timeout_s=120).results == [[0.0, 1.0, 2.0, 3.0]] * 4
