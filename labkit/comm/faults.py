@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit.comm.collective.native import refuse_in_recordings, shared_calls
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.special import IN_PLACE
-from labkit.errors import UnsupportedError
+from labkit.comm.known import KNOWN
 
 __all__ = ["FaultTolerance"]
 
@@ -21,7 +22,8 @@ class FaultTolerance:
     allreduce: Callable[..., Any]
     Dup: Callable[[], Any]
     Idup: Callable[[], tuple[Any, Any]]
-    Iallreduce: Callable[..., Any]
+    _context: int
+    _world_ranks: Callable[[], list[int]]
     _check: Callable[[], None]
     _remote_ranks: Callable[[], list[int] | None]
 
@@ -43,7 +45,7 @@ class FaultTolerance:
         return int(self.allreduce(mine, _BAND)) & int(self._local.allreduce(mine, _BAND))  # type: ignore[attr-defined]
 
     def Iagree(self, flag: Any) -> Any:
-        """Begin to do as `Agree` with the one C int of a buffer.
+        """Begin to do as `Agree` with the one C int of a buffer, in no order with other collectives.
 
         Raises
         ------
@@ -53,11 +55,19 @@ class FaultTolerance:
         length = memoryview(flag).nbytes
         if length != 4:
             raise ValueError(f"flag: expecting the 4 bytes of one C int, got {length}")
-        if self._remote_ranks() is not None:
-            raise UnsupportedError(
-                "Iagree over an intercommunicator is not simulated; Agree is, or merge the groups (Merge)"
-            )
-        return self.Iallreduce(IN_PLACE, [flag, 1, "i"], _BAND)
+        return self._agreeing().Iallreduce(IN_PLACE, [flag, 1, "i"], _BAND)
+
+    def _agreeing(self) -> Any:
+        """Return a communicator of all its ranks, of both groups, for agreements alone."""
+        calls = shared_calls("Iagree")
+        refuse_in_recordings(calls, "Iagree")
+        key = ("agreements of", self._context)
+        if key not in calls.private:
+            ranks = {*self._world_ranks(), *(self._remote_ranks() or ())}
+            comm = KNOWN["Intracomm"]()
+            comm._become("group", calls.hub.new_context(), sorted(ranks))
+            calls.private[key] = comm
+        return calls.private[key]
 
     def Shrink(self) -> Any:
         """Return a communicator of the ranks that live: a duplicate."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -17,8 +16,8 @@ def seed_rank(seed: int, rank: int) -> None:
     """Seed this process's global generators for a rank, as the simulator does for its ranks.
 
     ``random`` and ``numpy.random`` get states of their own, and ``numpy.random.default_rng()`` without a seed
-    one that repeats instead of the operating system's. NumPy is not imported for that: where it is not there
-    yet, it is seeded when the program imports it.
+    one that repeats instead of the operating system's. Neither is imported for that: what is not there yet
+    is seeded when the program imports it.
 
     Parameters
     ----------
@@ -27,26 +26,27 @@ def seed_rank(seed: int, rank: int) -> None:
     rank : int
         The rank, >= 0.
     """
-    random.seed(f"{seed}:{rank}")
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedsOnImport)]
-    module = sys.modules.get("numpy.random")
-    if module is None:
-        sys.meta_path.insert(0, _SeedsOnImport(seed, rank))
-    else:
-        _seed_numpy(module, seed, rank)
+    for name, seeds in (("random", _seed_random), ("numpy.random", _seed_numpy)):
+        module = sys.modules.get(name)
+        if module is None:
+            sys.meta_path.insert(0, _SeedsOnImport(name, seeds, seed, rank))
+        else:
+            seeds(module, seed, rank)
 
 
 class _SeedsOnImport:
-    """A finder of ``numpy.random`` alone, which is seeded as soon as it is there."""
+    """A finder of one module alone, which is seeded as soon as it is there."""
 
-    def __init__(self, seed: int, rank: int) -> None:
+    def __init__(self, name: str, seeds: Callable[[Any, int, int], None], seed: int, rank: int) -> None:
+        self.name, self.seeds = name, seeds
         self.seed, self.rank = seed, rank
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find it as if this finder were not there, and have its loader seed it."""
-        if name != "numpy.random":
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -55,10 +55,15 @@ class _SeedsOnImport:
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                _seed_numpy(module, self.seed, self.rank)
+                self.seeds(module, self.seed, self.rank)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+
+def _seed_random(module: Any, seed: int, rank: int) -> None:
+    if hasattr(module, "seed"):  # else a file of the program's own has this name
+        module.seed(f"{seed}:{rank}")
 
 
 def _seed_numpy(module: Any, seed: int, rank: int) -> None:

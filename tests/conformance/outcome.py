@@ -9,6 +9,8 @@ from typing import Any
 __all__ = ["Outcome"]
 
 _FAULT = re.compile(r"^(?:FAIL|ERROR): (\w+) \((\S+?)\)", re.MULTILINE)
+#: at the end of an error of a rank that was ended because another one had failed
+_ENDED = re.compile(r"^(?:[\w.]*\.)?RunEnded\b", re.MULTILINE)
 _RAN = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
 _SKIPPED = re.compile(r"skipped=(\d+)")
 _LEFT_OUT = re.compile(r"^\w+ \((\S+?)\)(?: \.\.\.|\n.*\.\.\.) skipped ", re.MULTILINE)
@@ -49,7 +51,7 @@ class Outcome:
             What the command says besides: its time limit, or its last line.
         """
         runs = [int(number) for number in _RAN.findall(printed)]
-        failed = sorted({f"{where}" for _, where in _FAULT.findall(printed)})
+        failed = sorted(_failed(printed))
         skipped = max(map(int, _SKIPPED.findall(printed)), default=0)
         # a rank that has come to the end of a file with faults ends the others
         end = "" if len(runs) >= ranks or (runs and failed) else ended or "died"
@@ -68,3 +70,15 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """Return it for a file."""
         return asdict(self)
+
+
+def _failed(printed: str) -> set[str]:
+    """Return the tests that failed, without those in which a rank was when another one ended the run."""
+    found = list(_FAULT.finditer(printed))
+    ends = [fault.start() for fault in found[1:]] + [len(printed)] * bool(found)
+    reports = [
+        printed[fault.start() : end].split("\n---")[:2] for fault, end in zip(found, ends, strict=True)
+    ]
+    return {
+        fault.group(2) for fault, report in zip(found, reports, strict=True) if not _ENDED.search(report[-1])
+    }

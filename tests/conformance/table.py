@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 from tests.conformance.outcome import Outcome
 
-__all__ = ["differences", "table"]
+__all__ = ["Document", "differences", "table"]
 
 _REASONS = Path(__file__).with_name("reasons.toml")
 #: (machine, ranks, file)
@@ -21,6 +22,37 @@ both; a dash: the file did not come to its end there; nothing: it has not been r
 itself skips are not counted; as an MPI 4.1 the simulator runs tests that are skipped on Open MPI.
 
 """
+
+
+class Document:
+    """The table as it stands: what it says of files that have not been run again.
+
+    Parameters
+    ----------
+    text : str
+        Empty where there is none yet.
+    """
+
+    _LOST = re.compile(r"`([^`]+)` \(p = ([\d, ]+)\)")
+
+    def __init__(self, text: str = "") -> None:
+        rows = [
+            [part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"
+        ]
+        ranks = [part.removeprefix("p = ") for part in rows[0][1:]] if rows else []
+        #: (ranks, file) -> what passed simulated, and on real MPI
+        self.cells: dict[tuple[str, str], list[str]] = {
+            (p, row[0]): _pair(cell)
+            for row in rows[2:]
+            for p, cell in zip(ranks, row[1:], strict=True)
+            if cell
+        }
+        #: test -> ranks on which it was lost
+        self.lost = {test: where.split(", ") for test, where in self._LOST.findall(text)}
+
+
+def _pair(cell: str) -> list[str]:
+    return [part.strip() for part in cell.split("/")] if "/" in cell else [cell, cell]
 
 
 def differences(results: Results) -> dict[str, list[str]]:
@@ -42,16 +74,24 @@ def _lost(mine: Outcome, real: Outcome) -> list[str]:
     return sorted({*mine.failed, *skipped} - {*real.failed, *real.left_out})
 
 
-def table(results: Results, version: str) -> str:
-    """Return the document."""
-    ranks = sorted({key[1] for key in results}, key=int)
-    names = sorted({key[2] for key in results})
+def table(results: Results, version: str, old: str = "") -> str:
+    """Return the document; what has not been run stays as the old one says."""
+    before = Document(old)
+    ranks = sorted({key[1] for key in results} | {key[0] for key in before.cells}, key=int)
+    names = sorted({key[2] for key in results} | {key[1] for key in before.cells})
     lines = [_HEAD.format(version=version)]
     lines.append("| file | " + " | ".join(f"p = {p}" for p in ranks) + " |")
     lines.append("|---" * (len(ranks) + 1) + "|")
     for name in names:
-        lines.append(f"| {name} | " + " | ".join(_cell(results, p, name) for p in ranks) + " |")
+        lines.append(f"| {name} | " + " | ".join(_cell(results, before, p, name) for p in ranks) + " |")
     lost = differences(results)
+    for test, places in before.lost.items():
+        name = re.split(r"[. ]", test)[0]
+        kept = [
+            p for p in places if any((machine, p, name) not in results for machine in ("simulated", "real"))
+        ]
+        if kept:
+            lost[test] = sorted({*lost.get(test, []), *kept})
     reasons: dict[str, str] = tomllib.loads(_REASONS.read_text())
     groups: dict[str, list[str]] = {}
     for test, where in sorted(lost.items()):
@@ -63,7 +103,10 @@ def table(results: Results, version: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(results: Results, ranks: str, name: str) -> str:
+def _cell(results: Results, before: Document, ranks: str, name: str) -> str:
     pair = [results.get((machine, ranks, name)) for machine in ("simulated", "real")]
-    texts = ["" if one is None else "-" if one.end else str(one.passed) for one in pair]
+    texts = [
+        kept if one is None else "-" if one.end else str(one.passed)
+        for one, kept in zip(pair, before.cells.get((ranks, name), ["", ""]), strict=True)
+    ]
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)

@@ -51,6 +51,9 @@ def test_same_as_the_simulator():
     assert np.random.random() == own.numpy(2).random_sample()
 
 
+#: whatever an environment has imported before the program begins
+UNLOADED = "import sys; sys.modules.pop('random', None); from labkit.real.seeds import seed_rank; "
+
 LATER = """
 import random, sys
 from labkit.real.seeds import seed_rank
@@ -68,6 +71,24 @@ def test_numpy_is_seeded_when_the_program_imports_it():
         [sys.executable, "-c", LATER.format(seed=3, rank=2)], capture_output=True, text=True, check=True
     )
     assert shown.stdout.strip() == repr(draw(3, 2))
+
+
+def printed_by(code):
+    shown = subprocess.run(
+        [sys.executable, "-c", UNLOADED + code], capture_output=True, text=True, check=True
+    )
+    return shown.stdout.strip()
+
+
+def test_random_is_seeded_when_the_program_imports_it():
+    code = "seed_rank(3, 2); assert 'random' not in sys.modules; import random; print(random.random())"
+    assert printed_by(code) == repr(draw(3, 2)[0])
+
+
+def test_a_program_may_have_a_random_of_its_own(tmp_path):
+    (tmp_path / "random.py").write_text("mine = 5\n")
+    code = f"seed_rank(3, 2); sys.path.insert(0, {str(tmp_path)!r}); import random; print(random.mine)"
+    assert printed_by(code) == "5"
 
 
 def imports_inside(comm):
