@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
-from labkit.real.mpi.waits_page import CommRow, Entry, Page, load_library, open_page
+from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page, load_library, open_page
 
 __all__ = ["NOTE_S", "Probed", "WaitPage"]
 
@@ -89,7 +89,7 @@ class WaitPage:
 
     def finish(self) -> None:
         """Note that the program has ended: nothing that comes now is its own."""
-        self._page.head.flags |= 8
+        self._page.head.flags |= FINISHED
 
     @contextlib.contextmanager
     def waiting(self, what: Any) -> Iterator[None]:

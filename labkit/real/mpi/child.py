@@ -107,7 +107,10 @@ class _Child:
             with open(os.path.join(self.directory, "job"), "rb") as file:
                 self.header = pickle.load(file)
                 self.payload = file.read()
-            self.header.setdefault("waits", os.path.exists(os.path.join(self.directory, "waits")))
+            if "waits" not in self.header:
+                from labkit.real.mpi.waits_page import NOTE_WAITS
+
+                self.header["waits"] = os.path.exists(os.path.join(self.directory, NOTE_WAITS))
         except FileNotFoundError:
             leave_abandoned(self.directory)
             raise

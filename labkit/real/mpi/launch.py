@@ -28,10 +28,8 @@ from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
 from labkit.real.mpi.progress import Progress
 
-__all__ = ["NOTE_WAITS", "Launch", "LaunchEnding"]
+__all__ = ["Launch", "LaunchEnding"]
 
-#: the file in a launch's folder that asks its ranks to note what they wait for, where the header does not
-NOTE_WAITS = "waits"
 #: how long ranks may take to leave once all have finished, or once one has failed
 LEAVE_S = 5.0
 #: how long ranks may take to write their stacks before they are killed

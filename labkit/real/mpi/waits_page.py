@@ -18,6 +18,7 @@ __all__ = [
     "FINISHED",
     "HISTORY",
     "MAGIC",
+    "NOTE_WAITS",
     "OVERFLOW",
     "THREADS",
     "WAITED",
@@ -29,6 +30,8 @@ __all__ = [
     "open_page",
 ]
 
+#: the file in a launch's folder that asks its ranks to note what they wait for, where the header does not
+NOTE_WAITS = "waits"
 _LIBRARY = "_mpi_waits.so"
 #: as in kernels/waits/page.hpp
 MAGIC = 0x31746177_6B62616C

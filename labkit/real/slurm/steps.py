@@ -16,7 +16,8 @@ from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.environment import BOOTSTRAP, THREADS, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
-from labkit.real.mpi.launch import NOTE_WAITS, Launch
+from labkit.real.mpi.launch import Launch
+from labkit.real.mpi.waits_page import NOTE_WAITS
 from labkit.real.slurm.options import Slurm
 
 __all__ = ["Step", "launch_words", "step_environment", "step_launcher"]
