@@ -146,7 +146,7 @@ std::int32_t comm_rank(const CommObject* comm, Hub* hub) {
 
 bool check_comm(const CommObject* comm, Hub* hub) {
   if (comm->kind == CommKind::null) {
-    raise_mpi(kErrComm, "invalid communicator: COMM_NULL");
+    raise_mpi(kErrComm, "COMM_NULL");
     return false;
   }
   if (comm->kind == CommKind::group && comm->hub_serial != hub->serial()) {
@@ -233,7 +233,7 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   if (status.is_truncated) {
     Py_XDECREF(received);
     if (status_out != nullptr) status_out->error = kErrTruncate;
-    return raise_mpi(kErrTruncate, "message truncated: %llu bytes from rank %d (tag %d) do not fit into %llu bytes",
+    return raise_mpi(kErrTruncate, "%llu bytes from rank %d (tag %d) do not fit into %llu bytes",
                      static_cast<unsigned long long>(sent), from_world(comm, hub, status.source), status.tag,
                      static_cast<unsigned long long>(capacity));
   }

@@ -77,7 +77,7 @@ PyObject* comm_number(PyObject* self, bool wants_rank) {
   Hub* hub = Hub::active();
   if (hub == nullptr || hub->current() < 0) {
     if (comm->kind == CommKind::null || comm->kind == CommKind::group) {
-      return raise_mpi(kErrComm, "invalid communicator: null, or of a run that has ended");
+      return raise_mpi(kErrComm, "null, or of a run that has ended");
     }
     return PyLong_FromLong(wants_rank ? 0 : 1);
   }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 import sys
+from typing import Any
 
 import cloudpickle
 import pytest
 
+import labkit as lk
 from labkit import MPI
 from labkit.comm import names
 from labkit.context import install
@@ -108,3 +110,19 @@ def test_numbers_travel_by_name(name: str) -> None:
     assert pickle.loads(pickle.dumps(constant)) is constant
     assert name.encode() in cloudpickle.dumps(lambda: constant)
     assert type(constant + 0) is int
+
+
+def test_an_error_says_once_what_its_class_says() -> None:
+    def program(comm: Any) -> str:
+        if comm.rank == 0:
+            comm.Send(bytearray(4), 1, 7)
+            return ""
+        with pytest.raises(MPI.Exception) as caught:
+            comm.Recv(bytearray(2), 0)
+        return str(caught.value)
+
+    said = "MPI_ERR_TRUNCATE: message truncated: 4 bytes from rank 0 (tag 7) do not fit into 2 bytes"
+    assert lk.run(program, 2, "star:2").results[1] == said
+    with pytest.raises(MPI.Exception) as caught:
+        MPI.COMM_NULL.Get_rank()
+    assert str(caught.value) == "MPI_ERR_COMM: invalid communicator: null, or of a run that has ended"
