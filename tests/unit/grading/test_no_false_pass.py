@@ -177,6 +177,31 @@ def test_keys_of_an_assignment_come_from_the_keyed_generator() -> None:
     assert (mine == sort._case("uniform", 2, 50, Seed(5)).arguments[0][0]).all()
 
 
+def _smoothed_by(case: Case, swaps: bool) -> list[tuple[np.ndarray, int]]:
+    """Return what two ranks compute; where `swaps`, each takes the rows beside its own for one another."""
+    blocks = [own[0] for own in case.arguments]
+    _, tolerance, most = case.arguments[0]
+    change, steps = np.inf, 0
+    while steps < most and change >= tolerance:
+        new = []
+        for mine, other in (blocks, blocks[::-1]):
+            above, below = (other[0], other[-1]) if swaps else (other[-1], other[0])
+            rows = np.vstack([above, mine, below])
+            new.append((rows[:-2] + 2 * rows[1:-1] + rows[2:]) / 4)
+        change = max(np.abs(b - a).max() for a, b in zip(blocks, new, strict=True))
+        blocks, steps = new, steps + 1
+    return [(block, steps) for block in blocks]
+
+
+def test_rows_swapped_on_two_ranks_are_never_right_by_chance() -> None:
+    """On two ranks both neighbours are one: a rank with a single row could not tell its rows apart."""
+    check = find_assignment("deadlock").check_named("any_number")
+    for seed in range(40):
+        (case,) = [one for one in check.cases(Seed(seed)) if one.ranks == 2]
+        assert check.oracle(case, _smoothed_by(case, swaps=False)) is None
+        assert check.oracle(case, _smoothed_by(case, swaps=True)) is not None, seed
+
+
 def test_numbers_of_ranks_are_drawn_anew_within_the_range_told() -> None:
     drawn = {tuple(Seed(3).ranks(4, 24, 4, "any")) for _ in range(8)}
     assert len(drawn) > 4
