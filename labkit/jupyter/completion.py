@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from labkit.jupyter.names import matcher_of
 from labkit.jupyter.options import option_values
 
 __all__ = ["completions", "matcher"]
@@ -76,23 +77,10 @@ def _own_machines(names: Mapping[str, Any]) -> list[str]:
 
 
 def matcher(shell: Any) -> Any:
-    """Return the matcher that IPython asks, alone, on the magic's lines."""
-    from IPython.core.completer import (
-        CompletionContext,
-        SimpleCompletion,
-        SimpleMatcherResult,
-        context_matcher,
-    )
+    """Return the matcher of the magic's lines."""
 
-    def spmd_matcher(context: CompletionContext) -> SimpleMatcherResult:
-        found = completions(context.text_until_cursor, shell.user_ns)
-        if found is None:
-            return {"completions": []}
-        begun = context.text_until_cursor.split(" ")[-1]
-        return {
-            "completions": [SimpleCompletion(text=one, type="magic") for one in found],
-            "matched_fragment": begun,
-            "suppress": True,
-        }
+    def find(before: str) -> tuple[list[str], str] | None:
+        found = completions(before, shell.user_ns)
+        return None if found is None else (sorted(found), before.split(" ")[-1])
 
-    return context_matcher(identifier="labkit.spmd")(spmd_matcher)
+    return matcher_of("labkit.spmd", "magic", find)

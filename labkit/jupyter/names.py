@@ -7,11 +7,11 @@ seconds, the first time. Nothing heavy is imported here, nor by asking.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["load_when_called", "names_matcher", "names_of", "offer_names"]
+__all__ = ["load_when_called", "matcher_of", "names_matcher", "names_of", "offer_names"]
 
 _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
 _IDENTIFIER = "labkit.names"
@@ -61,8 +61,19 @@ def _inside(thing: Any, name: str) -> Any:
     return getattr(thing, "__dict__", {}).get(name) if _is_ours(thing) else None
 
 
-def names_matcher(shell: Any) -> Any:
-    """Return the matcher that IPython asks before Jedi, and alone where it knows the answer."""
+def matcher_of(identifier: str, kind: str, find: Callable[[str], tuple[list[str], str] | None]) -> Any:
+    """Return a matcher that IPython asks before Jedi, and alone where it knows the answer.
+
+    Parameters
+    ----------
+    identifier : str
+        The matcher's name.
+    kind : str
+        What IPython calls each thing that is offered.
+    find : callable
+        Gets the text up to the cursor; returns what to offer, in its order, and what is begun of it: None
+        where it does not know.
+    """
     from IPython.core.completer import (
         CompletionContext,
         SimpleCompletion,
@@ -71,18 +82,28 @@ def names_matcher(shell: Any) -> Any:
     )
 
     def matcher(context: CompletionContext) -> SimpleMatcherResult:
-        found = names_of(context.text_until_cursor, shell.user_ns)
-        if not found or not found[0]:
+        found = find(context.text_until_cursor)
+        if found is None:
             return {"completions": []}
-        names, begun = found
+        words, begun = found
         return {
-            "completions": [SimpleCompletion(text=name, type="name") for name in names],
+            "completions": [SimpleCompletion(text=word, type=kind) for word in words],
             "matched_fragment": begun,
             "suppress": True,
             "ordered": True,
         }
 
-    return context_matcher(identifier=_IDENTIFIER)(matcher)
+    return context_matcher(identifier=identifier)(matcher)
+
+
+def names_matcher(shell: Any) -> Any:
+    """Return the matcher of names behind a dot."""
+
+    def find(before: str) -> tuple[list[str], str] | None:
+        found = names_of(before, shell.user_ns)
+        return found if found and found[0] else None
+
+    return matcher_of(_IDENTIFIER, "name", find)
 
 
 def offer_names() -> None:
