@@ -24,13 +24,22 @@ __all__ = ["Recorded"]
 
 
 class Recorded(SuggestsNames):
-    """The part of a `Run` that reads its trace; each method needs ``trace=True``."""
+    """The part of a `Run` that reads its trace; each method needs ``trace=True``, and no ranks spawned."""
 
     program: str
     on: str
+    ranks: int
     trace: Any
 
     def _run(self) -> Run:
+        """Return the run, unless its trace has ranks that it did not begin with."""
+        spawned = 0 if self.trace is None else len(self.trace.ends_s) - self.ranks
+        if spawned > 0:
+            raise DataError(
+                f"{self.program} on {self.on} has spawned {spawned} rank{'s' if spawned > 1 else ''}, and a "
+                "trace is analysed and exported for ranks that are there from the beginning; its `trace` has "
+                "the messages and calls of all, and labkit.plot.gantt draws them"
+            )
         return cast("Run", self)
 
     def explain(self) -> Explanation:
@@ -49,7 +58,7 @@ class Recorded(SuggestsNames):
             raise DataError(
                 f"{self.program} on {self.on} cannot be explained: it has no trace; run it with trace=True"
             )
-        explained: Explanation = self.trace.explain(self)
+        explained: Explanation = self.trace.explain(self._run())
         return explained
 
     def waits(self) -> Waiting:

@@ -171,8 +171,8 @@ class Run(Recorded):
         -------
         pandas.DataFrame
             Columns phase, entries, max_s, mean_s, imbalance. A rank's time in a phase is the sum over its
-            entries; maximum and mean are over all ranks (one that never entered counts as 0), and imbalance
-            is maximum / mean (1 when no rank spent any time).
+            entries; maximum and mean are over all ranks, spawned ones included (one that never entered counts
+            as 0), and imbalance is maximum / mean (1 when no rank spent any time).
         """
         import pandas as pd
 
@@ -192,26 +192,33 @@ class Run(Recorded):
         for name in order:
             entries = self.phases[self.phases["phase"] == name]
             spent = (entries["end_s"] - entries["begin_s"]).groupby(entries["rank"]).sum()
-            largest, mean = float(spent.max()), float(spent.sum()) / self.ranks
+            largest, mean = float(spent.max()), float(spent.sum()) / self._all_ranks
             rows.append((str(name), len(entries), largest, mean, largest / mean if mean > 0 else 1.0))
         return rows
 
     def outside_phases(self) -> tuple[float, float]:
         """Return the time in no phase, up to the makespan: maximum and mean over the ranks.
 
+        Of a rank that was spawned, the time before it began is such time, too.
+
         Returns
         -------
         (float, float)
             Seconds.
         """
-        covered = [0.0] * self.ranks
-        ends = [0.0] * self.ranks  # of what is covered: phases may lie in each other
+        covered = [0.0] * self._all_ranks
+        ends = [0.0] * self._all_ranks  # of what is covered: phases may lie in each other
         rows = self.phases.sort_values("begin_s", kind="stable")
         for rank, begin, end in zip(rows["rank"], rows["begin_s"], rows["end_s"], strict=True):
             covered[rank] += max(end - max(begin, ends[rank]), 0.0)
             ends[rank] = max(end, ends[rank])
         left = [max(self.makespan_s - one, 0.0) for one in covered]
-        return max(left), sum(left) / self.ranks
+        return max(left), sum(left) / self._all_ranks
+
+    @property
+    def _all_ranks(self) -> int:
+        """The ranks that the run began with, and those that it has spawned: each of them may print."""
+        return max(self.ranks, len(self.output))
 
     def shown_phases(self) -> list[tuple[str, float, float, float]]:
         """List what a table of phases shows: name, maximum and mean over the ranks, imbalance.

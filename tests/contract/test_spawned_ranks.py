@@ -153,3 +153,65 @@ def test_a_deadlock_between_worlds_is_told(run, monkeypatch, tmp_path):
 def test_functions_spawn_nothing():
     with pytest.raises(lk.errors.RankError, match="this run is a function in this process"):
         lk.run(lambda comm: comm.Spawn(sys.executable, ["child.py"]), 1, "star")
+
+
+LATER = """
+import sys
+from mpi4py import MPI
+import labkit as lk
+comm = MPI.COMM_WORLD
+lk.compute(seconds=1.0)
+with lk.phase("start"):
+    children = comm.Spawn(sys.executable, [__file__.replace("parent", "child")], 3)
+children.bcast("work", root=MPI.ROOT if comm.rank == 0 else MPI.PROC_NULL)
+"""
+WORKER = """
+from mpi4py import MPI
+import labkit as lk
+comm = MPI.COMM_WORLD
+with lk.phase("work"):
+    MPI.Comm.Get_parent().bcast(None, root=0)
+    comm.bcast(bytes(100), root=1)
+    lk.compute(seconds=1.0 + comm.rank)
+lk.count("done", comm.rank)
+"""
+
+
+def test_traced_and_counted_runs_have_the_spawned_ranks_too(run):
+    plain = run(LATER, 2, child=WORKER)
+    ended = run(LATER, 2, child=WORKER, trace=True, count=True)
+    assert (plain.makespan_s, plain.messages) == (ended.makespan_s, ended.messages)
+    assert ended.makespan_s == pytest.approx(4, abs=0.01)
+    assert len(ended.trace.ends_s) == 5
+    assert set(ended.trace.messages["source"]) | set(ended.trace.messages["destination"]) == set(range(5))
+    collectives = ended.trace.calls[ended.trace.calls["call"] == "bcast"]
+    assert sorted(collectives.loc[collectives["joint"] >= 0, "rank"]) == [2, 3, 4]
+    assert set(collectives.loc[collectives["joint"] >= 0, "root"]) == {3}
+    whole = ended.counts[ended.counts["phase"] == ""]
+    assert whole["done"].tolist() == [0, 0, 0, 1, 2]
+    for given, taken in (("messages", "received"), ("bytes", "received_bytes")):
+        assert whole[given].sum() == whole[taken].sum()
+    assert whole["messages"].sum() == ended.messages
+
+
+def test_phases_of_spawned_ranks_are_summed_up(run):
+    ended = run(LATER, 2, child=WORKER)
+    (name, entries, largest, mean, _) = ended.phase_rows()[-1]
+    assert (name, entries) == ("work", 3)
+    assert (largest, 5 * mean) == pytest.approx((3, 6), abs=0.01)
+    assert ended.outside_phases() == pytest.approx((4, (4 + 4 + 3 + 2 + 1) / 5), abs=0.02)
+    assert "work" in repr(ended)
+
+
+def test_what_is_not_known_of_spawned_ranks_is_refused(run, tmp_path):
+    ended = run(LATER, 2, child=WORKER, trace=True)
+    for ask in (
+        ended.explain, ended.waits, ended.profile, ended.report, ended.score,
+        lambda: ended.export(tmp_path / "x.json"), lambda: ended.frame("pipit"), lambda: ended.against(ended),
+        lambda: lk.plot.critical_path(ended), lambda: lk.plot.waits(ended),
+    ):  # fmt: skip
+        with pytest.raises(lk.errors.DataError, match="has spawned 3 ranks"):
+            ask()
+    assert "5 ranks" in lk.plot.gantt(ended).alt
+    with pytest.raises(lk.errors.RankError, match="Spawn cannot be recorded: the ranks"):
+        run(LATER, 2, child=WORKER, trace_ti=tmp_path / "t.txt")

@@ -119,6 +119,11 @@ class Spawning:
                 f"{name} starts ranks of a script, and this run is a function in this process; put the "
                 "program into a file and run that (labkit run -n 4 prog.py), or run on real MPI (on='mpi')"
             )
+        if calls.keeps_calls:
+            raise UnsupportedError(
+                f"{name} cannot be recorded: the ranks of a time-independent trace are those that it begins "
+                "with; leave trace_ti out"
+            )
         context = int(calls.hub.new_context())
         children = calls.spawn(name, wanted)
         for child in children:
