@@ -710,6 +710,9 @@ class RankLog:
     def post_columns(self) -> dict[str, Any]:
         """The sends and receives, an array a column."""
 
+    def probe_columns(self) -> dict[str, Any]:
+        """The probes that found a message, an array a column."""
+
     @property
     def is_quiet(self) -> bool:
         """Whether posts are a collective's, for the lines only."""

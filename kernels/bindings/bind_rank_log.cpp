@@ -47,6 +47,15 @@ struct TimedPost {
   bool is_cancelled = false;
 };
 
+/// A probe that found a message: the next receive of its kind takes that.
+struct TimedProbe {
+  std::int32_t call;
+  std::int32_t peer;
+  std::int32_t tag;
+  std::int32_t context;
+  std::uint32_t order;  ///< see TimedPost
+};
+
 /// The log of one rank: lines of a time-independent trace, times of calls, or both.
 /// Computation is the CPU time of the calling thread between resume() and pause().
 class RankLog {
@@ -85,6 +94,7 @@ class RankLog {
   void restart() {
     calls_.clear();
     timed_posts_.clear();
+    probes_.clear();
     first_post_ = posts_;
   }
   void compute(double seconds) { log_.computed(rank_, seconds); }
@@ -139,6 +149,7 @@ class RankLog {
   }
   void probed(Rank source, std::int32_t tag, Context context) {
     if (has_lines_) log_.probed(rank_, source, tag, context);
+    if (has_times_) probes_.push_back({here(), source, tag, static_cast<std::int32_t>(context), order_++});
   }
   void polled() {
     if (!calls_.empty()) calls_.back().is_poll = true;
@@ -177,6 +188,7 @@ class RankLog {
   [[nodiscard]] bool has_times() const { return has_times_; }
   [[nodiscard]] const std::vector<TimedCall>& timed_calls() const { return calls_; }
   [[nodiscard]] const std::vector<TimedPost>& timed_posts() const { return timed_posts_; }
+  [[nodiscard]] const std::vector<TimedProbe>& timed_probes() const { return probes_; }
 
  private:
   /// Polls that follow each other closely are one call: else a rank that spins would fill its memory.
@@ -217,6 +229,7 @@ class RankLog {
   bool has_times_;
   std::vector<TimedCall> calls_;
   std::vector<TimedPost> timed_posts_;
+  std::vector<TimedProbe> probes_;
   std::uint32_t first_post_ = 0;
   std::uint32_t order_ = 0;
   double left_s_ = 0.0;
@@ -258,6 +271,18 @@ nb::dict post_columns(const RankLog& log) {
   return columns;
 }
 
+nb::dict probe_columns(const RankLog& log) {
+  using Row = const TimedProbe&;
+  const auto& rows = log.timed_probes();
+  nb::dict columns;
+  columns["call"] = column(rows, [](Row row) { return row.call; });
+  columns["peer"] = column(rows, [](Row row) { return row.peer; });
+  columns["tag"] = column(rows, [](Row row) { return row.tag; });
+  columns["context"] = column(rows, [](Row row) { return row.context; });
+  columns["order"] = column(rows, [](Row row) { return row.order; });
+  return columns;
+}
+
 const Registration registration(42, [](nb::module_& module) {
   nb::class_<RankLog>(module, "RankLog", "What one rank of a real run calls: lines, times, or both.")
       .def(nb::init<Rank, double, bool, bool, bool>(), "rank"_a, "flops_per_s"_a, "is_measuring"_a,
@@ -289,6 +314,7 @@ const Registration registration(42, [](nb::module_& module) {
            }, "The actions as lines of a trace.")
       .def("call_columns", &call_columns, "The calls with their times, an array a column.")
       .def("post_columns", &post_columns, "The sends and receives, an array a column.")
+      .def("probe_columns", &probe_columns, "The probes that found a message, an array a column.")
       .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")
       .def_prop_ro("has_lines", &RankLog::has_lines)
       .def_prop_ro("has_times", &RankLog::has_times)

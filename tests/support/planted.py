@@ -111,6 +111,25 @@ def late_sender_behind_probe(comm: Any, late: Late) -> None:
         comm.Recv(data, comm.size - 1)
 
 
+@planted("late sender", last, only(0))
+def late_sender_behind_matched_probe(comm: Any, late: Late) -> None:
+    if comm.rank == comm.size - 1:
+        late()
+        comm.Send(np.zeros(1), 0)
+    elif comm.rank == 0:
+        comm.Mprobe(tag=0).Recv(np.zeros(1))
+
+
+@planted("late sender", lambda p: 0, only(1))
+def late_halo(comm: Any, late: Late) -> None:
+    if comm.rank == 0:
+        late()
+    got = np.zeros(1)
+    if comm.rank < 2:
+        requests = [comm.Irecv(got, 1 - comm.rank), comm.Isend(np.zeros(1), 1 - comm.rank)]
+        type(requests[0]).Waitall(requests)
+
+
 @planted("late sender", lambda p: 0, only(1))
 def late_shift(comm: Any, late: Late) -> None:
     if comm.rank == 0:
@@ -128,6 +147,18 @@ def late_receiver(comm: Any, late: Late) -> None:
     elif comm.rank == comm.size - 1:
         late()
         comm.Recv(data, 0)
+
+
+@planted("late receiver", last, only(0))
+def late_receiver_of_shift(comm: Any, late: Late) -> None:
+    last_rank, much = comm.size - 1, np.zeros(1 << 14)
+    if comm.rank == 0:
+        comm.Sendrecv(much, last_rank, 0, np.zeros(1), 1, 0)
+    elif comm.rank == 1:
+        comm.Send(np.zeros(1), 0)
+    elif comm.rank == last_rank:
+        late()
+        comm.Recv(much, 0)
 
 
 @planted("late receiver", last, only(0))
@@ -246,12 +277,6 @@ def late_neighbor(comm: Any, late: Late) -> None:
 
 #: algorithms by which nobody but the root waits for the one that is late
 DIRECT = {"gather": "linear"}
-#: inside a collective of a real run nothing is seen of who passes on to whom
-SIMULATED_ONLY = {
-    "late_neighbor",
-    "late_sender_behind_probe",  # a real run's message is received in Recv: the wait in Probe has no name yet
-    "late_shift",  # both sides of a real Sendrecv come at once: it is called a late receiver
-}
 
 
 def spend(seconds: float, is_real: bool) -> None:

@@ -214,4 +214,16 @@ void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& wait
   if (wait.until_s > wait.begin_s && wait.cause != rank) waits.push_back(wait);
 }
 
+void InnerWaits::add_told(std::size_t row, std::int32_t call, std::vector<Wait>& waits) const {
+  Wait wait;
+  wait.rank = blocked_.rank[row];
+  wait.begin_s = blocked_.begin_s[row];
+  wait.until_s = std::min(blocked_.ready_s[row], blocked_.end_s[row]);
+  wait.cause = blocked_.origin[row];
+  wait.call = call;
+  wait.cause_call = index_.at(wait.cause, blocked_.ready_s[row]);
+  wait.state = number(WaitState::wait_at_neighbors);
+  if (wait.until_s > wait.begin_s && wait.cause != wait.rank) waits.push_back(wait);
+}
+
 }  // namespace labkit

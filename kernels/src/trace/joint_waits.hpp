@@ -19,6 +19,8 @@ class InnerWaits {
              const BlockedColumns& blocked, std::int32_t ranks);
   /// Takes the rows in the order of their ends.
   void add(std::size_t row, std::int32_t call, std::vector<Wait>& waits);
+  /// A wait among neighbours of a real run, which tells for whom it was.
+  void add_told(std::size_t row, std::int32_t call, std::vector<Wait>& waits) const;
 
  private:
   struct Row {

@@ -145,8 +145,13 @@ class Finder {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return blocked_.end_s[a] < blocked_.end_s[b]; });
     for (const std::size_t row : order) {
-      if (blocked_.begun[row] >= 0) continue;  // a collective's: found with it
       const std::int32_t call = index_.at(blocked_.rank[row], blocked_.begin_s[row]);
+      const bool is_told = !blocked_.origin.empty() && blocked_.message[row] < 0;
+      if (is_told && is_of(Pattern::neighbors, blocked_.begun[row] >= 0 ? blocked_.begun[row] : call)) {
+        inner_.add_told(row, call, waits_);
+        continue;
+      }
+      if (blocked_.begun[row] >= 0) continue;  // a collective's: found with it
       const bool is_joint = call >= 0 && calls_.pattern[static_cast<std::size_t>(call)] != 0;
       if (is_joint) {
         inner_.add(row, call, waits_);
@@ -161,6 +166,10 @@ class Finder {
   [[nodiscard]] const CallIndex& index() const { return index_; }
 
  private:
+  [[nodiscard]] bool is_of(Pattern pattern, std::int32_t call) const {
+    return call >= 0 && calls_.pattern[static_cast<std::size_t>(call)] == static_cast<std::uint8_t>(pattern);
+  }
+
   void message(std::size_t row, std::int32_t call) {
     Wait wait = started(row, call);
     const auto message = static_cast<std::size_t>(wait.message);
@@ -196,6 +205,7 @@ class Finder {
       wait.cause_call = index_.at(wait.cause, wait.until_s);
       if (wait.cause_call >= 0) wait.until_s = std::min(wait.until_s, calls_.begin_s[static_cast<std::size_t>(wait.cause_call)]);
       if (wait.cause == wait.rank) return;
+      wait.state = number(order_of(static_cast<std::size_t>(wait.message), blocked_.end_s[row]));
     }
     if (wait.until_s > wait.begin_s) waits_.push_back(wait);
   }

@@ -118,6 +118,7 @@ class Communicators:
             sources, targets = comm.inoutedges
             sent, received = sizes_of(sendbuf, recvbuf, len(sources), len(targets))
             ledger.joined(known, sum(sent))
+            ledger.hears(known, sources)
             result = original(comm, sendbuf, recvbuf)
             with ledger.quiet():
                 self._noted(known, comm, (sources, targets), sent, received)
@@ -134,6 +135,7 @@ class Communicators:
             ledger.dumped.clear()
             ledger.loaded.clear()
             ledger.joined(known, 0)
+            ledger.hears(known, sources)
             result = original(comm, sendobj)
             sent = ledger.dumped * len(targets) if is_gather else list(ledger.dumped)
             ledger.sized(sum(sent))

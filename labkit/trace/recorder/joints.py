@@ -1,11 +1,12 @@
 """Collectives of a real run: which calls of the ranks are one, and for whom each of them waited.
 
 All need all, but a root that gives needs nobody and is needed by all, one that takes needs all and is needed
-by nobody, in a scan a rank needs those below it, and what goes to neighbours alone is not known.
+by nobody, in a scan a rank needs those below it, and among neighbours those from whom it receives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ def join_calls(calls: Columns) -> NDArray[np.int64]:
     return joint
 
 
-def joint_waits(calls: Columns, joint: NDArray[np.int64], names: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def joint_waits(
+    calls: Columns,
+    joint: NDArray[np.int64],
+    names: NDArray[Any],
+    sources: Mapping[tuple[int, int], list[int]],
+) -> tuple[NDArray[Any], ...]:
     """Find what calls waited for in collectives.
 
     Parameters
@@ -39,6 +45,8 @@ def joint_waits(calls: Columns, joint: NDArray[np.int64], names: NDArray[Any]) -
         By call its collective: see `join_calls`.
     names : array of str
         By call.
+    sources : mapping
+        By rank and communicator the ranks from which the rank receives there as its neighbours.
 
     Returns
     -------
@@ -54,7 +62,7 @@ def joint_waits(calls: Columns, joint: NDArray[np.int64], names: NDArray[Any]) -
     rows = rows[np.lexsort((begin[rows], joint[rows]))]
     ready, origin = begin[waiter].copy(), rank.copy()
     for own in np.split(rows, np.flatnonzero(np.diff(joint[rows])) + 1) if len(rows) else ():
-        last = _last_needed(calls, own, str(names[own[0]]).lower(), end[waiter[own]])
+        last = _last_needed(calls, own, str(names[own[0]]).lower(), end[waiter[own]], sources)
         late = (last >= 0) & (begin[last] > begin[waiter[own]])
         ready[own[late]], origin[own[late]] = begin[last[late]], rank[last[late]]
     is_waited = np.array([not str(name).startswith("I") for name in names], bool) | (
@@ -64,7 +72,13 @@ def joint_waits(calls: Columns, joint: NDArray[np.int64], names: NDArray[Any]) -
     return waiter[rows], ready[rows], origin[rows], np.full(len(rows), -1), rows
 
 
-def _last_needed(calls: Columns, own: NDArray[Any], name: str, until: NDArray[Any]) -> NDArray[np.int64]:
+def _last_needed(
+    calls: Columns,
+    own: NDArray[Any],
+    name: str,
+    until: NDArray[Any],
+    sources: Mapping[tuple[int, int], list[int]],
+) -> NDArray[np.int64]:
     """Return for each call of a collective the latest one that it needs and that began before it was over."""
     base, begin = name.removeprefix("i"), calls["begin_s"]
     everybody = own[np.maximum(np.searchsorted(begin[own], until) - 1, 0)]
@@ -79,4 +93,19 @@ def _last_needed(calls: Columns, own: NDArray[Any], name: str, until: NDArray[An
         place = calls["position"][own]
         below = [own[(place < mine) & (begin[own] < upto)] for mine, upto in zip(place, until, strict=True)]
         return np.array([rows[-1] if rows.size else -1 for rows in below])
-    return np.full(len(own), -1) if base.startswith("neighbor") else everybody
+    return _last_heard(calls, own, until, sources) if base.startswith("neighbor") else everybody
+
+
+def _last_heard(
+    calls: Columns, own: NDArray[Any], until: NDArray[Any], sources: Mapping[tuple[int, int], list[int]]
+) -> NDArray[np.int64]:
+    """Return for each call to neighbours the latest one of those from whom it receives; -1: of none."""
+    found = np.full(len(own), -1)
+    row_of = dict(zip(calls["rank"][own].tolist(), own.tolist(), strict=True))
+    keys = zip(calls["rank"][own].tolist(), calls["context"][own].tolist(), strict=True)
+    for place, key in enumerate(keys):
+        heard = [row_of[source] for source in sources.get(key, ()) if source in row_of]
+        heard = [row for row in heard if calls["begin_s"][row] < until[place]]
+        if heard:
+            found[place] = max(heard, key=lambda row: calls["begin_s"][row])
+    return found

@@ -108,6 +108,8 @@ class Ledger:
         self.places = Places()
         #: by number of a call its blocks for the ranks of its communicator, where these differ
         self.blocks: dict[int, list[int]] = {}
+        #: by number of a communicator of a topology the ranks of the world from which this one receives there
+        self.sources: dict[int, list[int]] = {}
         self._undefined: Any = mpi.UNDEFINED
         self._world_group: Any = world.Get_group()
         self._thread = threading.get_ident()
@@ -216,6 +218,12 @@ class Ledger:
         number: int = self.log.joined(known.number, known.joined - 1, n_bytes, world_root, known.rank)
         return number
 
+    def hears(self, known: Known, sources: Sequence[int]) -> None:
+        """Note from whom the rank receives in a call to neighbours."""
+        if known.number not in self.sources:
+            own = [known.ranks[source] for source in sources if source != self.no_proc]
+            self.sources[known.number] = own
+
     def sized(self, n_bytes: int) -> None:
         """Note how much the present call sends, where that is known only after it."""
         self.log.sized(n_bytes)
@@ -276,5 +284,5 @@ class Ledger:
         return {
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
-            "blocks": dict(self.blocks),
+            "blocks": dict(self.blocks), "probes": self.log.probe_columns(), "sources": dict(self.sources),
         }  # fmt: skip

@@ -78,6 +78,7 @@ def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: A
     name = original.__name__
     reason = _COMM[name]
     is_collective = reason in (_NONBLOCKING, _TYPES)
+    is_neighbor = "neighbor" in name.lower()
     parameters = [one.name for one in NAMED[name].parameters] if name in NAMED else []
     at = parameters.index("root") if "root" in parameters else -1
 
@@ -88,6 +89,8 @@ def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: A
             root = named.get("root", arguments[at] if len(arguments) > at else 0) if at >= 0 else None
             n_bytes = getattr(arguments[0], "nbytes", 0) if arguments else 0
             operation = ledger.joined(known, n_bytes, root)
+            if is_neighbor:
+                ledger.hears(known, comm.inoutedges[0])
         elif not is_collective and reason != _PERSISTENT:
             ledger.notes[f"what {name} moves is not in the trace"] = None
         result = original(comm, *arguments, **named)

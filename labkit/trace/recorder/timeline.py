@@ -1,10 +1,10 @@
 """The trace of a real run, made of its ranks' notes: clocks aligned, messages matched, waits found.
 
 What a real run tells is when calls began and ended. Of a wait it tells whom it was for, by the rule of late
-senders and late receivers: a rank that receives waits for the other side until that has posted its send; one
-that sends waits, if its call lasts that long, until the receiver is in the call in which it receives; and in
-a collective it waits until the last of those that it needs has come. From then on the message or the
-collective itself is under way.
+senders and late receivers: a rank that receives, or probes, waits for the other side until that has posted
+its send; one that sends waits, if its call lasts that long, until the receiver is in the call in which it
+receives; and in a collective it waits until the last of those that it needs has come. From then on the
+message or the collective itself is under way.
 
 References
 ----------
@@ -26,11 +26,14 @@ from labkit.timing.clocks import Clocks
 from labkit.trace.beside import Beside
 from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.joints import join_calls, joint_waits
+from labkit.trace.recorder.waits import call_waits
 from labkit.trace.trace import Trace
 
 __all__ = ["clocks_of", "trace_of"]
 
 Columns = dict[str, NDArray[Any]]
+#: of a recording that does not say what its probes found
+_NO_PROBES = {name: np.empty(0, np.int64) for name in ("call", "peer", "tag", "context", "order")}
 
 
 def clocks_of(times: Sequence[Mapping[str, Any]]) -> Clocks | None:
@@ -66,12 +69,12 @@ def trace_of(
     import pandas as pd
 
     zero = min(begin for begin, _ in spans)
-    calls, posts, blocks = _together(timelines, clocks, zero)
+    calls, posts, probes, blocks, sources = _together(timelines, clocks, zero)
     ends = [end - zero for _, end in spans]
     messages, unmatched = _matched(calls, posts)
     clocks.violations = int((messages["end_s"] < messages["send_posted_s"]).sum())
     names, joint = _words(timelines, calls, "name", "names"), join_calls(calls)
-    waits = _waits(calls, messages, joint_waits(calls, joint, names))
+    waits = call_waits(calls, messages, probes, joint_waits(calls, joint, names, sources))
     begins = calls["begin_s"]
     table = pd.DataFrame({
         "rank": calls["rank"], "call": names, "bytes": calls["bytes"].astype(np.int64),
@@ -97,12 +100,17 @@ def trace_of(
 
 def _together(
     timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: float
-) -> tuple[Columns, Columns, dict[int, list[int]]]:
-    """Return the calls and the posts of all ranks, each one's own by rows of the whole."""
+) -> tuple[Columns, Columns, Columns, dict[int, list[int]], dict[tuple[int, int], list[int]]]:
+    """Return the calls, the posts and the probes of all ranks, each one's own by rows of the whole.
+
+    And by rows of calls their blocks, and by rank and communicator whom the rank hears as its neighbours.
+    """
     contexts: dict[Any, int] = {"world": 0}
     calls: dict[str, list[Any]] = {}
     posts: dict[str, list[Any]] = {}
+    probes: dict[str, list[Any]] = {}
     blocks: dict[int, list[int]] = {}
+    sources: dict[tuple[int, int], list[int]] = {}
     first = 0
     for rank, one in enumerate(timelines):
         # A rank's numbers of communicators, and the run's: the same for all of a communicator's ranks.
@@ -116,16 +124,22 @@ def _together(
         own["ends"] = np.where(own["ends"] >= 0, own["ends"] + first, -1)
         own |= {"rank": np.full(count, rank), "context": _renumbered(own["context"], known)}
         sent = {name: np.asarray(column) for name, column in one["posts"].items()}
-        sent["call"] = sent["call"] + first
         sent["done"] = np.where(sent["done"] >= 0, sent["done"] + first, -1)
-        sent |= {"rank": np.full(len(sent["call"]), rank), "context": _renumbered(sent["context"], known)}
-        for whole, part in ((calls, own), (posts, sent)):
+        seen = {name: np.asarray(column) for name, column in one.get("probes", _NO_PROBES).items()}
+        for part in (sent, seen):
+            part["call"] = part["call"] + first
+            context = _renumbered(part["context"], known)
+            part |= {"rank": np.full(len(part["call"]), rank), "context": context}
+        for whole, part in ((calls, own), (posts, sent), (probes, seen)):
             for name, column in part.items():
                 whole.setdefault(name, []).append(column)
         blocks |= {first + number: counts for number, counts in one["blocks"].items()}
+        sources |= {(rank, known[int(number)]): heard for number, heard in one.get("sources", {}).items()}
         first += count
-    calls_of, posts_of = ({n: np.concatenate(c) for n, c in whole.items()} for whole in (calls, posts))
-    return calls_of, posts_of, blocks
+    of_calls, of_posts, of_probes = (
+        {name: np.concatenate(columns) for name, columns in whole.items()} for whole in (calls, posts, probes)
+    )
+    return of_calls, of_posts, of_probes, blocks, sources
 
 
 def _renumbered(numbers: NDArray[Any], known: Mapping[int, int]) -> NDArray[np.int64]:
@@ -183,50 +197,9 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
         "send_posted_s": posted, "recv_posted_s": calls["begin_s"][posts["call"][got]],
         "start_s": np.where(sent <= taken, posted, np.minimum(np.maximum(posted, taken), end)),
         "arrived_s": np.full(len(sends), np.nan), "end_s": end,
-        "_sent": posts["done"][sends], "_got": posts["done"][got],
+        "_sent": posts["done"][sends], "_got": posts["done"][got], "_order": posts["order"][got],
     }  # fmt: skip
     return {name: column[order] for name, column in messages.items()}, said
-
-
-def _waits(calls: Columns, messages: Columns, joints: tuple[NDArray[Any], ...]) -> Columns:
-    """Return what each call waited for: of several messages, for the one whose other side came last."""
-    sent, got = messages.pop("_sent"), messages.pop("_got")
-    row = np.arange(len(got))
-    begin, end = calls["begin_s"], calls["end_s"]
-    came = messages["send_posted_s"]
-    late = came > begin[got]
-    parts = [
-        (
-            got,
-            np.where(late, came, begin[got]),
-            np.where(late, messages["source"], messages["destination"]),
-            row,
-        )
-    ]
-    # A sender: only where the receiver was in its call before the sender's was over.
-    known = np.flatnonzero(sent >= 0)
-    by, there = sent[known], begin[got[known]]
-    is_blocking = messages["send_posted_s"][known] == begin[by]
-    held = (there < end[by]) & ((there >= begin[by]) | is_blocking)
-    known, by, there = known[held], by[held], there[held]
-    later = there > begin[by]
-    parts.append((
-        by, np.where(later, there, begin[by]),
-        np.where(later, messages["destination"][known], messages["source"][known]), known,
-    ))  # fmt: skip
-    call, ready, origin, message = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((messages["bytes"][message], ready, call))
-    last = np.append(np.diff(call[order]) != 0, True)[: len(order)]
-    call, ready, origin, message = (column[order][last] for column in (call, ready, origin, message))
-    none = np.full(len(call), -1)
-    whole = zip((call, ready, origin, message, none), joints, strict=True)
-    call, ready, origin, message, cause = (np.concatenate(pair) for pair in whole)
-    waits: Columns = {
-        "rank": calls["rank"][call], "begin_s": begin[call], "end_s": end[call], "message": message,
-        "ready_s": np.minimum(ready, end[call]), "origin": origin, "call": cause,
-    }  # fmt: skip
-    order = np.lexsort((waits["begin_s"], waits["end_s"]))
-    return {name: column[order] for name, column in waits.items()}
 
 
 def _between(calls: Columns, spans: Sequence[tuple[float, float]]) -> Columns:

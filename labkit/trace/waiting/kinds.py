@@ -73,8 +73,10 @@ GIVEN = len(KINDS)
 #: of windows: of simulated runs see `labkit.trace.waiting.windows`; a recorder may give them as well
 KINDS += [
     WaitKind("late post", _RMA, "an origin waits until the target exposes its window"),
-    WaitKind("early wait", _RMA, "a target waits until the last origin has completed its accesses"),
+    WaitKind("early post", _RMA, "a target that has posted waits until the origin starts to access"),
+    WaitKind("early wait", _RMA, "a target waits until the last access of the origin is over"),
     WaitKind("late complete", _RMA, "a target waits for an origin that is done, but does not complete"),
+    WaitKind("early fence", _RMA, "a rank waits in a fence while others still access its part of the window"),
     WaitKind("lock contention", _RMA, "an origin waits until another gives the window's lock back"),
 ]  # fmt: skip
 

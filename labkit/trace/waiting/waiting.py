@@ -220,7 +220,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     )  # fmt: skip
     paths = _paths(found["tree"], names, kinds)
     waits = pd.DataFrame(found["waits"]).rename(columns={"call": "row", "cause_call": "cause_row"})
-    waits = named(waits, trace.calls)
+    waits = named(waits, trace.calls, trace.messages)
     waits["seconds"] = waits["end_s"] - waits["begin_s"]
     waits["state"] = pd.Categorical.from_codes(
         waits["state"].to_numpy(np.int64), pd.Index([kind.name for kind in KINDS])

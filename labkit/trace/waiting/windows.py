@@ -1,4 +1,4 @@
-"""Wait states of windows: who waits for a post, for a completion, for a lock.
+"""Wait states of windows: who waits for a post, for a completion, at a fence, for a lock.
 
 A window's synchronisation is messages and gates, so that the analysis finds its waits as those of messages.
 Which calls they are in, and which call ends them, says what they are.
@@ -23,6 +23,7 @@ _ACCESSES = (
     "Put", "Get", "Rput", "Rget", "Accumulate", "Raccumulate", "Get_accumulate", "Rget_accumulate",
     "Fetch_and_op", "Compare_and_swap",
 )  # fmt: skip
+_AT_FENCE = kind_number("wait at fence")
 #: the kinds of a message's wait that the late side of a window is found as
 _LATE_SENDER = [kind_number(kind.name) for kind in KINDS if kind.name.startswith("late sender")]
 
@@ -74,11 +75,12 @@ def lock_waits(calls: pd.DataFrame | None, blocked: dict[str, NDArray[Any]]) -> 
     return {name: np.array(column, np.float64) for name, column in found.items()}
 
 
-def named(waits: pd.DataFrame, calls: pd.DataFrame | None) -> pd.DataFrame:
-    """Call the waits of post, start, complete and wait by their names.
+def named(waits: pd.DataFrame, calls: pd.DataFrame | None, messages: pd.DataFrame) -> pd.DataFrame:
+    """Call the waits of post, start, complete, wait and fences by their names.
 
-    A target's wait is an *early wait* until the origin's last access is over, from then on a *late complete*:
-    such a wait becomes two.
+    A target's wait is an *early post* until the origin starts, an *early wait* until the origin's last access
+    is over, and from then on a *late complete*; a wait at a fence is an *early fence* as long as another rank
+    still accesses the waiting rank's part. Such a wait becomes several.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ def named(waits: pd.DataFrame, calls: pd.DataFrame | None) -> pd.DataFrame:
         By rank and time: state (a number), begin_s, end_s, row, cause_row, direct_s, passed_s, ...
     calls : pandas.DataFrame or None
         `Trace.calls`.
+    messages : pandas.DataFrame
+        `Trace.messages`: accesses are among them.
     """
     import pandas as pd
 
@@ -103,28 +107,80 @@ def named(waits: pd.DataFrame, calls: pd.DataFrame | None) -> pd.DataFrame:
     ours &= ((there == "Post") & (here == "Start")) | (
         (there == "Complete") & np.isin(here, ("Wait", "Test"))
     )
-    if not ours.any():
+    fenced = waits["state"].to_numpy() == _AT_FENCE
+    accesses = np.flatnonzero(np.isin(names, _ACCESSES))
+    if not ours.any() and not (fenced.any() and len(accesses)):
         return waits
     waits = waits.copy()
     waits.loc[ours, "cause_row"] = cause[ours]
-    by = np.where(ours, there, "")
+    by = np.where(ours, there, np.where(fenced, "Fence", ""))
     waits.loc[by == "Post", "state"] = kind_number("late post")
-    accesses = np.flatnonzero(np.isin(names, _ACCESSES))
-    parts = [waits[by != "Complete"]]
+    starts = np.flatnonzero(names == "Start")
+    parts = [waits[(by == "") | (by == "Post")]]
     for at in np.flatnonzero(by == "Complete"):
+        began = _last(starts[owner[starts] == owner[cause[at]]], begin_s, begin_s[cause[at]], begin_s)
+        mine = accesses[owner[accesses] == owner[cause[at]]]
+        over = max(began, _last(mine, end_s, begin_s[cause[at]], end_s))
         one = waits.iloc[int(at) : int(at) + 1]
-        own = accesses[(owner[accesses] == owner[cause[at]]) & (end_s[accesses] <= begin_s[cause[at]])]
-        begin, end = float(one["begin_s"].iloc[0]), float(one["end_s"].iloc[0])
-        done = min(max(float(end_s[own[-1]]) if len(own) else begin, begin), end)
-        for name, since, until in (("early wait", begin, done), ("late complete", done, end)):
-            if until > since:
-                share = (until - since) / (end - begin)
-                parts.append(one.assign(
-                    state=kind_number(name), begin_s=since, end_s=until,
-                    direct_s=one["direct_s"] * share, passed_s=one["passed_s"] * share,
-                ))  # fmt: skip
+        parts += _cut(one, (("early post", began), ("early wait", over), ("late complete", np.inf)))
+    to = _accessed(calls, messages, accesses)
+    for at in np.flatnonzero(by == "Fence"):
+        one = waits.iloc[int(at) : int(at) + 1]
+        own = to.get(int(one["rank"].iloc[0]), np.empty(0, np.int64))
+        over = _last(own, begin_s, float(one["end_s"].iloc[0]), end_s)
+        parts += _cut(one, (("early fence", over), ("wait at fence", np.inf)))
     found: pd.DataFrame = pd.concat(parts)
     return found.sort_values(["rank", "begin_s"], kind="stable", ignore_index=True)
+
+
+def _last(
+    rows: NDArray[np.int64], when_s: NDArray[np.float64], until_s: float, answer_s: NDArray[np.float64]
+) -> float:
+    """Return the answer of the last of some calls that came by a time; before everything: of none."""
+    came = rows[when_s[rows] <= until_s]
+    return float(answer_s[came].max()) if len(came) else -np.inf
+
+
+def _cut(wait: pd.DataFrame, names: tuple[tuple[str, float], ...]) -> list[pd.DataFrame]:
+    """Cut a wait at instants into waits of these names; those without length go."""
+    begin, end = float(wait["begin_s"].iloc[0]), float(wait["end_s"].iloc[0])
+    parts, since = [], begin
+    for name, instant in names:
+        until = min(max(instant, since), end)
+        if until > since:
+            share = (until - since) / (end - begin)
+            parts.append(wait.assign(
+                state=kind_number(name), begin_s=since, end_s=until,
+                direct_s=wait["direct_s"] * share, passed_s=wait["passed_s"] * share,
+            ))  # fmt: skip
+        since = until
+    return parts
+
+
+def _accessed(
+    calls: pd.DataFrame, messages: pd.DataFrame, accesses: NDArray[np.int64]
+) -> dict[int, NDArray[np.int64]]:
+    """Return by rank the calls by which others access its part of a window.
+
+    A put is a message of its origin, a get one of its target: both are posted within the call.
+    """
+    found: dict[int, list[NDArray[np.int64]]] = {}
+    if not len(accesses):
+        return {}
+    names = calls["call"].to_numpy(object)
+    is_access = np.isin(names, _ACCESSES)
+    source, destination = (messages[end].to_numpy(np.int64) for end in ("source", "destination"))
+    posted = messages["send_posted_s"].to_numpy(np.float64)
+    for origin, target in ((source, destination), (destination, source)):
+        row = calls_at(calls, origin, posted)
+        before = np.maximum(row - 1, 0)  # what is posted at its very end is found in the next call
+        at_end = (row > 0) & ~is_access[np.maximum(row, 0)] & is_access[before]
+        at_end &= calls["end_s"].to_numpy()[before] >= posted
+        row = np.where(at_end & (calls["rank"].to_numpy()[before] == origin), before, row)
+        known = (row >= 0) & (origin != target) & is_access[np.maximum(row, 0)]
+        for rank in np.unique(target[known]):
+            found.setdefault(int(rank), []).append(np.unique(row[known & (target == rank)]))
+    return {rank: np.unique(np.concatenate(rows)) for rank, rows in found.items()}
 
 
 def calls_at(

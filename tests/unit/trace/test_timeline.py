@@ -26,7 +26,7 @@ _CALL = {
     "position": -1,
     "ends": -1,
 }
-_NAMES = ["Send", "Recv", "Allreduce", "Bcast", "Isend", "Wait"]
+_NAMES = ["Send", "Recv", "Allreduce", "Bcast", "Isend", "Wait", "Probe", "Sendrecv", "Neighbor_alltoall"]
 KINDS = [state.name for state in STATES]
 
 
@@ -38,6 +38,8 @@ class Notes:
         self.now = 0.0
         self.calls: list[dict[str, Any]] = []
         self.posts: list[dict[str, Any]] = []
+        self.probes: list[dict[str, int]] = []
+        self.sources: dict[int, list[int]] = {}
         self.joined = 0
 
     def clock(self, t: float) -> float:
@@ -61,15 +63,21 @@ class Notes:
             "order": len(self.posts), "is_send": is_send, "is_cancelled": False,
         })  # fmt: skip
 
+    def probe(self, peer: int, tag: int, call: int) -> None:
+        order = len(self.posts) - 0.5  # before what is posted from now on
+        self.probes.append({"call": call, "peer": peer, "tag": tag, "context": 0, "order": order})
+
     def timeline(self, end: float) -> dict[str, Any]:
         samples = [ClockSample(self.clock(t), t - self.clock(t), 1e-9) for t in (-1.0, end + 1.0)]
         posted = ["call", "done", "peer", "tag", "context", "bytes", "order", "is_send", "is_cancelled"]
-        names = {"calls": [*_CALL, "begin_s", "end_s"], "posts": posted}
+        found = ["call", "peer", "tag", "context", "order"]
+        names = {"calls": [*_CALL, "begin_s", "end_s"], "posts": posted, "probes": found}
         return {
             **{kind: {name: np.array([row[name] for row in getattr(self, kind)],
                                      bool if name.startswith("is_") else None) for name in columns}
                for kind, columns in names.items()},
             "names": _NAMES, "places": [], "communicators": {}, "notes": [], "clock": samples, "blocks": {},
+            "sources": self.sources,
         }  # fmt: skip
 
 
@@ -77,7 +85,7 @@ def put_together(ranks: list[Notes]) -> Any:
     end = max(one.now for one in ranks)
     timelines = [one.timeline(end) for one in ranks]
     for one in timelines:
-        for columns in (one["calls"], one["posts"]):
+        for columns in (one["calls"], one["posts"], one["probes"]):
             for name, column in columns.items():
                 if not len(column):
                     columns[name] = column.astype(bool if name.startswith("is_") else np.int64)
@@ -193,6 +201,54 @@ def test_late_sender_late_receiver_and_a_message_that_was_there() -> None:
     assert path[0] == ("computation", 0, 0.0, 2.0)
     assert ("computation", 1, 2.6, 6.0) in path, "the second message waited for its receiver"
     assert ("computation", 1, 7.0, 9.0) in path, "the third was there"
+
+
+def test_a_probe_waits_for_the_message_that_is_received_next() -> None:
+    a, b = Notes(0), Notes(1)
+    for when in (1.0, 4.0):
+        sent = a.call("Send", when, when + 0.1)
+        a.post(True, 1, 0, 8, sent, sent)
+    first = b.call("Recv", 1.5, 1.6)  # the first message: it is not the probe's
+    b.post(False, 0, 0, 8, first, first)
+    b.probe(0, 0, b.call("Probe", 2.0, 4.2))
+    got = b.call("Recv", 5.0, 5.1)
+    b.post(False, 0, 0, 8, got, got)
+    trace, said = put_together([a, b])
+    assert not said
+    own = trace.waits[(trace.waits["rank"] == 1) & (trace.waits["begin_s"] == 2.0)]
+    assert own[["end_s", "ready_s", "origin", "message"]].to_numpy().tolist() == [[4.2, 4.0, 0, 1]]
+    assert spent(trace, 1)["late sender"] == 2.0
+
+
+@pytest.mark.parametrize(("partner", "receiver", "waits"), [
+    (3.0, 1.0, [("late sender", 2.0)]),
+    (3.0, 3.0, [("late sender", 2.0)]),
+    (3.0, 3.5, [("late sender", 2.0), ("late receiver", 0.5)]),
+    (0.5, 3.5, [("late receiver", 2.5)]),
+    (3.0, 6.0, [("late sender", 2.0)]),
+])  # fmt: skip
+def test_an_exchange_waits_for_its_sender_then_for_its_receiver(partner, receiver, waits) -> None:
+    me, sender, taker = Notes(0), Notes(1), Notes(2)
+    own = me.call("Sendrecv", 1.0, 4.0)
+    me.post(True, 2, 0, 8, own, own)
+    me.post(False, 1, 0, 8, own, own)
+    sent = sender.call("Send", partner, partner + 0.1)
+    sender.post(True, 0, 0, 8, sent, sent)
+    got = taker.call("Recv", receiver, receiver + 2.0)
+    taker.post(False, 0, 0, 8, got, got)
+    trace, _ = put_together([me, sender, taker])
+    found = spent(trace, 0)
+    assert [(name, found[name]) for name in ("late sender", "late receiver") if name in found] == waits
+
+
+def test_a_rank_waits_for_its_neighbors_alone() -> None:
+    ranks = [Notes(rank) for rank in range(4)]
+    for rank, begin in enumerate((1.0, 2.0, 5.0, 9.0)):
+        ranks[rank].sources = {0: [(rank + 3) % 4, rank]}
+        ranks[rank].call("Neighbor_alltoall", begin, 9.5, context=0, sequence=0, position=rank)
+    trace, _ = put_together(ranks)
+    found = [spent(trace, rank).get("wait at a collective", 0.0) for rank in range(4)]
+    assert found == [8.0, 0.0, 0.0, 0.0]
 
 
 def test_a_root_that_gives_waits_for_nobody_and_the_others_for_it() -> None:
