@@ -77,9 +77,10 @@ site: $(VENV)/.set-up-dev       ## the course as static pages with live figures,
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py
 
-fuzz: $(VENV)/.set-up-dev       ## FUZZ_SECONDS each: the readers under atheris where it is installed; the C++ under clang's libFuzzer, else by a mutator of its own
+fuzz: $(VENV)/.set-up-dev       ## FUZZ_SECONDS each: the readers under atheris where it is installed; the C++ under clang's libFuzzer, else by a mutator of its own; then properties on examples drawn anew
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
 	$(BIN)/python kernels/fuzz/run.py $(FUZZ_SECONDS)
+	LABKIT_EXAMPLES=drawn $(BIN)/python -m pytest -n 2 --dist loadfile -m "not mpi" tests/property
 
 lint: $(VENV)/.set-up-dev
 	$(BIN)/ruff check .

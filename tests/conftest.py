@@ -1,9 +1,10 @@
-"""What all tests share: files of other suites are not read, interrupts arrive, no garbage is looked for."""
+"""What all tests share: examples, files that are not read, interrupts that arrive, no search for garbage."""
 
 from __future__ import annotations
 
 import functools
 import gc
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("labkit", deadline=None)  # the time of a busy machine gates no test
-settings.load_profile("labkit")
+# The time of a busy machine gates no test, and what fails here fails everywhere; `make fuzz` draws anew.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("drawn", deadline=None)
+settings.load_profile(os.environ.get("LABKIT_EXAMPLES", "same"))
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

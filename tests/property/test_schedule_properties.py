@@ -38,7 +38,7 @@ def perform_call(schedule: Schedule, call: dict) -> None:
     case.verify()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(calls)
 def test_results_are_numpys(call: dict) -> None:
     algorithm = registry.get(*call["algorithm"])
@@ -49,7 +49,7 @@ def test_results_are_numpys(call: dict) -> None:
     perform_call(algorithm.build(call["p"], root, commutative), call)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 @given(calls, st.data())
 def test_what_is_proved_holds(call: dict, data: st.DataObject) -> None:
     """Damage a schedule at random: whenever the checker still proves it, real data must agree."""

@@ -44,7 +44,7 @@ def is_told_apart(breaks, lines):
     return bool(np.all(np.abs(after / before - 1) > 0.25)) if len(x) else True
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 @given(curves(), st.integers(0, 10_000))
 def test_without_noise_every_bracket_holds_its_break_and_every_line_is_exact(curve, seed):
     breaks, lines = curve
@@ -61,7 +61,7 @@ def test_without_noise_every_bracket_holds_its_break_and_every_line_is_exact(cur
         assert piece.slope == pytest.approx(b, rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 @given(curves(), st.integers(0, 10_000), st.sampled_from([0.01, 0.02, 0.03]))
 def test_under_noise_the_curve_is_met_within_the_noise(curve, seed, noise):
     """Away from the breaks the fitted curve is within two standard deviations; no piece is missed."""
@@ -95,7 +95,7 @@ def test_noise_alone_is_rarely_cut():
     assert cut <= 5
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.floats(2.0, 50.0))
 def test_a_few_wild_points_change_nothing(seed, factor):
     rng = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def test_a_few_wild_points_change_nothing(seed, factor):
     assert np.quantile(error, 0.85) < 0.03
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.floats(1e-9, 1e9))
 def test_the_unit_of_time_does_not_matter(seed, unit):
     rng = np.random.default_rng(seed)

@@ -92,7 +92,7 @@ def network_models(draw):
     )  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None)
 @given(network_models())
 @pytest.mark.slow
 def test_any_model_is_recovered(truth):
