@@ -411,6 +411,28 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     ),
     "least_time": ([8, "8"], [(9, "already"), (1, "How many"), (72, "own"), (4, "each way")], [3]),
     "proved": (["B"], [("A", "a size"), ("C", "names its sender"), ("D", "before its receive")], []),
+    "tree_rounds": (
+        [10, "10"],
+        [(9, "512"), (9.966, "whole"), (999, "messages are sent"), (500, "both tell")],
+        [16],
+    ),
+    "best_segments": (
+        [100, "100"],
+        [(10_000, "square root"), (101.98, "all ranks"), (14.14, "passes on"), (0.01, "inverse")],
+        [5],
+    ),
+    "short_message": (["B"], [("A", "be empty"), ("C", "meeting"), ("D", "root send")], []),
+    "bruck_blocks": (
+        [12, "12"],
+        [(7, "rank's own"), (24, "every round"), (3, "in each of them"), (4, "one round")],
+        [8],
+    ),
+    "ring_bisection": (
+        [512, "512"],
+        [(1024, "cut twice"), (2048, "for all 64"), (256, "no help"), (63, "on a star")],
+        [128],
+    ),
+    "crowd": (["C"], [("A", "Count them"), ("B", "at once"), ("D", "for ever")], []),
     "crossover": (
         [122.35, 122],
         [(260, "a byte save"), (65, "no bytes"), (141.2, "all of the ring"), (122_353, "kB")],
