@@ -111,7 +111,7 @@ def _idlest(what: Activity) -> str:
 
 
 def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
-    ranks = run.ranks
+    ranks = run.all_ranks
     fig = figure(
         width=width, height=height, x_range=span, tools=TOOLS, active_drag=None,
         y_range=Range1d(ranks - 0.4, -0.6, bounds=(-0.6, ranks - 0.4)), min_border_left=70,
@@ -295,11 +295,11 @@ def _phases_only(run: Run, width: int, height: int) -> Figure:
         )
     end = max(float(run.phases["end_s"].max()), run.makespan_s if run.makespan_s > 0 else 0.0)
     span = Range1d(0.0, end, bounds=(0.0, end))
-    fig = _canvas(span, run, width, height or min(160 + 22 * run.ranks, 760))
+    fig = _canvas(span, run, width, height or min(160 + 22 * run.all_ranks, 760))
     _legend(fig, phase_bars(fig, run))
     reading = (
-        f"The phases of {run.program} on {run.on}, {run.ranks} ranks, {quantity(end, 's')}. What the ranks "
-        "did inside them is known of a run with trace=True."
+        f"The phases of {run.program} on {run.on}, {run.all_ranks} ranks, {quantity(end, 's')}. What the "
+        "ranks did inside them is known of a run with trace=True."
     )
     return Figure(fig, reading, f"Time line of the phases of every rank. {reading}")
 

@@ -44,7 +44,7 @@ def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
     for i, name in enumerate(names):
         rows = run.phases[run.phases["phase"] == name]
         at, inside = _steps(rows["begin_s"].to_numpy(), rows["end_s"].to_numpy())
-        share = np.minimum(inside / run.ranks, 1.0)
+        share = np.minimum(inside / run.all_ranks, 1.0)
         x, y = np.repeat(at, 2)[1:-1], np.repeat(share[:-1], 2)
         drawn = fig.varea(
             x, np.full(x.size, i + 0.88), i + 0.88 - 0.76 * y, fill_color=COLORS[i % len(COLORS)],

@@ -192,7 +192,7 @@ class Run(Recorded):
         for name in order:
             entries = self.phases[self.phases["phase"] == name]
             spent = (entries["end_s"] - entries["begin_s"]).groupby(entries["rank"]).sum()
-            largest, mean = float(spent.max()), float(spent.sum()) / self._all_ranks
+            largest, mean = float(spent.max()), float(spent.sum()) / self.all_ranks
             rows.append((str(name), len(entries), largest, mean, largest / mean if mean > 0 else 1.0))
         return rows
 
@@ -206,18 +206,18 @@ class Run(Recorded):
         (float, float)
             Seconds.
         """
-        covered = [0.0] * self._all_ranks
-        ends = [0.0] * self._all_ranks  # of what is covered: phases may lie in each other
+        covered = [0.0] * self.all_ranks
+        ends = [0.0] * self.all_ranks  # of what is covered: phases may lie in each other
         rows = self.phases.sort_values("begin_s", kind="stable")
         for rank, begin, end in zip(rows["rank"], rows["begin_s"], rows["end_s"], strict=True):
             covered[rank] += max(end - max(begin, ends[rank]), 0.0)
             ends[rank] = max(end, ends[rank])
         left = [max(self.makespan_s - one, 0.0) for one in covered]
-        return max(left), sum(left) / self._all_ranks
+        return max(left), sum(left) / self.all_ranks
 
     @property
-    def _all_ranks(self) -> int:
-        """The ranks that the run began with, and those that it has spawned: each of them may print."""
+    def all_ranks(self) -> int:
+        """How many ranks there were: `ranks`, and those that the run has spawned."""
         return max(self.ranks, len(self.output))
 
     def shown_phases(self) -> list[tuple[str, float, float, float]]:

@@ -22,11 +22,14 @@ from typing import Any
 from labkit.errors import MachineError
 from labkit.sim.computation import Computation, Records
 
-__all__ = ["NOTE", "RECORDED", "REFERENCE_FLOPS_PER_S", "REPLAYED", "Measured", "measured_of"]
+__all__ = ["NOTE", "RECORDED", "REFERENCE_FLOPS_PER_S", "REPLAYED", "UNREPEATED", "Measured", "measured_of"]
 
 #: the speed that a simulated host must have for measured work to take as long there as here
 REFERENCE_FLOPS_PER_S = 1e9
 NOTE = "computation was measured on this host: not deterministic; compute=run repeats it to the bit"
+UNREPEATED = (
+    "computation was measured on this host: not deterministic; that of spawned ranks cannot be charged again"
+)
 RECORDED = (
     "computation was measured on this host, and is kept: compute=study, or the file, repeats it to the bit"
 )

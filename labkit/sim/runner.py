@@ -28,7 +28,7 @@ from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.leftovers import left_over
-from labkit.sim.measured import NOTE, REPLAYED, Measured
+from labkit.sim.measured import NOTE, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
 from labkit.sim.uncharged import REMARK, OwnCode
 from labkit.sim.where import place_of
@@ -100,7 +100,7 @@ def simulate(request: RunRequest) -> Run:
     if request.compute is not None and request.compute.is_everything:
         run.computation = _computation(simulation, request.compute)
     if not simulation.context.is_deterministic:
-        notes.append(NOTE)
+        notes.append(UNREPEATED if simulation.spawned_s else NOTE)
     elif run.computation is not None:
         notes.append(REPLAYED)
     if not troubled.is_quiet:
@@ -280,7 +280,10 @@ def _trace(
     beside = None
     if operations:
         waits, beside = taken_apart(messages, waits, operations, hub.side_columns())
+    spawned = simulation.spawned_s
+    begins_s = [spawned.get(rank, 0.0) for rank in range(hub.ranks)] if spawned else None
     trace = Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)
+    trace.begins_s = begins_s
     if simulation.call_notes is not None:
         trace.calls = simulation.call_notes.table(phases, ends_s)
     return trace

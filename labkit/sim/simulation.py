@@ -143,6 +143,8 @@ class Simulation:
         #: calls of MPI by threads of ranks
         self.thread_calls: list[RankError] = []
         self.results: list[Any] = [None] * ranks
+        #: when ranks that were spawned began, by rank
+        self.spawned_s: dict[int, float] = {}
         self.timeout_s = timeout_s
         self._deadline_s: float | None = None
         self._main: Callable[[int], Any] | None = None
@@ -157,7 +159,8 @@ class Simulation:
         else:
             raise MachineError(
                 f"the computation was recorded on {measured.replay.ranks} ranks, and this run has "
-                f"{self.ranks}; record it anew"
+                f"{self.ranks}; record it anew, or where ranks are spawned measure it each time: theirs is "
+                "not charged again"
             )
 
     def tolerance_use(self) -> dict[str, Any]:
@@ -219,6 +222,8 @@ class Simulation:
     def _rank_main(self, rank: int) -> None:
         assert self._main is not None
         self.hub.skip_host()
+        if rank >= self.ranks:
+            self.spawned_s[rank] = float(self.hub.clock(rank))
         if self.context.tally is not None:
             self.context.tally.begin(rank)
         try:

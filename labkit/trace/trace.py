@@ -56,7 +56,8 @@ class Trace:
     clocks : Clocks or None
         Of a real run how its ranks' clocks go (`labkit.timing.clocks`).
     begins_s : list of float or None
-        Of a real run when each rank entered the program, behind a barrier.
+        Of a real run when each rank entered the program, behind a barrier; of a simulated one with spawned
+        ranks when these began.
     blocks : dict
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
     given_waits : pandas.DataFrame or None

@@ -182,7 +182,8 @@ def test_traced_and_counted_runs_have_the_spawned_ranks_too(run):
     ended = run(LATER, 2, child=WORKER, trace=True, count=True)
     assert (plain.makespan_s, plain.messages) == (ended.makespan_s, ended.messages)
     assert ended.makespan_s == pytest.approx(4, abs=0.01)
-    assert len(ended.trace.ends_s) == 5
+    assert ended.all_ranks == len(ended.trace.ends_s) == 5
+    assert ended.trace.begins_s == pytest.approx([0, 0, 1, 1, 1], abs=1e-3)
     assert set(ended.trace.messages["source"]) | set(ended.trace.messages["destination"]) == set(range(5))
     collectives = ended.trace.calls[ended.trace.calls["call"] == "bcast"]
     assert sorted(collectives.loc[collectives["joint"] >= 0, "rank"]) == [2, 3, 4]
@@ -212,6 +213,28 @@ def test_what_is_not_known_of_spawned_ranks_is_refused(run, tmp_path):
     ):  # fmt: skip
         with pytest.raises(lk.errors.DataError, match="has spawned 3 ranks"):
             ask()
-    assert "5 ranks" in lk.plot.gantt(ended).alt
     with pytest.raises(lk.errors.RankError, match="Spawn cannot be recorded: the ranks"):
         run(LATER, 2, child=WORKER, trace_ti=tmp_path / "t.txt")
+
+
+def test_a_time_line_has_a_row_for_each_of_them(run):
+    drawn = lk.plot.gantt(run(LATER, 2, child=WORKER, trace=True))
+    assert "5 ranks, 4 s: ended already 45%, computing 40%, not yet begun 15%" in drawn.alt
+    assert "Rank 4 is busy the longest, 75% of the run, rank 1 the least, 25%" in drawn.alt
+    phases = lk.plot.gantt(run(LATER, 2, child=WORKER))
+    for figure in (drawn, phases):
+        bars = [one for one in _parts(figure.layout) if one.yaxis[0].axis_label == "rank"]
+        assert [(one.y_range.start, one.y_range.end) for one in bars] == [(4.6, -0.6)]
+
+
+def _parts(layout):
+    from bokeh.models import Plot
+
+    return list(layout.select({"type": Plot})) or [layout]
+
+
+def test_measured_computation_of_spawned_ranks_is_not_repeated(run):
+    ended = run(LATER, 2, child=WORKER, compute="measured")
+    assert ended.notes[-1].endswith("that of spawned ranks cannot be charged again")
+    with pytest.raises(lk.errors.MachineError, match="recorded on 5 ranks, and this run has 2"):
+        run(LATER, 2, child=WORKER, compute=ended)
