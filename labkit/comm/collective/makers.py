@@ -17,7 +17,7 @@ from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, pars
 from labkit.comm.collective.binding import block, blocks_kept, filled, own_block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
@@ -289,7 +289,7 @@ def _agree_counts(sent: Simple, received: Simple, counts: NDArray[np.int64], ran
 def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str, Any]) -> Call:
     """Return the call of a reduction: operator and datatype must be the same everywhere."""
     if not isinstance(op, Op):
-        raise TypeError(f"op: expected an MPI.Op, got {type(op).__name__}")
+        raise no_operator(op, " (MPI.Op.Create makes one of a function)")
     reduction = op._reduction(sent.datatype) if op else None
     if reduction is None:
         raise MPIException(_ERR_OP, f"{op!r} is not defined on {sent.datatype!r}")

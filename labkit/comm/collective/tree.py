@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from labkit.comm.handles.operators import no_operator
+
 __all__ = ["exscan", "reduce", "scan"]
 
 _Op = Callable[[Any, Any], Any]
@@ -19,6 +21,8 @@ _Op = Callable[[Any, Any], Any]
 
 def _named(op: _Op) -> str:
     """Name of an operator of MPI; what the program made itself may be another object at every rank."""
+    if not callable(op):
+        raise no_operator(op, ", or a function of two objects")
     return str(getattr(op, "_constant", None) or "a function")
 
 

@@ -13,7 +13,7 @@ from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.limits import give_back, take_one
 
-__all__ = ["OPERATORS", "Op"]
+__all__ = ["OPERATORS", "Op", "no_operator"]
 
 _Function = Callable[[Any, Any], Any]
 
@@ -66,7 +66,7 @@ class Op(Named):
         if op is None:
             return cls._make("OP_NULL", None, False)
         if not isinstance(op, Op):
-            raise TypeError(f"op: expected an Op, got {type(op).__name__}")
+            raise no_operator(op)
         return cls._make(op._constant, op._function, op._is_commutative, op._token)
 
     @classmethod
@@ -228,3 +228,13 @@ OPERATORS: dict[str, Op] = {
     name: Op._make(name, function, name not in ("REPLACE", "NO_OP")) for name, function in _FUNCTIONS.items()
 }
 OPERATORS["OP_NULL"] = Op._make("OP_NULL", None, False)
+
+
+def no_operator(given: Any, also: str = "") -> TypeError:
+    """Return the error of what was given as an operator and is none: what came, what may, what to write."""
+    is_word = isinstance(given, str)
+    came = repr(given[:40]) if is_word else f"a value of type {type(given).__name__}"
+    write = given.upper() if is_word and given.upper() in _FUNCTIONS else "SUM"
+    return TypeError(
+        f"op: expected an operator such as MPI.SUM or MPI.MAX{also}, got {came}; write op=MPI.{write}"
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from labkit.comm.buffers import Simple
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
 from labkit.comm.rma.races import Access
@@ -350,7 +350,7 @@ def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], N
         ERR_OP for an operator of the program's own, or one that MPI does not define on the type.
     """
     if not isinstance(op, Op):
-        raise TypeError(f"op: expected an Op, got {type(op).__name__}")
+        raise no_operator(op)
     if op._constant is None or not op:
         raise MPIException(_ERR_OP, f"{name} takes one of MPI's own operators, got {op!r}")
     if op is OPERATORS["NO_OP"]:

@@ -15,7 +15,7 @@ from labkit.comm.communicator import COMM_NULL
 from labkit.comm.create import _grid as make_grid
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.handles.status import Status
 from labkit.comm.pickling import pickle
@@ -205,7 +205,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
             return None if value is None else [operator.index(count) for count in value]
         if kind == "op":
             if not isinstance(value, Op):
-                raise TypeError(f"op: expected an MPI.Op, got {type(value).__name__}")
+                raise no_operator(value)
             if value._constant is not None:
                 return value._constant
             if not value:
