@@ -156,9 +156,10 @@ class _Cell:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    def _put(self, shown: dict[str, str]) -> None:
+    def _put(self, text: str) -> None:
         from IPython.display import display
 
+        shown = {"text/plain": text}
         if self._handle is None:
             self._handle = finished_in()  # one line for all runs of a cell
         if self._handle is None:
@@ -168,12 +169,12 @@ class _Cell:
 
     def show(self, status: str, lines: list[str]) -> None:
         """Write it anew."""
-        self._put({"text/plain": "\n".join([status, *lines])})
+        self._put("\n".join([status, *lines]))
 
     def end(self, status: str) -> None:
-        """Leave a place that nobody sees, also in the saved notebook; a result may take it."""
-        # No message takes one output away: `clear_output` would take what the user has printed as well.
-        self._put({})
+        """Leave an empty place, also in the saved notebook; a result may take it."""
+        # No message takes one output away: clear_output takes the user's, too; nbconvert warns of empty bundles.
+        self._put("")
         _display[:] = [(self._handle, _cell())]
 
 

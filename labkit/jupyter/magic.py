@@ -193,7 +193,7 @@ def _show(thing: Any) -> None:
 
     seen = finished_in()
     if seen is not None:
-        seen.update(thing) if thing is not None else seen.update({}, raw=True)
+        seen.update(thing) if thing is not None else seen.update({"text/plain": ""}, raw=True)
     elif thing is not None:
         display(thing)
 

@@ -19,8 +19,7 @@ class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
         """Write the bar anew; tqdm calls this, at last with nothing to show."""
         from IPython.display import display
 
-        text = str(self) if msg is None else msg
-        shown = {"text/plain": text} if text else {}  # without a text no line is left, not even an empty one
+        shown = {"text/plain": str(self) if msg is None else msg}
         if self.handle is None:
             self.handle = display(shown, raw=True, display_id=True)
         else:

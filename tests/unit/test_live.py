@@ -92,7 +92,7 @@ def test_a_cell_has_one_place_for_all_its_runs_and_nothing_of_them_stays_in_it(m
             self.texts = [text]
 
         def update(self, data, raw=False):
-            self.texts.append(data.get("text/plain", ""))
+            self.texts.append(data["text/plain"])
 
     displays, cell = [], 7
 
@@ -115,7 +115,7 @@ def test_a_cell_has_one_place_for_all_its_runs_and_nothing_of_them_stays_in_it(m
     view = live._Cell()
     view.show("run 3 goes on", [])
     view.end("run 3")
-    assert [one.texts[-1] for one in displays] == ["", ""]  # an empty bundle: not even an empty line
+    assert [one.texts[-1] for one in displays] == ["", ""]
     assert live.finished_in() is displays[1]
 
 
