@@ -173,7 +173,7 @@ class _Cell:
 
     def end(self, status: str) -> None:
         """Leave an empty place, also in the saved notebook; a result may take it."""
-        # No message takes one output away: clear_output takes the user's, too; nbconvert warns of empty bundles.
+        # No message takes away one output: clear_output takes all, and nbconvert warns of empty bundles.
         self._put("")
         _display[:] = [(self._handle, _cell())]
 
