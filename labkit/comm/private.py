@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.comm.handles.base import Handle
 from labkit.comm.handles.datatypes import Datatype
-from labkit.errors import UnsupportedError
+from labkit.comm.known import KNOWN
 
 __all__ = ["PRIVATE"]
 
@@ -32,11 +32,14 @@ def _commctx_intra(comm: Any) -> tuple[Any, int]:
     return private[0], private[1]
 
 
-def _commctx_inter(comm: Any) -> Any:
-    """Refuse: private messages between groups."""
-    raise UnsupportedError(
-        "mpi4py.util.pkl5 over an intercommunicator is not simulated; give it an Intracomm"
-    )
+def _commctx_inter(comm: Any) -> tuple[Any, int, Any, bool]:
+    """Return the same of an intercommunicator; the own group's communicator, and whether it is the first."""
+    own = comm._own()
+    if "private" not in own:
+        own["private"] = [KNOWN["Intercomm"].Dup(comm), 0]
+    private = own["private"]
+    private[1] = (private[1] + 1) % _TAGS
+    return private[0], private[1], private[0]._local, private[0]._is_first()
 
 
 def _set_abort_status(status: int) -> None:

@@ -53,8 +53,9 @@ class Outcome:
         runs = [int(number) for number in _RAN.findall(printed)]
         failed = sorted(_failed(printed))
         skipped = max(map(int, _SKIPPED.findall(printed)), default=0)
-        # a rank that has come to the end of a file with faults ends the others
-        end = "" if len(runs) >= ranks or (runs and failed) else ended or "died"
+        # a rank that has come to the end of a file with faults ends the others, and so does the time limit
+        is_over = len(runs) >= ranks or (runs and failed and "time limit" not in ended)
+        end = "" if is_over else ended or "died"
         return cls(max(runs, default=0), skipped, failed, end, sorted(set(_LEFT_OUT.findall(printed))))
 
     @property
