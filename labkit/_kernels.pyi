@@ -493,6 +493,15 @@ class Hub:
         What a rank has sent (messages, bytes) and received, and how many rounds have passed for it.
         """
 
+    def keep_places(self) -> None:
+        """Count besides from which places of the program messages are sent."""
+
+    def move_to(self, rank: int, place: int) -> None:
+        """From now on a rank is at a place: a number of the caller's own."""
+
+    def place_columns(self) -> dict[str, Any]:
+        """What was sent from each place, an array a column."""
+
     @property
     def events(self) -> int: ...
 

@@ -69,6 +69,9 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "type": int, "metavar": "TRIES",
         "help": "simulated: run again in so many other legal orders of messages; say which results differ"}),
     (("--trace",), False, {"action": "store_true", "help": "record every message"}),
+    (("--summary",), False, {
+        "action": "store_true",
+        "help": "sum time, calls and messages up by call path while the program runs; no event is kept"}),
     (("--explain",), False, {
         "action": "store_true",
         "help": "say what the run's time went into: its critical path, and the links that held it"}),
@@ -78,8 +81,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "anything); several behind commas, or given again"}),
     (("--leave-out",), (), {
         "action": "append", "metavar": "PHASE",
-        "help": "with --on mpi --trace: phases in which nothing is recorded (* stands for anything); several "
-        "behind commas, or given again"}),
+        "help": "with --on mpi and --trace or --summary: phases in which nothing is recorded (* stands for "
+        "anything); several behind commas, or given again"}),
     (("--trace-ti",), None, {
         "metavar": "FILE",
         "help": "record a time-independent trace for labkit replay: a file (.gz packs it), or a folder/ with "
@@ -140,6 +143,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         **({"regions": ",".join(arguments.region)} if arguments.region else {}),
         **({"leave_out": ",".join(arguments.leave_out)} if arguments.leave_out else {}),
         **({"storage": arguments.storage} if arguments.storage else {}),
+        **({"summary": True} if arguments.summary else {}),
         **({"check": True} if arguments.check else {}),
         **({"explore": arguments.explore} if arguments.explore else {}),
         **({"mpi": arguments.mpi} if arguments.mpi else {}),

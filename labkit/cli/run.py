@@ -21,6 +21,10 @@ from labkit.result import Run
 
 __all__ = ["configure", "execute", "record"]
 
+_HELP = {
+    "--trace": "write every message to PROGRAM.trace.csv",
+    "--summary": "write time, calls and messages by call path to PROGRAM.profile.csv; no event is kept",
+}
 _USAGE = "labkit run [-n RANKS] [--on MACHINE] [options] (program.py | -m MODULE | -c CODE) [arguments]"
 
 
@@ -33,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rest = argparse.REMAINDER
     add("-m", nargs=rest, dest="module", metavar="MODULE", help="run a module, as python -m does")
     add("-c", nargs=rest, dest="command_text", metavar="CODE", help="run a text, as python -c does")
-    add_run_options(parser, help={"--trace": "write every message to PROGRAM.trace.csv"})
+    add_run_options(parser, help=_HELP)
     add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -66,16 +70,19 @@ def execute(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         raise
     path = _save_trace(result) if arguments.trace else None
+    profile = _save_profile(result) if arguments.summary else None
     exported = write_exports(arguments, result)
     explanation = result.explain() if arguments.explain else None
     if arguments.json:
         extra = {"exported": exported} if exported else {}
         explained = {"explanation": explanation.record()} if explanation else {}
-        print(json.dumps(record(result) | {"trace": path} | extra | explained))
+        summed = {"profile": profile} if profile else {}
+        print(json.dumps(record(result) | {"trace": path} | summed | extra | explained))
         return 0
     print(result.printed(), end="")
     sys.stdout.flush()
     written = [f"\n  trace in {file}" for file in (*([path] if path else []), *exported)]
+    written += [f"\n  profile in {profile}"] if profile else []
     print(f"labkit run: {result!r}{''.join(written)}", file=sys.stderr)
     if explanation:
         print(f"labkit run: {explanation!r}", file=sys.stderr)
@@ -128,11 +135,20 @@ def _save_trace(run: Run) -> str | None:
     """Write the messages beside where the command was called, as CSV; None where the machine records none."""
     if run.trace is None:
         return None
-    path = Path(f"{Path(run.program).stem}.trace.csv")
+    return _as_csv(run, "trace", run.trace.messages)
+
+
+def _save_profile(run: Run) -> str:
+    """Write the sums by call path there; of a run that was traced, what its trace tells."""
+    return _as_csv(run, "profile", run.profile())
+
+
+def _as_csv(run: Run, what: str, table: Any) -> str:
+    path = Path(f"{Path(run.program).stem}.{what}.csv")
     try:
-        run.trace.messages.to_csv(path, index=False)
+        table.to_csv(path, index=False)
     except OSError as error:
-        raise DataError(f"the trace cannot be written to {str(path)!r}: {error}") from error
+        raise DataError(f"the {what} cannot be written to {str(path)!r}: {error}") from error
     return str(path)
 
 

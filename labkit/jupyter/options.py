@@ -31,6 +31,7 @@ _HELP = {
     "a cluster or platform of this notebook, or a platform such as star:64 or torus:4x4 (default: star, "
     "with a host for each rank)",
     "--trace": "record every message: _spmd.trace",
+    "--summary": "sum time, calls and messages up by call path, without keeping events: _spmd.profile()",
 }
 
 

@@ -109,8 +109,10 @@ def gather_runs(
             for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
         ]
         said: list[str] = []
-        phases, trace = phase_frame(rows), None
-        if compared is not None:
+        phases, trace, summary = phase_frame(rows), None, None
+        if compared is not None and "summary" in times[0]["timeline"]:
+            summary, said = _summed(times, min(starts))
+        elif compared is not None:
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
         counts = None
@@ -119,6 +121,8 @@ def gather_runs(
             counts = tally_frame(joined(counted(trace, phases), tallied))
             if not times[0]["keeps_trace"]:
                 trace, said = None, []
+        elif summary is not None and all("tally" in one for one in times):  # messages are in the summary
+            counts = tally_frame([row for one in times for row in one["tally"]])
         notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
         decisions = Decisions.of(times[0].get("decided", ()))
         notes += decisions.notes()
@@ -133,6 +137,7 @@ def gather_runs(
                 phases=phases,
                 trace=trace,
                 counts=counts,
+                summary=summary,
                 collectives=decisions.collectives(),
                 output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
                 **{**facts, **own},
@@ -160,15 +165,17 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
     leave_out = regions_of(request.options.get("leave_out"))
-    if leave_out and not request.trace:
-        raise MachineError("leave_out says what trace=True does not record; give both")
-    if recording is None and not request.trace and not is_counted:
+    is_summed = bool(request.options.get("summary")) and not request.trace  # a trace tells more
+    if leave_out and not (request.trace or is_summed):
+        raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
+    if recording is None and not request.trace and not is_counted and not is_summed:
         return {}
     from labkit.trace.recorder.merge import recording_header
 
-    is_whole = recording is not None or request.trace
+    is_whole = recording is not None or request.trace or is_summed
+    has_times = request.trace or is_counted or is_summed
     return {
-        "recording": recording_header(recording, request.trace or is_counted, leave_out),
+        "recording": recording_header(recording, has_times, leave_out, is_summed),
         "recorded": request.repeats if is_whole else 1,
         "counts": {"keeps_trace": request.trace} if is_counted else None,
     }
@@ -181,6 +188,16 @@ def recording_for(request: RunRequest) -> Recording | None:
     from labkit.trace.recorder.merge import recording_of
 
     return recording_of(request.trace_ti, request.compute)
+
+
+def _summed(times: Sequence[Mapping[str, Any]], zero: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows of the ranks' summaries, and what there is to say of them."""
+    from labkit.trace.summary import not_begun
+
+    rows = [row for one in times for row in one["timeline"]["summary"]]
+    late = ((rank, one["begin"] - zero) for rank, one in enumerate(times))
+    rows += [not_begun(rank, seconds) for rank, seconds in late if seconds > 0.0]
+    return rows, list(dict.fromkeys(note for one in times for note in one["timeline"]["notes"]))
 
 
 def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, Any]:

@@ -95,11 +95,22 @@ class Recorded(SuggestsNames):
         Returns
         -------
         pandas.DataFrame
-            See `labkit.trace.waiting.profile.profile_of`, and `waits` for what is refused.
+            See `labkit.trace.waiting.profile.profile_of`; of a run with ``summary=True`` instead of a trace
+            `labkit.trace.summary.summary_frame`.
+
+        Raises
+        ------
+        DataError
+            The run has neither a trace (``trace=True``) nor a summary (``summary=True``).
         """
+        run = self._run()
+        if run.trace is None and run.summary is not None:
+            from labkit.trace.summary import summary_frame
+
+            return summary_frame(run.summary, run.counts)
         from labkit.trace.waiting.profile import profile_of
 
-        return profile_of(self._run())
+        return profile_of(run)
 
     def report(self) -> Report:
         """Return metrics by call path and rank, which can be subtracted from those of another run.

@@ -114,6 +114,8 @@ class Run(Recorded):
         sent and one received at a time), memory_bytes (the most that its NumPy arrays held), comparisons of
         the node-local kernels, and what the program counts itself (`labkit.count`). Of real MPI:
         `labkit.trace.counted`.
+    summary : list of dict or None
+        With ``summary=True``: what `profile` makes its table of (`labkit.trace.summary`).
     computation : Computation or None
         What the ranks' code took of this host's processor, where that was measured: ``compute=run`` in
         another run charges the same again.
@@ -148,6 +150,7 @@ class Run(Recorded):
     conduct: Conduct | None = None
     counts: pd.DataFrame | None = None
     exploration: Any = None
+    summary: list[dict[str, Any]] | None = None
     #: runs the program again with changes (`what_if`); not kept in files or sent to other processes
     again: Any = field(default=None, compare=False)
 

@@ -26,6 +26,9 @@ class Simulated(Machine):
 
     stdin : str or file
         What rank 0 reads from standard input: a text, an open file or its descriptor. Default: nothing.
+    summary : bool
+        Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
+        `Run.profile` then needs no trace. No time changes. Of functions, too.
     explore : int
         Run the program so often again, in other legal orders of its messages, and say what then differs
         (`labkit.sim.explore`): `Run.exploration`, and among the notes. Of functions, too.
@@ -39,7 +42,7 @@ class Simulated(Machine):
 
     name = "a simulated run"
     is_real = False
-    options = ("storage", "stdin", "start", "explore", "check")
+    options = ("storage", "stdin", "start", "explore", "check", "summary")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""

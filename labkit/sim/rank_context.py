@@ -13,6 +13,7 @@ from labkit.trial import Trial
 
 if TYPE_CHECKING:
     from labkit.sim.simulation import Simulation
+    from labkit.trace.summary import Summary
 
 __all__ = ["RankContext"]
 
@@ -49,6 +50,8 @@ class RankContext:
         self.phases: list[tuple[int, str, float, float]] = []
         #: what the ranks send, count and hold; None where nobody asked
         self.tally: Tally | None = None
+        #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
+        self.summary: Summary | None = None
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: by rank and phase, where the trial asks: how often it was entered
@@ -73,6 +76,8 @@ class RankContext:
         opened.append((name, self._hub.now()))
         if self.tally is not None:
             self.tally.enter(self._hub.rank, name)
+        if self.summary is not None:
+            self.summary.enter(self._hub.rank, name, self._hub.now())
         if self.keeps_calls:
             self._hub.declare_group(phase_line(self._hub.rank, name, True))
 
@@ -84,6 +89,8 @@ class RankContext:
             self.phases.append((rank, opened, begin, self._hub.now()))
             if self.tally is not None:
                 self.tally.leave(rank)
+            if self.summary is not None:
+                self.summary.leave(rank, opened, self._hub.now())
             if self.keeps_calls:
                 self._hub.declare_group(phase_line(rank, opened, False))
 

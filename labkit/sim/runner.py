@@ -83,6 +83,8 @@ def simulate(request: RunRequest) -> Run:
     slow_hosts = troubled.disturb(simulation.hub, built)
     notes: list[str] = []
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
+    if request.options.get("summary") and not request.trace:  # a trace tells more
+        noting = _summing(simulation)
     watching = _checking(simulation) if request.options.get("check") else contextlib.nullcontext()
     with noting, watching, OwnCode() as own, Regions(request.regions):
         _run_program(simulation, request, notes)
@@ -121,6 +123,20 @@ def _noting(simulation: Simulation) -> Iterator[None]:
 
     simulation.call_notes = CallNotes(simulation)
     simulation.calls.note_algorithm = simulation.call_notes.took
+    with NOTING:
+        yield
+
+
+@contextlib.contextmanager
+def _summing(simulation: Simulation) -> Iterator[None]:
+    """Let the run's calls be summed up."""
+    from labkit.sim.calls import NOTING
+    from labkit.trace.summed_calls import CallSummary
+
+    if simulation.context.tally is None:
+        simulation.hub.keep_counts()
+    simulation.call_notes = notes = CallSummary(simulation.hub)
+    simulation.context.summary = notes.summary
     with NOTING:
         yield
 
@@ -234,6 +250,7 @@ def _as_run(
         notes=notes,
         collectives=_collectives(simulation),
         counts=None if tally is None else tally_frame(tally.rows()),
+        summary=None if simulation.context.summary is None else simulation.call_notes.rows(),
     )
 
 

@@ -187,7 +187,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
             spawned.end(rank)
 
     program.__name__ = program.__qualname__ = request.name
-    kept = {name: request.options.get(name) for name in ("storage", "lateness", "check")}
+    kept = {name: request.options.get(name) for name in ("storage", "lateness", "check", "summary")}
     kept["spare_ranks"] = SPARE_RANKS
     (folder / BEGAN).touch()
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()

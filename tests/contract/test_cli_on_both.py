@@ -97,6 +97,16 @@ def test_trace_of_a_simulated_run(labkit, tmp_path):
     assert {"source", "destination", "bytes"} <= set(lines[0].split(","))
 
 
+def test_summary_of_a_run(labkit, tmp_path):
+    done = labkit("--json", "--summary", behind=[])
+    record = json.loads(done.stdout)
+    head, *rows = (tmp_path / record["profile"]).read_text().splitlines()
+    assert record["profile"] == "prog.profile.csv"
+    assert record["trace"] is None
+    column = head.split(",").index("messages")
+    assert sum(int(row.rsplit(",", len(head.split(",")) - column)[1]) for row in rows) == record["messages"]
+
+
 def test_options_change_the_simulated_machine(labkit):
     def makespan(*arguments):
         return json.loads(labkit("--json", *arguments).stdout)["makespan_s"]

@@ -87,6 +87,7 @@ void Engine::set_noise(Noise noise) {
 Recorder& Engine::recorder() { return parts_->recorder; }
 void Engine::keep_counts() { parts_->counts = std::make_unique<Counts>(static_cast<std::size_t>(rank_count())); }
 const Counts* Engine::counts() const { return parts_->counts.get(); }
+Counts* Engine::counts() { return parts_->counts.get(); }
 std::uint64_t Engine::events() const { return parts_->events; }
 Blocked Engine::blocked(Rank rank) const { return parts_->rank(rank).blocked; }
 

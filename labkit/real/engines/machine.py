@@ -31,10 +31,12 @@ class Engines(Machine):
         What all ranks together may print; default: 50 MB.
     leave_out : str or sequence of str
         As of `labkit.real.mpi.machine.RealMpi`.
+    summary : bool
+        Likewise.
     """
 
     name = "a cluster"
-    options = ("output_limit_bytes", "measuring", "leave_out")
+    options = ("output_limit_bytes", "measuring", "leave_out", "summary")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""

@@ -210,10 +210,11 @@ class _Child:
                 begin = time.monotonic()
                 result = until_exit(call)
                 end = time.monotonic()
+                if self.recording is not None:
+                    self.recording.finish()
                 times = {"begin": begin, "end": end, "phases": machine.phases}
                 times |= machine.end_counting() | machine.end_deciding() | (counting or {})
                 if self.recording is not None:
-                    self.recording.finish()
                     times["timeline"] = self.recording.timeline()
                 kept = turns.keep(times)
                 if kept is None:

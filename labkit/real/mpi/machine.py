@@ -38,14 +38,18 @@ class RealMpi(Machine):
     start : mapping
         How Python starts a script: ``module``, its name behind ``-m``, or ``"-c"``.
     leave_out : str or sequence of str
-        With ``trace=True``: phases, and functions of `regions`, in which nothing is recorded (``*``
-        stands for anything). What is called there counts as computation; `Run.score` says what that saves.
+        With ``trace=True`` or ``summary=True``: phases, and functions of `regions`, in which nothing is
+        recorded (``*`` stands for anything). What is called there counts as computation; `Run.score` says
+        what that saves.
+    summary : bool
+        Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
+        `Run.profile` then needs no trace. Memory by phase comes with ``count=True``.
     measuring : dict
         How a sweep repeats and starts the runs of one launch: see `labkit.real.repeat`.
     """
 
     name = 'on="mpi"'
-    options = ("mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out")
+    options = ("mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary")
 
     def owns(self, on: Any) -> bool:
         """Whether it is the word."""

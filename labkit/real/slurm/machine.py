@@ -25,6 +25,8 @@ class SlurmCluster(Machine):
 
     leave_out : str or sequence of str
         As of `labkit.real.mpi.machine.RealMpi`.
+    summary : bool
+        Likewise.
     output_limit_bytes : int
         What all ranks together may print; default: 200 MB.
     """
@@ -32,7 +34,8 @@ class SlurmCluster(Machine):
     name = "Slurm"
     is_queued = True
     options = (
-        "output_limit_bytes", "measuring", "leave_out", *(one.name for one in dataclasses.fields(Slurm))
+        "output_limit_bytes", "measuring", "leave_out", "summary",
+        *(one.name for one in dataclasses.fields(Slurm)),
     )  # fmt: skip
 
     def owns(self, on: Any) -> bool:
@@ -42,7 +45,7 @@ class SlurmCluster(Machine):
     def checked(self, request: RunRequest) -> RunRequest:
         """Read the options of the jobs."""
         request = super().checked(request)
-        own = ("output_limit_bytes", "measuring", "leave_out")
+        own = ("output_limit_bytes", "measuring", "leave_out", "summary")
         launch = {name: value for name, value in request.options.items() if name in own}
         jobs = {name: value for name, value in request.options.items() if name not in launch}
         return request.changed(on=slurm_of(request.on).changed(**jobs), options=launch)

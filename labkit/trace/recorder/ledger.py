@@ -7,13 +7,16 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit._kernels import RankLog
 from labkit.comm.collective.actions import action_of, group_line
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import UnsupportedError
 from labkit.trace.recorder.places import Places
+
+if TYPE_CHECKING:  # few runs have one
+    from labkit.trace.recorder.summary import RankSummary
 
 __all__ = ["Known", "Ledger", "Undetermined"]
 
@@ -80,6 +83,8 @@ class Ledger:
         Whether a time-independent trace is wanted: what that cannot say is then refused.
     has_times : bool
         Whether it is noted when each call began and ended.
+    is_summed : bool
+        Whether times are summed up by call path, and no call is kept.
     """
 
     def __init__(
@@ -89,11 +94,13 @@ class Ledger:
         is_measuring: bool,
         has_lines: bool = True,
         has_times: bool = False,
+        is_summed: bool = False,
     ) -> None:
         world = mpi.COMM_WORLD
         self.log = RankLog(world.rank, flops_per_s, is_measuring, has_lines, has_times)
         self.has_lines, self.has_times = has_lines, has_times
         self.size: int = world.size
+        self.world_rank: int = world.rank
         self.any_source: int = mpi.ANY_SOURCE
         self.any_tag: int = mpi.ANY_TAG
         self.no_proc: int = mpi.PROC_NULL
@@ -105,6 +112,11 @@ class Ledger:
         self.notes: dict[str, None] = {}
         self.polls = 0
         self.names: dict[str, int] = {}
+        self.summary: RankSummary | None = None
+        if is_summed:
+            from labkit.trace.recorder.summary import RankSummary
+
+            self.summary = RankSummary(self)
         self.places = Places()
         #: by number of a call its blocks for the ranks of its communicator, where these differ
         self.blocks: dict[int, list[int]] = {}
@@ -138,6 +150,8 @@ class Ledger:
         """End a call."""
         self.is_busy = False
         self.log.leave()
+        if self.summary is not None:
+            self.summary.left()
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -152,6 +166,8 @@ class Ledger:
         """Note that the present call found nothing."""
         self.polls += 1
         self.log.polled()
+        if self.summary is not None:
+            self.summary.polled()
 
     # -- communicators --------------------------------------------------------------------------------------
 
@@ -280,7 +296,13 @@ class Ledger:
         return [*self.notes, *([polls] if polls else [])]
 
     def timeline(self) -> dict[str, Any]:
-        """Return the calls and the messages of this rank with their times, as arrays, and their words."""
+        """Return the calls and the messages of this rank with their times, as arrays, and their words.
+
+        Where they were summed up, the sums.
+        """
+        if self.summary is not None:
+            rows = self.summary.rows(self.world_rank, self.places.texts())
+            return {"summary": rows, "notes": list(self.notes)}
         return {
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),

@@ -141,7 +141,7 @@ class Recording:
 
 
 def recording_header(
-    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = ()
+    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = (), is_summed: bool = False
 ) -> dict[str, Any]:
     """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both.
 
@@ -157,7 +157,7 @@ def recording_header(
     computation, scale = ("charged", 1.0) if recording is None else (recording.computation, recording.scale)
     return {
         "computation": computation, "scale": scale, "has_lines": recording is not None,
-        "has_times": has_times, "leave_out": list(leave_out),
+        "has_times": has_times, "leave_out": list(leave_out), "is_summed": is_summed,
     }  # fmt: skip
 
 

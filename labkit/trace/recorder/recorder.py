@@ -47,7 +47,7 @@ class Recorder:
         stands for.
     disown : callable, optional
         Is given a request of which the program gets a copy.
-    has_lines, has_times : bool
+    has_lines, has_times, is_summed : bool
         As of `labkit.trace.recorder.ledger.Ledger`.
     leave_out : sequence of str
         Phases (``*`` stands for anything) in which nothing is recorded: calls go straight to mpi4py.
@@ -57,12 +57,13 @@ class Recorder:
         self, mpi: Any, computation: str = "measured", scale: float = 1.0,
         instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
         has_lines: bool = True, has_times: bool = False, leave_out: Sequence[str] = (),
+        is_summed: bool = False,
     ) -> None:  # fmt: skip
         self._mpi, self._disown = mpi, disown
         self._instead = instead or {}
         self._is_charged = computation == "charged" or not has_lines
         speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
-        self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times)
+        self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times, is_summed)
         self._classes: dict[Any, Any] = {}
         self._before: dict[str, Any] = {}
         self._leave_out = tuple(leave_out)
@@ -183,6 +184,8 @@ class Recorder:
 
     def mark(self, rank: int, name: str, is_begin: bool) -> None:
         """Note where a phase begins or ends; in one that is left out nothing is noted."""
+        if self.ledger.summary is not None:
+            self.ledger.summary.mark(name, is_begin)
         self.ledger.mark(phase_line(rank, name, is_begin))
         if not self._leave_out:
             return
@@ -204,6 +207,8 @@ class Recorder:
         """Note the computation after the last call; what follows is not the program's."""
         self.ledger.is_busy = True
         self.ledger.log.pause()
+        if self.ledger.summary is not None:
+            self.ledger.summary.finish()
 
     def begin(self) -> None:
         """Note that the program begins: what came before is not its own."""
@@ -212,6 +217,8 @@ class Recorder:
         self.ledger.log.restart()
         self.ledger.blocks.clear()
         self.ledger.log.resume()
+        if self.ledger.summary is not None:
+            self.ledger.summary.begin()
 
     def record(self) -> dict[str, Any]:
         """Return what the lines mean to other ranks, as plain data."""

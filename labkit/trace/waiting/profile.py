@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.kinds import is_begun
 from labkit.trace.waiting.waiting import analysed
 from labkit.trace.waiting.windows import calls_at
 
@@ -71,8 +72,7 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     ):  # what it sent belongs to the call that began it
         beside = messages["send_operation"].to_numpy(np.int64)
         operations, rows = run.trace.operations, np.flatnonzero(beside >= 0)
-        begun = calls_at(calls, operations["rank"].to_numpy(), operations["begin_s"].to_numpy(np.float64))
-        sent_by[rows] = begun[beside[rows]]
+        sent_by[rows] = _begun(calls, operations)[beside[rows]]
     known = sent_by >= 0
     at = source[known] * paths + call_path[sent_by[known]]
     columns = {
@@ -144,5 +144,18 @@ def sent_in(run: Run) -> NDArray[np.int64]:
     return best
 
 
+def _begun(calls: pd.DataFrame, operations: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the call that began each operation: of two that meet at that instant the one that can."""
+    when_s, rank = operations["begin_s"].to_numpy(np.float64), operations["rank"].to_numpy()
+    names = calls["call"].astype(str)
+    begins = (names.str.startswith("Start") | names.map(is_begun)).to_numpy(bool)
+    row = calls_at(calls, rank, when_s)
+    before = np.maximum(row - 1, 0)
+    is_before = (row > 0) & ~begins[np.maximum(row, 0)] & begins[before]
+    is_before &= (calls["rank"].to_numpy()[before] == rank) & (calls["end_s"].to_numpy()[before] >= when_s)
+    return np.where(is_before, before, row)
+
+
 def _is_send(name: str) -> bool:
-    return name.startswith("start") or any(word in name for word in ("send", "put", "accumulate"))
+    words = ("send", "put", "accumulate")
+    return name.startswith("start") or name in ("post", "complete") or any(word in name for word in words)

@@ -155,6 +155,7 @@ class Engine {
   void keep_counts();
   /// Null where nobody asked.
   [[nodiscard]] const Counts* counts() const;
+  [[nodiscard]] Counts* counts();
   /// From now on calls are noted there; it outlives the engine or is taken back (nullptr).
   void set_call_log(CallLog* log);
   [[nodiscard]] CallLog* call_log();

@@ -1,0 +1,119 @@
+"""The summary of a real rank: what its log has noted is summed up every so often, and forgotten."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from labkit.trace.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from labkit.trace.recorder.ledger import Ledger
+
+__all__ = ["MOST_CALLS", "RankSummary"]
+
+#: calls, or borders of phases, that are kept until they are summed up
+MOST_CALLS = 1024
+
+
+class RankSummary:
+    """Sums up what a ledger notes.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the rank; it notes times.
+    most : int
+        Calls that are kept until they are summed up.
+
+    Notes
+    -----
+    A send that is taken back after its call was summed up counts all the same.
+    """
+
+    def __init__(self, ledger: Ledger, most: int = MOST_CALLS) -> None:
+        self._ledger, self._most = ledger, most
+        self._summary = Summary()
+        self._calls = 0
+        self._marks: list[tuple[float, str, bool]] = []
+        self._is_poll = False
+
+    def begin(self) -> None:
+        """The program begins."""
+        self._summary = Summary()
+        self._summary.begin(0, time.monotonic())
+        self._calls, self._marks, self._is_poll = 0, [], False
+
+    def mark(self, phase: str, is_begin: bool) -> None:
+        """A phase begins or ends."""
+        self._marks.append((time.monotonic(), phase, is_begin))
+        if len(self._marks) >= self._most and not self._ledger.is_busy:
+            self.settle()
+
+    def polled(self) -> None:
+        """The present call found nothing: the next one may go on with it."""
+        self._is_poll = True
+
+    def left(self) -> None:
+        """A call is over."""
+        self._calls += 1
+        if self._calls >= self._most and not self._is_poll:
+            self.settle()
+        self._is_poll = False
+
+    def finish(self) -> None:
+        """The program is over."""
+        now = time.monotonic()
+        self.settle()
+        self._summary.finish(0, now)
+
+    def rows(self, rank: int, places: Sequence[str]) -> list[Row]:
+        """Return the sums as those of a rank: see `labkit.trace.summary.Summary.rows`."""
+        return [{**row, "rank": rank} for row in self._summary.rows(places)]
+
+    def settle(self) -> None:
+        """Sum up what the log has, and let it forget that."""
+        log, summary = self._ledger.log, self._summary
+        calls, posts = log.call_columns(), log.post_columns()
+        names = list(self._ledger.names)
+        sent = _sent(posts)
+        marks = iter([*self._marks, (float("inf"), "", False)])
+        mark = next(marks)
+        columns = ("begin_s", "end_s", "name", "place", "bytes", "sequence")
+        rows = zip(*(calls[name].tolist() for name in columns), strict=True)
+        for number, (begin, end, name, place, n_bytes, sequence) in enumerate(rows):
+            while mark[0] <= begin:
+                _pass(summary, mark)
+                mark = next(marks)
+            path = summary.call(0, names[name], place, begin)
+            if sequence >= 0:
+                summary.joined(0, n_bytes)
+            if number in sent:
+                summary.sent(0, path, *sent[number])
+            summary.over(0, end)
+        while mark[0] < float("inf"):
+            _pass(summary, mark)
+            mark = next(marks)
+        self._marks.clear()
+        self._ledger.blocks.clear()
+        self._calls = 0
+        log.restart()
+
+
+def _pass(summary: Summary, mark: tuple[float, str, bool]) -> None:
+    when, phase, is_begin = mark
+    (summary.enter if is_begin else summary.leave)(0, phase, when)
+
+
+def _sent(posts: dict[str, Any]) -> dict[int, list[int]]:
+    """Return by call the messages that were sent there, their bytes, and how many had none."""
+    found: dict[int, list[int]] = {}
+    columns = ("call", "bytes", "is_send", "is_cancelled")
+    for call, n_bytes, is_send, is_cancelled in zip(*(posts[name].tolist() for name in columns), strict=True):
+        if is_send and not is_cancelled:
+            sums = found.setdefault(call, [0, 0, 0])
+            sums[0] += 1
+            sums[1] += n_bytes
+            sums[2] += n_bytes == 0
+    return found
