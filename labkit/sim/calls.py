@@ -26,6 +26,7 @@ from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.handles.status import Request
+from labkit.comm.inter.intercomm import Intercomm
 from labkit.comm.matched import Message
 from labkit.comm.pickling import Pickle
 from labkit.comm.rma.window import Win
@@ -46,14 +47,17 @@ __all__ = ["NOTING", "CallNotes"]
 
 #: classes of communicators, and what each has its methods from
 _COMMUNICATORS: dict[type, type | None] = {
-    Comm: None, Intracomm: Comm, Topocomm: Intracomm,
+    Comm: None, Intracomm: Comm, Intercomm: Comm, Topocomm: Intracomm,
     **dict.fromkeys((Cartcomm, Graphcomm, Distgraphcomm), Topocomm),
 }  # fmt: skip
 #: polls that follow each other within this time are one call, as in the trace of a real run
 _SPIN_S = 20e-6
 #: calls of requests and messages that the table does not have
 _ENDS, _SPLITS = ("Free", "Disconnect"), ("Split", "Split_type")  # a color and a key: 8 bytes
-_OTHERS = {Prequest: ("Start", "Startall"), Message: ("Recv", "recv", "Irecv", "irecv")}
+_OTHERS = {
+    Prequest: ("Start", "Startall"), Message: ("Recv", "recv", "Irecv", "irecv"),
+    Intracomm: ("Accept", "Connect", "Spawn", "Spawn_multiple"),
+}  # fmt: skip
 
 
 class CallNotes:
@@ -285,6 +289,8 @@ def _noted(owner: type, name: str, method: Method | None) -> Any:
 
 def _is_joint(owner: type, name: str) -> bool:
     """Whether all ranks make the call together, as a collective."""
+    if owner is Intercomm:  # two groups, each with a root of its own: every rank's call is its own
+        return False
     if owner in (Win, File):
         return name in ("Fence", "Free", "Close")
     return MAKERS.get(name, name in _ENDS)
@@ -315,7 +321,7 @@ def _plan() -> tuple[tuple[type, str, Method | None], ...]:
         for name, row in rows.items():
             own = inspect.getattr_static(owner, name, None)
             if own is not None and (above is None or own is not inspect.getattr_static(above, name, None)):
-                plan.append((owner, name, row))
+                plan.append((owner, name, None if owner is Intercomm else row))
     plan += [(Request, row.name, row) for row in REQUESTS]
     plan += [(owner, name, None) for owner, names in _OTHERS.items() for name in names]
     plan += [(Win, name, None) for name in WINDOW_CALLS] + [(File, name, None) for name in FILE_CALLS]

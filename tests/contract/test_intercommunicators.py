@@ -80,3 +80,23 @@ def test_two_groups(size: int) -> None:
 @pytest.mark.mpi
 def test_real_mpi_agrees() -> None:
     assert lk.run(_between, ranks=3, on="mpi").results == [_expected(rank, 3) for rank in range(3)]
+
+
+def test_a_traced_run_has_the_calls_between_two_groups():
+    def program(comm):
+        half = comm.Split(comm.rank % 2)
+        inter = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        inter.allreduce(1)
+        inter.Barrier()
+        if half.rank == 0:
+            inter.sendrecv(comm.rank, 0, source=0)
+        inter.Merge()
+
+    calls = lk.run(program, 4, "star:4", trace=True).trace.calls
+    leader = ["Split", "Create_intercomm", "allreduce", "Barrier", "sendrecv", "Merge"]
+    for rank in range(4):
+        own = calls[calls["rank"] == rank].sort_values("begin_s", kind="stable")
+        assert own["call"].tolist() == [name for name in leader if rank < 2 or name != "sendrecv"]
+        assert own["joint"].tolist() == [0] + [-1] * (len(own) - 1)
+        # nothing is computed, so the calls follow each other
+        assert own["begin_s"].tolist()[1:] == pytest.approx(own["end_s"].tolist()[:-1])
