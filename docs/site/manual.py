@@ -136,6 +136,7 @@ SETTINGS: dict[str, Any] = {
     },
     "html_sidebars": {"**": ["about.html", "searchbox.html", "navigation.html"]},
     "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
+    "html_show_copyright": False,
     "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
     "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",
     "myst_heading_anchors": 3, "exclude_patterns": [".doctrees"], "root_doc": "index",
