@@ -35,7 +35,7 @@ from labkit.schedule import Group, Step, block
 from labkit.schedule.step import NO_STEP
 from labkit.schedule.team import everyone
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM", "children_of", "cost", "number_of_parts", "rounds", "spread", "two_trees"]
 
 Numbers = NDArray[np.int64]
 #: tree and lower end
@@ -70,7 +70,7 @@ def _most_even(low: int, high: int) -> int:
 
 
 @lru_cache(maxsize=16)
-def _trees(p: int) -> tuple[Numbers, Numbers]:
+def two_trees(p: int) -> tuple[Numbers, Numbers]:
     """Return parents and the rounds of first segments, of shape (2, p): by tree and number."""
     size = p - 1
     first = _in_order(size)
@@ -129,13 +129,18 @@ def _colors(parents: Numbers) -> Numbers:
 
 def rounds(group: Group, segments: int = 8) -> Iterator[Step]:
     """Yield one step for each round."""
+    yield from spread(group, group.root, segments, "data")
+
+
+def spread(group: Group, root: int, segments: int, buffer: str) -> Iterator[Step]:
+    """Yield the rounds in which the root's segments of a buffer go down both trees."""
     p = group.size
     if p == 1:
         return
-    team = everyone(group, group.root)
+    team = everyone(group, root)
     number = team.number
-    parents, arrival = _trees(p)
-    children, when = _children(parents, arrival)
+    parents, arrival = two_trees(p)
+    children, when = children_of(parents, arrival)
 
     def due(turn: int, first: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
         """Return the segment due in this round on edges that began in round `first`, and where it exists."""
@@ -146,17 +151,17 @@ def rounds(group: Group, segments: int = 8) -> Iterator[Step]:
         step = NO_STEP
         for tree in range(2):
             segment, is_due = due(turn, arrival[tree][number])
-            into = block("data", tree * segments + segment)
+            into = block(buffer, tree * segments + segment)
             step += team.irecv(into, parents[tree][number], where=is_due & (number > 0))
             for child, first in zip(children[tree], when[tree], strict=True):
                 segment, is_due = due(turn, first[number])
-                what = block("data", tree * segments + segment)
+                what = block(buffer, tree * segments + segment)
                 step += team.isend(what, child[number], where=is_due & (child[number] > 0))
         yield step
         yield team.wait()
 
 
-def _children(parents: Numbers, arrival: Numbers) -> tuple[Numbers, Numbers]:
+def children_of(parents: Numbers, arrival: Numbers) -> tuple[Numbers, Numbers]:
     """Return children (0: none) and the rounds of their first segments, both of shape (2, 2, p)."""
     p = parents.shape[1]
     children, when = np.zeros((2, 2, p), np.int64), np.zeros((2, 2, p), np.int64)
@@ -172,7 +177,7 @@ def cost(ranks: int, n_bytes: float, segments: int = 8) -> Cost:
     """Return the exact cost when twice the number of segments divides the message."""
     if ranks == 1:
         return Cost(0, 0.0)
-    turns = int(_trees(ranks)[1].max()) + 2 * segments - 1
+    turns = int(two_trees(ranks)[1].max()) + 2 * segments - 1
     return Cost(turns, turns * n_bytes / (2 * segments))
 
 
