@@ -48,6 +48,8 @@ RequestId Engine::transfer(const TransferPost& post) {
   receive.client = post.client;
   receive.wants_completed = post.client != nullptr;
   receive.is_held = true;
+  parts.keep_poster(send_index);
+  parts.keep_poster(receive_index);
   if (parts.counts) {
     parts.counts->forget(receive_index);
     parts.counts->sent(post.source, post.rank, send_index, post.bytes);

@@ -126,6 +126,11 @@ struct Engine::Parts {
 
   // posts
   RequestId post(std::uint32_t index);
+  void keep_poster(std::uint32_t index) {
+    if (!recorder.keeps_messages()) return;
+    const Rank actor = slab.at(index).actor;
+    recorder.posted_by(index, is_agent(actor) ? agent(actor).record : -1);
+  }
   void act_send(std::uint32_t index);
   void act_receive(std::uint32_t index);
   void match(std::uint32_t send, std::uint32_t receive);

@@ -93,6 +93,7 @@ RequestId Engine::Parts::post(std::uint32_t index) {
   RankState& state = rank(request.actor);
   request.posted_s = state.clock;
   request.is_held = true;
+  keep_poster(index);
   const RequestId id = slab.id_of(index);
   const bool is_send = request.kind == RequestKind::send;
   if (is_ahead(state)) {
@@ -206,10 +207,7 @@ void Engine::Parts::finish_pair(std::uint32_t send_index, std::uint32_t receive_
   if (recorder.keeps_messages()) {
     recorder.keep({send.owner, send.peer, send.tag, send.context, send.bytes, send.posted_s,
                    receive.posted_s, receive.start_s, send.arrived_s, queue.now(), send.way});
-    if (is_agent(send.actor) || is_agent(receive.actor)) {
-      const auto row_of = [this](Rank actor) { return is_agent(actor) ? agent(actor).record : -1; };
-      recorder.keep_sides(row_of(send.actor), row_of(receive.actor));
-    }
+    recorder.keep_sides(send_index, receive_index);
   }
   if (!send.is_detached) complete(send_index);
   retire(send_index);

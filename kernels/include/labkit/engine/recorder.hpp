@@ -72,8 +72,15 @@ class Recorder {
   void keep(const MessageRecord& record) { rows_.push_back(record); }
   /// Of the message that was kept last.
   [[nodiscard]] std::int64_t last_row() const { return static_cast<std::int64_t>(rows_.size()) - 1; }
-  void keep_sides(std::int32_t send_operation, std::int32_t recv_operation) {
-    sides_.push_back({last_row(), send_operation, recv_operation});
+  /// A request is posted by an operation (-1: by its rank); a message may outlive the operation that sent it.
+  void posted_by(std::uint32_t request, std::int32_t operation) {
+    if (request >= posters_.size()) posters_.resize(request + 1, -1);
+    posters_[request] = operation;
+  }
+  void keep_sides(std::uint32_t send, std::uint32_t receive) {
+    if (posters_[send] >= 0 || posters_[receive] >= 0) {
+      sides_.push_back({last_row(), posters_[send], posters_[receive]});
+    }
   }
   void keep_wait(const WaitRecord& record) {
     if (is_kept_ && record.end_s > record.begin_s) waits_.push_back(record);
@@ -117,6 +124,7 @@ class Recorder {
   std::vector<ComputationRecord> computations_;
   std::vector<OperationRecord> operations_;
   std::vector<SidesRecord> sides_;
+  std::vector<std::int32_t> posters_;  ///< by request, while messages are kept
   bool is_kept_ = false;
 };
 
