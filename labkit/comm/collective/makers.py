@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.binding import block, blocks_kept, filled, own_block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
+from labkit.comm.collective.roots import check_root
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.special import is_in_place
@@ -60,14 +61,9 @@ def maker_of(method: Method) -> Maker:
     return _reduced if problem.is_reduction else _message
 
 
-def _is_root(comm: Any, root: int) -> bool:
+def _is_root(comm: Any, root: int | None) -> bool:
     """Refuse a root outside the communicator; whether this rank is it."""
-    if not 0 <= root < comm.size:
-        raise MPIException(
-            _ERR_ROOT,
-            f"root={root} is not a rank of this communicator, which has ranks 0 to {comm.size - 1}",
-        )
-    return bool(comm.rank == root)
+    return bool(comm.rank == check_root(root, comm.size))
 
 
 def _nothing(comm: Any, problem: Problem, name: str) -> Call:
@@ -91,7 +87,7 @@ def _blocks_of(problem: Problem) -> Maker:
     def make(
         comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
     ) -> Call:
-        is_root = root is None or _is_root(comm, root)
+        is_root = not problem.is_rooted or _is_root(comm, root)
         sends, receives = comm.size if sends_all else 0, comm.size if receives_all else 0
         sent = received = None
         if from_root:
@@ -200,7 +196,7 @@ def _reduced(
     comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int | None = None
 ) -> Call:
     """A message cut into parts: reduce, allreduce, scan, exscan."""
-    received = parse_simple(recvbuf, True, 0, True) if root is None or _is_root(comm, root) else None
+    received = parse_simple(recvbuf, True, 0, True) if not problem.is_rooted or _is_root(comm, root) else None
     if received is not None and is_in_place(sendbuf):
         sent = blocks_kept(received)
     else:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.collective import tree
-from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.collective.roots import check_root
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.pickling import pickle
 
@@ -80,7 +80,7 @@ class ObjectCollectives:
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Collect one object of every rank at the root, in rank order."""
         data = self._pickle.dumps(sendobj)
-        is_root = self.rank == root
+        is_root = self.rank == check_root(root, self.size)
         counts = np.zeros(self.size if is_root else 0, np.int64)
         self.Gather(np.array([len(data)], np.int64), counts if is_root else None, root)
         everything = np.empty(int(counts.sum()), np.uint8)
@@ -89,7 +89,7 @@ class ObjectCollectives:
 
     def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i."""
-        is_root = self.rank == root
+        is_root = self.rank == check_root(root, self.size)
         data, counts = _join(self._pickle, sendobj, self.size) if is_root else (b"", np.zeros(0, np.int64))
         count = np.zeros(1, np.int64)
         self.Scatter(counts if is_root else None, count, root)
@@ -117,11 +117,7 @@ class ObjectCollectives:
 
     def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the objects in rank order; the result at the root, None elsewhere."""
-        if not 0 <= root < self.size:
-            raise MPIException(
-                8, f"root={root} is not a rank of this communicator, which has {self.size} ranks"
-            )
-        return tree.reduce(self, sendobj, op, root, "reduce")
+        return tree.reduce(self, sendobj, op, check_root(root, self.size), "reduce")
 
     def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:
         """Combine the objects in rank order; the result at every rank."""

@@ -1,0 +1,34 @@
+"""Roots of collectives: which rank, or what is wrong with it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from labkit.checks import echo
+from labkit.comm.handles.exceptions import Exception as MPIException
+
+__all__ = ["check_root"]
+
+_ERR_ROOT = 8
+
+
+def check_root(root: Any, size: int) -> int:
+    """Return a root as a whole number.
+
+    Raises
+    ------
+    TypeError
+        It is no number, or not a whole one; mpi4py cuts 0.7 to 0, without a word.
+    MPI.Exception
+        MPI_ERR_ROOT: it is no rank of the communicator.
+    """
+    try:
+        rank = int(root) if isinstance(root, float) and root.is_integer() else operator.index(root)
+    except TypeError:
+        raise TypeError(f"root={echo(root)} is no rank: give a whole number, 0 to {size - 1}") from None
+    if not 0 <= rank < size:
+        raise MPIException(
+            _ERR_ROOT, f"root={root} is not a rank of this communicator, which has ranks 0 to {size - 1}"
+        )
+    return int(rank)
