@@ -83,8 +83,10 @@ def cost(ranks: int, n_bytes: float, segments: int = 8) -> Cost:
     if ranks == 1:
         return Cost(0, 0.0)
     turns = int(two_trees(ranks)[1].max()) + 2 * segments - 1
-    volume = turns * n_bytes / (2 * segments)
-    return Cost(turns, volume, volume, is_bound=True)
+    part = n_bytes / (2 * segments)
+    # Of three ranks, those that combine in the first turn have nothing to combine in the second, nor their parents.
+    combined = turns - (ranks == 3)
+    return Cost(turns, turns * part, combined * part, is_bound=True)
 
 
 ALGORITHM = Algorithm(
