@@ -84,7 +84,7 @@ def cost(ranks: int, n_bytes: float, segments: int = 8) -> Cost:
         return Cost(0, 0.0)
     turns = int(two_trees(ranks)[1].max()) + 2 * segments - 1
     part = n_bytes / (2 * segments)
-    # Of three ranks, those that combine in the first turn have nothing to combine in the second, nor their parents.
+    # Of three ranks, those that combine in the first turn do not in the second, nor do their parents.
     combined = turns - (ranks == 3)
     return Cost(turns, turns * part, combined * part, is_bound=True)
 

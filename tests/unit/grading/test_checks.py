@@ -90,8 +90,8 @@ def test_rounds_are_those_that_schedules_count(problem: str) -> None:
         algorithm = registry.get(problem, name)
         if "node" in algorithm.parameters:  # on a star a run would take single ranks for nodes
             algorithm = algorithm.tuned(node=4)
-        if name == "linear" or algorithm.requirements.unmet(8):
-            continue
+        if name in ("linear", "double_tree") or algorithm.requirements.unmet(8):
+            continue  # one rank has them all; messages of two trees overtake each other
         rounds, _, _ = count(algorithm.build(8), 64.0)
         method = {"allgather": "Allgather", "alltoall": "Alltoall", "scan": "Scan", "allreduce": "Allreduce"}
         sizes = {"allgather": (8, 64), "alltoall": (64, 64)}.get(problem, (8, 8))
