@@ -19,9 +19,9 @@ __all__ = ["exscan", "reduce", "scan"]
 _Op = Callable[[Any, Any], Any]
 
 
-def _named(op: _Op) -> str:
+def _named(op: _Op, ranks: int) -> str:
     """Name of an operator of MPI; what the program made itself may be another object at every rank."""
-    if not callable(op):
+    if not callable(op) and ranks > 1:  # one rank has nothing to combine, and mpi4py does not look
         raise no_operator(op, ", or a function of two objects")
     return str(getattr(op, "_constant", None) or "a function")
 
@@ -67,7 +67,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     name : str
         The collective, for reports.
     """
-    private, tag = comm._private(name, root, _named(op))
+    private, tag = comm._private(name, root, _named(op, comm.size))
     rank, size = comm.rank, comm.size
     result = _copy(comm, sendobj)
     mask = 1
@@ -88,7 +88,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
 
 
 def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclusive: bool) -> Any:
-    private, tag = comm._private(name, 0, _named(op))
+    private, tag = comm._private(name, 0, _named(op, comm.size))
     rank, size = comm.rank, comm.size
     partial = _copy(comm, sendobj)
     is_empty = not is_inclusive

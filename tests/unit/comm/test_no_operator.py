@@ -39,6 +39,9 @@ CALLS = {
 )
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_it_is_refused_with_what_to_write(call: str, given: Any, came: str, write: str, ranks: int) -> None:
+    if ranks == 1 and call.islower():  # as mpi4py: one object is not combined
+        assert len(lk.run(CALLS[call], 1, "star", args=(given,)).results) == 1
+        return
     with pytest.raises(RankError) as caught:
         lk.run(CALLS[call], ranks, "star", args=(given,))
     said = str(caught.value)
