@@ -168,7 +168,7 @@ def pick_two(
     columns = [_parameter(rows, name) for name in parameters]
     others = [c for c in parameter_columns(rows) if c not in columns and rows[c].nunique() > 1]
     if others:
-        raise DataError(f"{others[0]} varies too; choose with where={{{others[0]!r}: ...}}")
+        raise DataError(f"{others[0]} varies too; {_choose(others[0], rows[others[0]].unique())}")
     symbols = ["p" if c == "ranks" else c for c in columns]
     x1, x2 = (rows[c].to_numpy(float) for c in columns)
     return x1, x2, rows["value"].to_numpy(float), (symbols[0], symbols[1]), str(rows["unit"].iloc[0])
@@ -185,9 +185,7 @@ def _one(
     for column in FIXED:
         values = rows[column].unique()
         if len(values) > 1:
-            raise DataError(
-                f"there are several curves; choose one with where={{{column!r}: ...}}: {_list(values)}"
-            )
+            raise DataError(f"there are several curves; {_choose(column, values)}")
     return rows, metric, phase
 
 
@@ -268,6 +266,14 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
     raise DataError(f"{what}; choose one with parameter=...: {_list(varying or columns)}")
 
 
+def _choose(column: str, values: Any) -> str:
+    """Say how one value of a column is chosen, in Python and (on the command line)."""
+    first = values[0].item() if isinstance(values[0], np.generic) else values[0]
+    return (
+        f"choose one value with where={{{column!r}: {first!r}}} (--where {column}={first}): {_list(values)}"
+    )
+
+
 def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | int | str]:
     """Return how the other parameters follow; refuse those that vary on their own."""
     given: dict[str, float | int | str] = {}
@@ -281,8 +287,7 @@ def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | i
                 given[other] = int(value) if value.is_integer() else value
             continue
         if pairs[column].duplicated().any():
-            values = _list(rows[other].unique())
-            raise DataError(f"{other} varies too; choose one value with where={{{other!r}: ...}}: {values}")
+            raise DataError(f"{other} varies too; {_choose(other, rows[other].unique())}")
         law = _power_law(pairs[column].to_numpy(float), pairs[other].to_numpy(float), symbol)
         if law:
             given[other] = law

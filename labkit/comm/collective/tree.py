@@ -19,7 +19,7 @@ __all__ = ["exscan", "reduce", "scan"]
 _Op = Callable[[Any, Any], Any]
 
 
-def _named(op: _Op, ranks: int) -> str:
+def _named(op: Any, ranks: int) -> str:
     """Name of an operator of MPI; what the program made itself may be another object at every rank."""
     if not callable(op) and ranks > 1:  # one rank has nothing to combine, and mpi4py does not look
         raise no_operator(op, ", or a function of two objects")

@@ -147,6 +147,7 @@ class Work:
             raise DataError(f"{self.declaration.path}: no point has been measured{first}")
         rows = [row for entry in entries for row in entry["rows"]]
         by = list(dict.fromkeys(entry["by"] for entry in entries))
+        environments = {one: self.results.environments.get(one, {}) for one in by}
         notes = {
             "title": self.declaration.title,
             "failures": self.failures,
@@ -154,11 +155,22 @@ class Work:
             "machines": {entry["on"]: entry["machine"] for entry in entries},
             "seed": self.planned.harvest.seed,
             "counts": {entry["on"]: entry["counts"] for entry in entries if entry["counts"]},
-            "environments": {one: self.results.environments.get(one, {}) for one in by},
+            "environments": environments,
+            "sweep": self._about(entries, environments),
             "program_sha256": self.declaration.program_sha256,
         }
         computation = {key: one for entry in entries for key, one in entry.get("computation", {}).items()}
         return Study(pd.DataFrame(rows), notes | ({"computation": computation} if computation else {}))
+
+    def _about(self, entries: list[dict[str, Any]], environments: dict[str, Any]) -> dict[str, Any]:
+        """Return how the points were run, as a sweep notes it; versions are those of all that ran some."""
+        about = dict(self.planned.harvest.about)
+        for name in ("labkit", "python"):
+            versions = [str(one[name]) for one in environments.values() if one.get(name)]
+            if versions:
+                about[name] = " and ".join(dict.fromkeys(versions))
+        said = [one["is_deterministic"] for one in entries if one.get("is_deterministic") is not None]
+        return about | {"is_deterministic": said[-1] if said else None}
 
     def save(self, study: Study) -> Path:
         """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""

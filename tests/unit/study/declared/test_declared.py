@@ -83,6 +83,9 @@ def test_it_runs_judges_and_reports(folder, capsys):
     assert set(study.data["on"]) == {"star", "torus:4x4x4"}
     about = next(iter(study.notes["environments"].values()))
     assert {"python", "cpu", "labkit_sources_sha256"} <= about.keys()
+    assert study.notes["sweep"]["labkit"] == lk.__version__
+    assert main(["lint", "study.results/data.study"]) == 0
+    assert "✗" not in capsys.readouterr().out
     assert main(["judge", "study.results/data.study", "--expect", "log p", "--metric", "rounds", "--where",
                  "on=star", "--where", "coll=allreduce=recursive_doubling"]) == 0  # fmt: skip
 
