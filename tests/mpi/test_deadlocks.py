@@ -123,6 +123,7 @@ def test_a_script_that_imports_mpi_itself_is_watched_too(tmp_path):
         lk.run(script, 2, "mpi", timeout_s=LIMIT_S)
 
 
+@pytest.mark.slow
 def test_engines_tell_deadlocks_too_and_blame_nobody_who_may_go_on():
     pytest.importorskip("ipyparallel")
 

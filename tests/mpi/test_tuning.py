@@ -117,6 +117,7 @@ def region(comm):
         return decision.winner, decision.trials, [row.name for row in decision.rows]
 
 
+@pytest.mark.slow
 def test_a_region_and_a_history(tmp_path):
     results = lk.run(region, 3, "mpi", timeout_s=120).results
     assert results[0][0] is not None
@@ -138,6 +139,7 @@ def _remembered(comm, path):
         return barrier.explain().decisions[0].events[0]
 
 
+@pytest.mark.slow
 def test_exchanges_with_neighbours():
     both = [name for name in FORMS if name != "Neighbor_alltoallw"]
     for dims, periods, shape, forms in (

@@ -111,7 +111,7 @@ def program(comm, calls, orders, delays, way):
     return [(on.rank, None if into is None else into.tolist()) for _, into, on in under_way]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     ranks=st.sampled_from([1, 2, 3, 4, 5, 7, 8, 16]),
     calls=st.lists(

@@ -65,6 +65,7 @@ def test_results_that_are_no_arrays_are_told() -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_the_same_checks_judge_results_on_real_mpi() -> None:
     good = BROADCAST.try_out(function_of("good", "binomial"), on="mpi", only=["powers", "any_data"])
     assert good.is_full, good.text()
