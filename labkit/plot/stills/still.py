@@ -134,20 +134,22 @@ def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
     with rc_context(settings):
         page = Page(figsize=(width / _PER_INCH, (height + below) / _PER_INCH), dpi=_PER_INCH)
         FigureCanvasAgg(page)
+        columns: dict[tuple[str, float], list[Any]] = {}
         for plot, x, y, w, h in plots:
             bottom = height + below - y - h
             box = (x / width, bottom / (height + below), w / width, h / (height + below))
-            _fit(page, _draw_plot(page, plot, box), box)
+            axes = _draw_plot(page, plot, box)
+            _fit(page, axes, box)
+            columns.setdefault((plot.x_range.id, x), []).append(axes)
+        for stack in columns.values():
+            _align(stack)
         for i, line in enumerate(words):
             up = below - 4 - _READING_PX * 1.4 * (i + 0.5)
             page.text(6 / width, up / (height + below), line, fontsize=_READING_PX * pt, color="#333333",
                       va="center")  # fmt: skip
         out = io.BytesIO()
-        metadata: dict[str, Any] = {"Title": figure.reading, "Date": None}
-        if kind == "png":
-            metadata = {}
-        elif kind == "pdf":
-            metadata = {"Title": figure.reading, "CreationDate": None}
+        dates = {"svg": "Date", "pdf": "CreationDate"}
+        metadata = {"Title": figure.reading, dates[kind]: None} if kind in dates else {}
         page.savefig(out, format=kind, dpi=_PER_INCH * scale, metadata=metadata)
     return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
 
@@ -244,6 +246,15 @@ def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> 
     if getattr(plot, "match_aspect", False):
         axes.set_aspect("equal", adjustable="box")
     return axes
+
+
+def _align(stack: Sequence[Any]) -> None:
+    """Let panels with one range, one below the other, begin and end at the same lines."""
+    boxes = [axes.get_position() for axes in stack]
+    left, right = max(box.x0 for box in boxes), min(box.x1 for box in boxes)
+    if len(stack) > 1 and left < right:
+        for axes, box in zip(stack, boxes, strict=True):
+            axes.set_position((left, box.y0, right - left, box.height))
 
 
 def _is_number(value: Any) -> bool:
