@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import labkit as lk
+from labkit import MPI
 
 Late = Callable[[], None]
 
@@ -153,9 +154,7 @@ def late_receiver(comm: Any, late: Late) -> None:
 def late_receiver_of_shift(comm: Any, late: Late) -> None:
     last_rank, much = comm.size - 1, np.zeros(1 << 14)
     if comm.rank == 0:
-        comm.Sendrecv(much, last_rank, 0, np.zeros(1), 1, 0)
-    elif comm.rank == 1:
-        comm.Send(np.zeros(1), 0)
+        comm.Sendrecv(much, last_rank, 0, np.zeros(1), MPI.PROC_NULL, 0)  # at the border of the ranks
     elif comm.rank == last_rank:
         late()
         comm.Recv(much, 0)
