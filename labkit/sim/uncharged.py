@@ -23,8 +23,9 @@ REMARK = (
     'compute="measured" (--compute measured) charges what it takes here, labkit.compute(seconds) what you say'
 )
 _INTERVAL_S = 0.01
-#: what is notable: so many seconds, and such a share of the run's CPU time
-_LEAST_S, _LEAST_SHARE = 0.03, 0.2
+#: what is notable: so many seconds, such a share of the run's CPU time, and so many looks that found it: one
+#: look stands for all since the last one, and in a short run two or three may have come at odd moments
+_LEAST_S, _LEAST_SHARE, _LEAST_LOOKS = 0.03, 0.2, 5
 #: how deep it looks for the program's code below that of libraries
 _FRAMES = 64
 
@@ -42,6 +43,7 @@ class OwnCode:
 
     def __init__(self) -> None:
         self.seconds = self.total_s = 0.0
+        self._looks = 0
         self._began_s = time.thread_time()
         self._is_over = threading.Event()
         self._watched = threading.get_ident()
@@ -50,7 +52,7 @@ class OwnCode:
     @property
     def is_notable(self) -> bool:
         """Whether a user should be told."""
-        return self.seconds >= max(_LEAST_S, _LEAST_SHARE * self.total_s)
+        return self._looks >= _LEAST_LOOKS and self.seconds >= max(_LEAST_S, _LEAST_SHARE * self.total_s)
 
     def __enter__(self) -> OwnCode:
         if hasattr(time, "pthread_getcpuclockid"):  # not on macOS
@@ -73,6 +75,7 @@ class OwnCode:
             now_s = time.clock_gettime(clock)
             if _is_own(_kernels.code_of_thread(self._watched, _FRAMES)):
                 self.seconds += now_s - last_s
+                self._looks += 1
             last_s = now_s
 
 
