@@ -1,5 +1,6 @@
 """What recording costs: CPU microseconds a call of mpi4py, plain and recorded, on one real rank; and two
-programs with and without ``trace=True``: a ping-pong of 8 bytes, and sample sort.
+programs plain, with ``summary=True``, with counters of the host besides, and with ``trace=True``: a ping-pong
+of 8 bytes, and sample sort.
 
     python benchmarks/recording.py
 
@@ -24,6 +25,12 @@ CALLS = {
     "Allreduce": 1,
     "allreduce": 1,
     "Barrier": 1,
+}
+
+WAYS = {
+    "summary=True": {"summary": True},
+    "counters=": {"counters": ["task-clock", "page-faults", "context-switches"]},
+    "trace=True": {"trace": True},
 }
 
 
@@ -71,30 +78,33 @@ def main(count: int = 5000) -> None:
         for compute in ("none", "measured"):
             run = lk.run(program, 1, "mpi", args=(count,), trace_ti=Path(folder) / "t", compute=compute)
             columns[f"recorded, {compute}"] = run.results[0]
-        run = lk.run(program, 1, "mpi", args=(count,), trace=True)
-        columns["trace=True"] = run.results[0]
+        for name, how in WAYS.items():
+            run = lk.run(program, 1, "mpi", args=(count,), **how)
+            columns[name] = run.results[0]
         size = (Path(folder) / "t").stat().st_size
-    head = "".join(f"{name:>20}" for name in columns)
-    print(f"{'microseconds of CPU':20}{head}{'a call more':>14}{'with times':>14}")
+    print(f"{'microseconds of CPU':20}{''.join(f'{name:>20}' for name in columns)}")
+    for name in CALLS:
+        print(f"{name:20}{''.join(f'{column[name] * 1e6:20.2f}' for column in columns.values())}")
+    print("more for each call")
     for name, calls in CALLS.items():
-        kinds = ("recorded, measured", "trace=True")
-        more = [(columns[kind][name] - plain[name]) / calls * 1e6 for kind in kinds]
-        row = "".join(f"{column[name] * 1e6:20.2f}" for column in columns.values())
-        print(f"{name:20}{row}{more[0]:14.2f}{more[1]:14.2f}")
+        more = [(column[name] - plain[name]) / calls * 1e6 for column in columns.values()]
+        print(f"{name:20}{''.join(f'{one:20.2f}' for one in more)}")
     print(f"lines: {size / 1e6:.1f} MB; trace: {run.trace!r}")
     both("ping-pong of 8 B, a round trip", ping_pong, 2, (count,), lambda run: run.results[0] / count)
     both("sample sort of 2 x 500,000 keys", sort, 2, (500_000,), lambda run: run.makespan_s)
 
 
 def both(name, program, ranks, args, seconds):
-    """Print what a program takes with and without a trace: the best of several runs, turn about."""
-    found = {False: [], True: []}
+    """Print what a program takes in each way: the best of several runs, turn about."""
+    found = {way: [] for way in ("plain", *WAYS)}
     for _ in range(5):
-        for trace in (False, True):
-            run = lk.run(program, ranks, "mpi", args=args, trace=trace)
-            found[trace].append(seconds(run))
-    plain, traced = min(found[False]), min(found[True])
-    print(f"{name:34}{plain * 1e6:12.2f} us, traced {traced * 1e6:12.2f} us: {traced / plain - 1:+.1%}")
+        for way, took in found.items():
+            took.append(seconds(lk.run(program, ranks, "mpi", args=args, **WAYS.get(way, {}))))
+    plain = min(found["plain"])
+    print(f"{name}: {plain * 1e6:.2f} us plain")
+    for way in WAYS:
+        took = min(found[way])
+        print(f"  {way:20}{took * 1e6:12.2f} us: {(took - plain) * 1e6:+12.2f} us, {took / plain - 1:+.1%}")
 
 
 def ping_pong(comm, count):

@@ -716,6 +716,22 @@ class RankLog:
     def call_columns(self) -> dict[str, Any]:
         """The calls with their times, an array a column."""
 
+    def count(self, events: Sequence[tuple[int, int]]) -> list[int]:
+        """
+        Count these of perf's events (type, config) for this thread; 0: counted, 1: outside the system's kernel only, below 0: the error.
+        """
+
+    def counted_now(self) -> list[int]:
+        """What is counted so far, a value for each event."""
+
+    def counted_share(self) -> float:
+        """The share of the time in which the processor counted."""
+
+    def count_rows(self) -> list[Any]:
+        """
+        The counters at the begin and at the end of each call, one after the other.
+        """
+
     def post_columns(self) -> dict[str, Any]:
         """The sends and receives, an array a column."""
 
@@ -741,6 +757,28 @@ class RankLog:
     @property
     def measured_s(self) -> float:
         """CPU seconds that counted as computation."""
+
+class ArrayMemory:
+    """Bytes that the arrays of one rank take, now and at most."""
+
+    def __init__(self) -> None: ...
+
+    def install(self) -> None:
+        """Count what this greenlet or thread makes from now on."""
+
+    @staticmethod
+    def uninstall() -> None:
+        """Count nothing any more, in this greenlet or thread."""
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def peak(self) -> int:
+        """The most since it was set."""
+
+    @peak.setter
+    def peak(self, arg: int, /) -> None: ...
 
 class ActionTrace:
     """A time-independent trace in memory."""
@@ -835,28 +873,6 @@ class Replay:
 
     @property
     def events(self) -> int: ...
-
-class ArrayMemory:
-    """Bytes that the arrays of one rank take, now and at most."""
-
-    def __init__(self) -> None: ...
-
-    def install(self) -> None:
-        """Count what this greenlet or thread makes from now on."""
-
-    @staticmethod
-    def uninstall() -> None:
-        """Count nothing any more, in this greenlet or thread."""
-
-    @property
-    def now(self) -> int: ...
-
-    @property
-    def peak(self) -> int:
-        """The most since it was set."""
-
-    @peak.setter
-    def peak(self, arg: int, /) -> None: ...
 
 def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
     """

@@ -72,6 +72,10 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--summary",), False, {
         "action": "store_true",
         "help": "sum time, calls and messages up by call path while the program runs; no event is kept"}),
+    (("--counters",), (), {
+        "action": "append", "metavar": "COUNTER",
+        "help": "with --on mpi: counters of the host by call path, as page-faults or instructions; several "
+        "behind commas, or given again"}),
     (("--explain",), False, {
         "action": "store_true",
         "help": "say what the run's time went into: its critical path, and the links that held it"}),
@@ -144,6 +148,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         **({"leave_out": ",".join(arguments.leave_out)} if arguments.leave_out else {}),
         **({"storage": arguments.storage} if arguments.storage else {}),
         **({"summary": True} if arguments.summary else {}),
+        **({"counters": ",".join(arguments.counters)} if arguments.counters else {}),
         **({"check": True} if arguments.check else {}),
         **({"explore": arguments.explore} if arguments.explore else {}),
         **({"mpi": arguments.mpi} if arguments.mpi else {}),

@@ -1,16 +1,19 @@
 // _kernels.RankLog: what one rank of a real run calls, written as the simulator writes its runs.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <ctime>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "labkit/engine/call_log.hpp"
 #include "columns.hpp"
+#include "host_counters.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -84,7 +87,12 @@ class RankLog {
   }
   void enter(std::int32_t name, std::int32_t place) {
     pause();
-    if (has_times_) calls_.push_back({.begin_s = clock_s(), .end_s = 0.0, .name = name, .place = place});
+    if (!has_times_) return;
+    if (counters_) {
+      if (counts_.size() < 2 * counters_->size() * calls_.size()) counters_->read_to(counts_);  // an error ended the last
+      counters_->read_to(counts_);
+    }
+    calls_.push_back({.begin_s = clock_s(), .end_s = 0.0, .name = name, .place = place});
   }
   void leave() {
     if (has_times_) finish_call();
@@ -93,10 +101,23 @@ class RankLog {
   /// Forgets all times: another repetition begins.
   void restart() {
     calls_.clear();
+    counts_.clear();
     timed_posts_.clear();
     probes_.clear();
     first_post_ = posts_;
   }
+  /// Counts these events from now on; what became of each: see CounterState.
+  std::vector<std::int32_t> count(const std::vector<HostCounters::Event>& events) {
+    counters_ = std::make_unique<HostCounters>(events);
+    counts_.clear();
+    return counters_->states();
+  }
+  [[nodiscard]] std::vector<std::uint64_t> counted_now() const {
+    std::vector<std::uint64_t> values;
+    if (counters_) counters_->read_to(values);
+    return values;
+  }
+  [[nodiscard]] double counted_share() const { return counters_ ? counters_->share() : 1.0; }
   void compute(double seconds) { log_.computed(rank_, seconds); }
 
   /// The number by which the other calls know this post.
@@ -189,6 +210,9 @@ class RankLog {
   [[nodiscard]] const std::vector<TimedCall>& timed_calls() const { return calls_; }
   [[nodiscard]] const std::vector<TimedPost>& timed_posts() const { return timed_posts_; }
   [[nodiscard]] const std::vector<TimedProbe>& timed_probes() const { return probes_; }
+  /// Of each call: the counters at its begin, then at its end.
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const { return counts_; }
+  [[nodiscard]] std::size_t counters() const { return counters_ ? counters_->size() : 0; }
 
  private:
   /// Polls that follow each other closely are one call: else a rank that spins would fill its memory.
@@ -204,11 +228,16 @@ class RankLog {
     TimedCall& call = calls_.back();
     if (call.end_s != 0.0) return;
     call.end_s = clock_s();
+    if (counters_) counters_->read_to(counts_);
     if (!call.is_poll || calls_.size() < 2) return;
     TimedCall& before = calls_[calls_.size() - 2];
     if (!before.is_poll || before.name != call.name || call.begin_s - before.end_s > kSpin_s) return;
     before.end_s = call.end_s;
     calls_.pop_back();
+    if (counters_) {  // what was counted at the end of the later one is now the end of the one before
+      const auto own = static_cast<std::ptrdiff_t>(counters_->size());
+      counts_.erase(counts_.end() - 3 * own, counts_.end() - own);
+    }
   }
   [[nodiscard]] std::int32_t here() const { return static_cast<std::int32_t>(calls_.size()) - 1; }
   TimedPost* timed_post(std::uint32_t post) {
@@ -230,6 +259,8 @@ class RankLog {
   std::vector<TimedCall> calls_;
   std::vector<TimedPost> timed_posts_;
   std::vector<TimedProbe> probes_;
+  std::unique_ptr<HostCounters> counters_;
+  std::vector<std::uint64_t> counts_;
   std::uint32_t first_post_ = 0;
   std::uint32_t order_ = 0;
   double left_s_ = 0.0;
@@ -253,6 +284,18 @@ nb::dict call_columns(const RankLog& log) {
   columns["position"] = column(rows, [](Row row) { return row.position; });
   columns["ends"] = column(rows, [](Row row) { return row.ends; });
   return columns;
+}
+
+nb::list count_rows(const RankLog& log) {
+  nb::list rows;
+  const std::size_t own = log.counters();
+  const std::vector<std::uint64_t>& all = log.counts();
+  for (std::size_t at = 0; own && at + own <= all.size(); at += own) {
+    nb::list row;
+    for (std::size_t event = 0; event < own; ++event) row.append(all[at + event]);
+    rows.append(nb::tuple(row));
+  }
+  return rows;
 }
 
 nb::dict post_columns(const RankLog& log) {
@@ -313,6 +356,12 @@ const Registration registration(42, [](nb::module_& module) {
              return nb::bytes(lines.data(), lines.size());
            }, "The actions as lines of a trace.")
       .def("call_columns", &call_columns, "The calls with their times, an array a column.")
+      .def("count", &RankLog::count, "events"_a,
+           "Count these of perf's events (type, config) for this thread; 0: counted, 1: outside the system's kernel "
+           "only, below 0: the error.")
+      .def("counted_now", &RankLog::counted_now, "What is counted so far, a value for each event.")
+      .def("counted_share", &RankLog::counted_share, "The share of the time in which the processor counted.")
+      .def("count_rows", &count_rows, "The counters at the begin and at the end of each call, one after the other.")
       .def("post_columns", &post_columns, "The sends and receives, an array a column.")
       .def("probe_columns", &probe_columns, "The probes that found a message, an array a column.")
       .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")

@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         raise
     path = _save_trace(result) if arguments.trace else None
-    profile = _save_profile(result) if arguments.summary else None
+    profile = _save_profile(result) if arguments.summary or arguments.counters else None
     exported = write_exports(arguments, result)
     explanation = result.explain() if arguments.explain else None
     if arguments.json:

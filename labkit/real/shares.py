@@ -14,6 +14,7 @@ from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
 from labkit.tally import joined, tally_frame
 from labkit.trace.counted import counted
+from labkit.trace.counters import checked_counters
 from labkit.trace.recorder.timeline import clocks_of, trace_of
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def gather_runs(
         elif compared is not None:
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
+            if all("counted" in one["timeline"] for one in times):
+                trace.counted = _summed(times, min(starts), "counted")[0]
         counts = None
         if trace is not None and all("tally" in one for one in times):
             tallied = [row for one in times for row in one["tally"]]
@@ -123,7 +126,12 @@ def gather_runs(
                 trace, said = None, []
         elif summary is not None and all("tally" in one for one in times):  # messages are in the summary
             counts = tally_frame([row for one in times for row in one["tally"]])
-        notes = [*facts["notes"], *(f"trace: {one}" for one in said)]
+        uncounted = _uncounted(times) if compared is not None else []
+        notes = [
+            *facts["notes"],
+            *(f"trace: {one}" for one in said),
+            *(f"counters: {one}" for one in uncounted),
+        ]
         decisions = Decisions.of(times[0].get("decided", ()))
         notes += decisions.notes()
         conduct = shares[0][-1][0].get("conduct")
@@ -165,7 +173,8 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
     leave_out = regions_of(request.options.get("leave_out"))
-    is_summed = bool(request.options.get("summary")) and not request.trace  # a trace tells more
+    counters = checked_counters(request.options.get("counters"))
+    is_summed = bool(request.options.get("summary") or counters) and not request.trace  # a trace tells more
     if leave_out and not (request.trace or is_summed):
         raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
     if recording is None and not request.trace and not is_counted and not is_summed:
@@ -175,7 +184,7 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     is_whole = recording is not None or request.trace or is_summed
     has_times = request.trace or is_counted or is_summed
     return {
-        "recording": recording_header(recording, has_times, leave_out, is_summed),
+        "recording": recording_header(recording, has_times, leave_out, is_summed, counters),
         "recorded": request.repeats if is_whole else 1,
         "counts": {"keeps_trace": request.trace} if is_counted else None,
     }
@@ -190,11 +199,18 @@ def recording_for(request: RunRequest) -> Recording | None:
     return recording_of(request.trace_ti, request.compute)
 
 
-def _summed(times: Sequence[Mapping[str, Any]], zero: float) -> tuple[list[dict[str, Any]], list[str]]:
+def _uncounted(times: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the ranks say of counters that they were not given, each once."""
+    return list(dict.fromkeys(said for one in times for said in one["timeline"].get("uncounted", ())))
+
+
+def _summed(
+    times: Sequence[Mapping[str, Any]], zero: float, what: str = "summary"
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the rows of the ranks' summaries, and what there is to say of them."""
     from labkit.trace.summary import not_begun
 
-    rows = [row for one in times for row in one["timeline"]["summary"]]
+    rows = [row for one in times for row in one["timeline"][what]]
     late = ((rank, one["begin"] - zero) for rank, one in enumerate(times))
     rows += [not_begun(rank, seconds) for rank, seconds in late if seconds > 0.0]
     return rows, list(dict.fromkeys(note for one in times for note in one["timeline"]["notes"]))

@@ -63,6 +63,11 @@ class Simulated(Machine):
         from labkit.sim.explore import check_tries
         from labkit.sim.measured import measured_of
 
+        if request.options.get("counters"):
+            raise MachineError(
+                f"counters are of a host that runs the ranks, and {self.name} has none: run it with "
+                'on="mpi", or leave counters out; count=True counts messages, comparisons and memory here'
+            )
         request = super().checked(request)
         refuse_for_functions(request)
         if request.ranks > MOST_RANKS:

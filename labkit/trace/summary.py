@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from labkit.trace.counters import EVENTS, column_of, in_units
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 
@@ -51,6 +52,8 @@ class Summary:
     ----------
     is_real : bool
         Whether collectives count by what is given to them: those of a simulated run are messages.
+    counters : sequence of str
+        Names of the host's counters, whose values so far (`counted`) come with each time.
 
     Examples
     --------
@@ -65,8 +68,8 @@ class Summary:
     [('(no phase)', 'computation', 2, 1.5), ('solve', 'computation', 1, 2.0), ('solve', 'Barrier', 1, 1.0)]
     """
 
-    def __init__(self, is_real: bool = True) -> None:
-        self._is_real = is_real
+    def __init__(self, is_real: bool = True, counters: Sequence[str] = ()) -> None:
+        self._is_real, self._counters = is_real, tuple(counters)
         #: by number of a node of the tree of phases: its text, its innermost phase
         self._nodes: list[tuple[str, str]] = [(NO_PHASE, NO_PHASE)]
         self._below: dict[tuple[int, str], int] = {}
@@ -77,22 +80,23 @@ class Summary:
         self._since: dict[int, float] = {}
         self._last: dict[int, int] = {}
         self._open: dict[int, tuple[int, str, float]] = {}
+        self._counted: dict[int, Sequence[int]] = {}
 
     # -- what ranks do --------------------------------------------------------------------------------------
 
-    def begin(self, rank: int, now: float) -> None:
+    def begin(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
         """A rank begins: nothing was computed before."""
-        self._since[rank] = now
+        self._since[rank], self._counted[rank] = now, counted
 
-    def enter(self, rank: int, phase: str, now: float) -> None:
+    def enter(self, rank: int, phase: str, now: float, counted: Sequence[int] = ()) -> None:
         """It enters a phase."""
-        self._compute(rank, now)
+        self._compute(rank, now, counted)
         stack = self._stack.setdefault(rank, [])
         stack.append((phase, self._node(stack[-1][1] if stack else 0, phase)))
 
-    def leave(self, rank: int, phase: str, now: float) -> None:
+    def leave(self, rank: int, phase: str, now: float, counted: Sequence[int] = ()) -> None:
         """It leaves the innermost open phase of that name."""
-        self._compute(rank, now)
+        self._compute(rank, now, counted)
         stack = self._stack.get(rank, [])
         for at in range(len(stack) - 1, -1, -1):
             if stack[at][0] == phase:
@@ -102,11 +106,11 @@ class Summary:
                     stack.append((name, self._node(stack[-1][1] if stack else 0, name)))
                 return
 
-    def call(self, rank: int, name: str, place: int, now: float) -> int:
+    def call(self, rank: int, name: str, place: int, now: float, counted: Sequence[int] = ()) -> int:
         """It calls MPI, and what it was in before, by an error, is over; the number of the call path."""
         if rank in self._open:
-            self.over(rank, now)
-        self._compute(rank, now)
+            self.over(rank, now, counted)
+        self._compute(rank, now, counted)
         path = self._path(rank, name, place)
         self._open[rank] = path, name, now
         return path
@@ -127,11 +131,11 @@ class Summary:
         sums[_BYTES] += n_bytes * self._is_real
         sums[_EMPTY] += gives_nothing(name, n_bytes)
 
-    def over(self, rank: int, now: float) -> None:
+    def over(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
         """The call that it is in is over."""
         path, *_ = self._open.pop(rank)
         self._of(rank, path)[_VISITS] += 1
-        self._spend(rank, path, now)
+        self._spend(rank, path, now, counted)
 
     def sent(self, rank: int, path: int, messages: int, n_bytes: int, empty: int) -> None:
         """It has sent messages from a call path."""
@@ -139,16 +143,20 @@ class Summary:
         for at, amount in enumerate((messages, n_bytes, empty), 2):
             sums[at] += amount
 
-    def finish(self, rank: int, now: float) -> None:
+    def finish(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
         """Its program is over."""
         if rank in self._open:
-            self.over(rank, now)
-        self._compute(rank, now)
+            self.over(rank, now, counted)
+        self._compute(rank, now, counted)
 
     # -- what it comes to -----------------------------------------------------------------------------------
 
     def rows(self, places: Sequence[str]) -> list[Row]:
-        """Return a row by rank and call path, as plain data: `SUMS`, rank, phase, name, call, place."""
+        """Return a row by rank and call path, as plain data: `SUMS`, rank, phase, name, call, place.
+
+        And the counters by their names.
+        """
+        names = (*SUMS, *self._counters)
         keys = list(self._paths)
         found = []
         for (rank, path), sums in self._sums.items():
@@ -156,7 +164,7 @@ class Summary:
             phase, name = self._nodes[node]
             where = places[place] if place >= 0 else ""
             values = [*map(int, sums[:1]), sums[1], *map(int, sums[2:])]
-            row = dict(zip(SUMS, values, strict=True))
+            row = dict(zip(names, values, strict=True))
             found.append({"rank": rank, "phase": phase, "name": name, "call": call, "place": where, **row})
         return found
 
@@ -180,23 +188,30 @@ class Summary:
     def _of(self, rank: int, path: int) -> list[float]:
         sums = self._sums.get((rank, path))
         if sums is None:
-            sums = self._sums[rank, path] = [0] * len(SUMS)
+            sums = self._sums[rank, path] = [0] * (len(SUMS) + len(self._counters))
         return sums
 
-    def _compute(self, rank: int, now: float) -> None:
+    def _compute(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
         """Until now the rank has computed, unless it is in a call."""
         if rank in self._open or now <= self._since.get(rank, 0.0):
             return
         path = self._path(rank, COMPUTATION, -1)
         if self._last.get(rank) != path:
             self._of(rank, path)[_VISITS] += 1
-        self._spend(rank, path, now)
+        self._spend(rank, path, now, counted)
 
-    def _spend(self, rank: int, path: int, now: float) -> None:
+    def _spend(self, rank: int, path: int, now: float, counted: Sequence[int]) -> None:
         since = self._since.get(rank, 0.0)
         if now > since:
-            self._of(rank, path)[_SPENT] += now - since
+            sums = self._of(rank, path)
+            sums[_SPENT] += now - since
             self._since[rank], self._last[rank] = now, path
+            if counted:
+                for at, (before, after) in enumerate(
+                    zip(self._counted[rank], counted, strict=True), len(SUMS)
+                ):
+                    sums[at] += after - before
+                self._counted[rank] = counted
 
 
 def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -215,12 +230,16 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
         By rank and path: rank, path, phase, call, place, visits, spent_s (wait states included: only events
         tell them apart), messages, bytes, empty_messages, collective_bytes and empty_collectives, as in
         `labkit.trace.waiting.profile.profile_of`; but a collective counts as empty for a rank that gives
-        nothing to it, whatever the others give.
+        nothing to it, whatever the others give. With ``counters=`` a column for each that the hosts have,
+        NaN on those that do not.
     """
     import pandas as pd
 
-    table = pd.DataFrame(list(rows), columns=[*_KEYS, *SUMS])
-    table = table.groupby(list(_KEYS), sort=False, as_index=False)[list(SUMS)].sum()
+    rows = list(rows)
+    counters = [name for name in EVENTS if any(row.get(name) is not None for row in rows)]
+    table = pd.DataFrame(rows, columns=[*_KEYS, *SUMS, *counters])
+    table.loc[table["call"] == NOT_BEGUN, counters] = 0
+    table = table.groupby(list(_KEYS), sort=False, as_index=False)[[*SUMS, *counters]].sum(min_count=1)
     table["path"] = pd.factorize(pd.MultiIndex.from_frame(table[list(_KEYS[1:])]))[0]
     table = table.sort_values(["rank", "path"], kind="stable", ignore_index=True)
     if counts is not None and "memory_bytes" in counts:
@@ -228,6 +247,10 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
         names = table["name"].replace(NO_PHASE, "")
         table["memory_bytes"] = held.reindex(pd.MultiIndex.from_arrays([table["rank"], names])).to_numpy()
     held_too = ["memory_bytes"] if "memory_bytes" in table else []
+    for name in counters:
+        held_too.append(column_of(name))
+        values = table.pop(name)
+        table[column_of(name)] = in_units(name, values if values.hasnans else values.astype(int))
     return table[["rank", "path", "phase", "call", "place", *SUMS, *held_too]]
 
 

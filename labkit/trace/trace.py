@@ -60,6 +60,8 @@ class Trace:
         ranks when these began.
     blocks : dict
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
+    counted : list of dict or None
+        Of a real run with ``counters=`` these by call path: rows of `labkit.trace.summary.Summary`.
     given_waits : pandas.DataFrame or None
         Wait states that what recorded the run found itself, as for windows: see
         `labkit.trace.waiting.tables.given_columns`.
@@ -84,6 +86,7 @@ class Trace:
     begins_s: list[float] | None = None
     blocks: dict[int, list[int]] = field(default_factory=dict)
     given_waits: pd.DataFrame | None = None
+    counted: list[dict[str, Any]] | None = None
 
     @classmethod
     def from_columns(

@@ -32,11 +32,12 @@ class Engines(Machine):
     leave_out : str or sequence of str
         As of `labkit.real.mpi.machine.RealMpi`.
     summary : bool
+    counters : str or sequence of str
         Likewise.
     """
 
     name = "a cluster"
-    options = ("output_limit_bytes", "measuring", "leave_out", "summary")
+    options = ("output_limit_bytes", "measuring", "leave_out", "summary", "counters")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""

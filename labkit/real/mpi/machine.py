@@ -44,12 +44,19 @@ class RealMpi(Machine):
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. Memory by phase comes with ``count=True``.
+    counters : str or sequence of str
+        Of the host, by call path and rank, in `Run.profile` and, with ``trace=True``, `Run.report`:
+        ``["instructions", "page-faults"]`` (`labkit.trace.counters.EVENTS`). Without a trace they come as
+        with ``summary=True``. A note says which of them this host does not give.
     measuring : dict
         How a sweep repeats and starts the runs of one launch: see `labkit.real.repeat`.
     """
 
     name = 'on="mpi"'
-    options = ("mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary")
+    options = (
+        "mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary",
+        "counters",
+    )  # fmt: skip
 
     def owns(self, on: Any) -> bool:
         """Whether it is the word."""

@@ -26,6 +26,7 @@ class SlurmCluster(Machine):
     leave_out : str or sequence of str
         As of `labkit.real.mpi.machine.RealMpi`.
     summary : bool
+    counters : str or sequence of str
         Likewise.
     output_limit_bytes : int
         What all ranks together may print; default: 200 MB.
@@ -34,7 +35,7 @@ class SlurmCluster(Machine):
     name = "Slurm"
     is_queued = True
     options = (
-        "output_limit_bytes", "measuring", "leave_out", "summary",
+        "output_limit_bytes", "measuring", "leave_out", "summary", "counters",
         *(one.name for one in dataclasses.fields(Slurm)),
     )  # fmt: skip
 
@@ -45,7 +46,7 @@ class SlurmCluster(Machine):
     def checked(self, request: RunRequest) -> RunRequest:
         """Read the options of the jobs."""
         request = super().checked(request)
-        own = ("output_limit_bytes", "measuring", "leave_out", "summary")
+        own = ("output_limit_bytes", "measuring", "leave_out", "summary", "counters")
         launch = {name: value for name, value in request.options.items() if name in own}
         jobs = {name: value for name, value in request.options.items() if name not in launch}
         return request.changed(on=slurm_of(request.on).changed(**jobs), options=launch)

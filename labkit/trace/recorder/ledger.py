@@ -85,6 +85,8 @@ class Ledger:
         Whether it is noted when each call began and ended.
     is_summed : bool
         Whether times are summed up by call path, and no call is kept.
+    counters : sequence of str
+        Of the host, by call path, where there are times: see `labkit.trace.counters`.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Ledger:
         has_lines: bool = True,
         has_times: bool = False,
         is_summed: bool = False,
+        counters: Sequence[str] = (),
     ) -> None:
         world = mpi.COMM_WORLD
         self.log = RankLog(world.rank, flops_per_s, is_measuring, has_lines, has_times)
@@ -113,10 +116,11 @@ class Ledger:
         self.polls = 0
         self.names: dict[str, int] = {}
         self.summary: RankSummary | None = None
-        if is_summed:
-            from labkit.trace.recorder.summary import RankSummary
+        self._is_summed = is_summed
+        if is_summed or counters:
+            from labkit.trace.recorder.summary import MOST_CALLS, RankSummary
 
-            self.summary = RankSummary(self)
+            self.summary = RankSummary(self, MOST_CALLS if is_summed else None, counters)
         self.places = Places()
         #: by number of a call its blocks for the ranks of its communicator, where these differ
         self.blocks: dict[int, list[int]] = {}
@@ -298,12 +302,16 @@ class Ledger:
     def timeline(self) -> dict[str, Any]:
         """Return the calls and the messages of this rank with their times, as arrays, and their words.
 
-        Where they were summed up, the sums.
+        Where they were summed up, the sums; with counters, these sums besides.
         """
+        summed: dict[str, Any] = {}
         if self.summary is not None:
             rows = self.summary.rows(self.world_rank, self.places.texts())
-            return {"summary": rows, "notes": list(self.notes)}
+            summed = {"summary" if self._is_summed else "counted": rows, "uncounted": self.summary.said()}
+        if self._is_summed:
+            return {**summed, "notes": list(self.notes)}
         return {
+            **summed,
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
             "blocks": dict(self.blocks), "probes": self.log.probe_columns(), "sources": dict(self.sources),

@@ -141,8 +141,9 @@ class Recording:
 
 
 def recording_header(
-    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = (), is_summed: bool = False
-) -> dict[str, Any]:
+    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = (), is_summed: bool = False,
+    counters: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both.
 
     Raises
@@ -158,6 +159,7 @@ def recording_header(
     return {
         "computation": computation, "scale": scale, "has_lines": recording is not None,
         "has_times": has_times, "leave_out": list(leave_out), "is_summed": is_summed,
+        "counters": list(counters),
     }  # fmt: skip
 
 

@@ -51,19 +51,21 @@ class Recorder:
         As of `labkit.trace.recorder.ledger.Ledger`.
     leave_out : sequence of str
         Phases (``*`` stands for anything) in which nothing is recorded: calls go straight to mpi4py.
+    counters : sequence of str
+        As of `labkit.trace.recorder.ledger.Ledger`.
     """
 
     def __init__(
         self, mpi: Any, computation: str = "measured", scale: float = 1.0,
         instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
         has_lines: bool = True, has_times: bool = False, leave_out: Sequence[str] = (),
-        is_summed: bool = False,
+        is_summed: bool = False, counters: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._mpi, self._disown = mpi, disown
         self._instead = instead or {}
         self._is_charged = computation == "charged" or not has_lines
         speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
-        self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times, is_summed)
+        self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times, is_summed, counters)
         self._classes: dict[Any, Any] = {}
         self._before: dict[str, Any] = {}
         self._leave_out = tuple(leave_out)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from labkit.trace.counters import EVENTS, is_counted, refused
 from labkit.trace.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ __all__ = ["MOST_CALLS", "RankSummary"]
 
 #: calls, or borders of phases, that are kept until they are summed up
 MOST_CALLS = 1024
+#: when a phase began or ended, its name, whether it began, the counters then
+Mark = tuple[float, str, bool, Sequence[int]]
 
 
 class RankSummary:
@@ -24,31 +28,38 @@ class RankSummary:
     ----------
     ledger : Ledger
         Of the rank; it notes times.
-    most : int
-        Calls that are kept until they are summed up.
+    most : int or None
+        Calls that are kept until they are summed up; None: the log keeps all, and they are summed up at the
+        end.
+    counters : sequence of str
+        Of the host, summed up likewise: see `labkit.trace.counters`.
 
     Notes
     -----
     A send that is taken back after its call was summed up counts all the same.
     """
 
-    def __init__(self, ledger: Ledger, most: int = MOST_CALLS) -> None:
+    def __init__(self, ledger: Ledger, most: int | None = MOST_CALLS, counters: Sequence[str] = ()) -> None:
         self._ledger, self._most = ledger, most
-        self._summary = Summary()
+        self.counters = tuple(counters)
+        self._states: list[int] = []
+        if counters:
+            self._states = ledger.log.count([EVENTS[name][:2] for name in counters])
+        self._summary = Summary(counters=self.counters)
         self._calls = 0
-        self._marks: list[tuple[float, str, bool]] = []
+        self._marks: list[Mark] = []
         self._is_poll = False
 
     def begin(self) -> None:
         """The program begins."""
-        self._summary = Summary()
-        self._summary.begin(0, time.monotonic())
+        self._summary = Summary(counters=self.counters)
+        self._summary.begin(0, time.monotonic(), self._counted())
         self._calls, self._marks, self._is_poll = 0, [], False
 
     def mark(self, phase: str, is_begin: bool) -> None:
         """A phase begins or ends."""
-        self._marks.append((time.monotonic(), phase, is_begin))
-        if len(self._marks) >= self._most and not self._ledger.is_busy:
+        self._marks.append((time.monotonic(), phase, is_begin, self._counted()))
+        if self._is_full(len(self._marks)) and not self._ledger.is_busy:
             self.settle()
 
     def polled(self) -> None:
@@ -58,52 +69,66 @@ class RankSummary:
     def left(self) -> None:
         """A call is over."""
         self._calls += 1
-        if self._calls >= self._most and not self._is_poll:
+        if self._is_full(self._calls) and not self._is_poll:
             self.settle()
         self._is_poll = False
 
     def finish(self) -> None:
         """The program is over."""
-        now = time.monotonic()
+        now, counted = time.monotonic(), self._counted()
         self.settle()
-        self._summary.finish(0, now)
+        self._summary.finish(0, now, counted)
 
     def rows(self, rank: int, places: Sequence[str]) -> list[Row]:
         """Return the sums as those of a rank: see `labkit.trace.summary.Summary.rows`."""
-        return [{**row, "rank": rank} for row in self._summary.rows(places)]
+        known = zip(self.counters, self._states, strict=True)
+        lacking = {name: None for name, state in known if not is_counted(name, state)}
+        return [{**row, **lacking, "rank": rank} for row in self._summary.rows(places)]
+
+    def said(self) -> list[str]:
+        """Say which counters this host does not give, and why."""
+        return refused(self.counters, self._states, self._ledger.log.counted_share()) if self.counters else []
+
+    def _counted(self) -> Sequence[int]:
+        return self._ledger.log.counted_now() if self.counters else ()
+
+    def _is_full(self, kept: int) -> bool:
+        return self._most is not None and kept >= self._most
 
     def settle(self) -> None:
-        """Sum up what the log has, and let it forget that."""
+        """Sum up what the log has, and let it forget that, unless it is to keep all."""
         log, summary = self._ledger.log, self._summary
         calls, posts = log.call_columns(), log.post_columns()
         names = list(self._ledger.names)
         sent = _sent(posts)
-        marks = iter([*self._marks, (float("inf"), "", False)])
+        marks = iter([*self._marks, (float("inf"), "", False, ())])
         mark = next(marks)
         columns = ("begin_s", "end_s", "name", "place", "bytes", "sequence")
         rows = zip(*(calls[name].tolist() for name in columns), strict=True)
+        counted = iter(log.count_rows()) if self.counters else repeat(())
         for number, (begin, end, name, place, n_bytes, sequence) in enumerate(rows):
             while mark[0] <= begin:
                 _pass(summary, mark)
                 mark = next(marks)
-            path = summary.call(0, names[name], place, begin)
+            path = summary.call(0, names[name], place, begin, next(counted))
             if sequence >= 0:
                 summary.joined(0, n_bytes)
             if number in sent:
                 summary.sent(0, path, *sent[number])
-            summary.over(0, end)
+            summary.over(0, end, next(counted))
         while mark[0] < float("inf"):
             _pass(summary, mark)
             mark = next(marks)
         self._marks.clear()
-        self._ledger.blocks.clear()
         self._calls = 0
-        log.restart()
+        if self._most is not None:
+            self._ledger.blocks.clear()
+            log.restart()
 
 
-def _pass(summary: Summary, mark: tuple[float, str, bool]) -> None:
-    when, phase, is_begin = mark
-    (summary.enter if is_begin else summary.leave)(0, phase, when)
+def _pass(summary: Summary, mark: Mark) -> None:
+    when, phase, is_begin, counted = mark
+    (summary.enter if is_begin else summary.leave)(0, phase, when, counted)
 
 
 def _sent(posts: dict[str, Any]) -> dict[int, list[int]]:

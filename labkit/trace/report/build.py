@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.report.report import CallPath, Metric, Report
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN
@@ -162,3 +163,7 @@ def _add_counts(metrics: list[Metric], values: dict[str, Any], profile: Any, tab
         meaning = "payload given to collectives, whose messages a real run does not show"
         metrics.append(Metric("collective_bytes", "bytes to collectives", "B", meaning))
         values["collective_bytes"] = table(profile, given)
+    for name, event in EVENTS.items():
+        if (column := column_of(name)) in profile:
+            metrics.append(Metric(column, name, event.unit, event.meaning))
+            values[column] = table(profile, profile[column].to_numpy())

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import is_begun
 from labkit.trace.waiting.waiting import analysed
 from labkit.trace.waiting.windows import calls_at
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["profile_and_waiting", "profile_of", "profiled", "sent_in"]
 
+_PATH = ["rank", "phase", "call", "place"]
 _SENT = ["messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives"]
 
 
@@ -39,7 +42,8 @@ def profile_of(run: Run) -> pd.DataFrame:
         without payload: they only synchronise), collective_bytes (of a real run, what was given to
         collectives: which messages become of it is not seen), empty_collectives (calls of collectives to
         which no rank gives anything) and, of a run with ``count=True``, memory_bytes (the most that the
-        rank's NumPy arrays held in the innermost phase, wherever it is entered).
+        rank's NumPy arrays held in the innermost phase, wherever it is entered). Of a real run with
+        ``counters=`` a column for each: `labkit.trace.counters`.
 
     Raises
     ------
@@ -98,6 +102,13 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
         held = run.counts.set_index(["rank", "phase"])["memory_bytes"]
         names = waiting.paths["name"].replace(NO_PHASE, "").to_numpy()[table["path"].to_numpy()]
         table["memory_bytes"] = held.reindex(pd.MultiIndex.from_arrays([table["rank"], names])).to_numpy()
+    if run.trace.counted:
+        summed = summary_frame(run.trace.counted)
+        where = pd.MultiIndex.from_frame(table[_PATH].astype(object))
+        summed = summed.set_index(_PATH)
+        for name in map(column_of, EVENTS):
+            if name in summed:
+                table[name] = summed[name].reindex(where, fill_value=0).to_numpy()
     return table, waiting, call_path
 
 
