@@ -11,6 +11,9 @@ __all__ = ["main"]
 
 def main() -> Any:
     """Become JupyterLab; its arguments are those of this process."""
+    # jsonschema would build a grammar of international addresses, half of the server's start, to check a kind
+    # of string that none of Jupyter's schemas has. It does without where the package is not installed.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from jupyter_core.paths import jupyter_config_dir  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from jupyter_server.serverapp import ServerApp  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from jupyterlab.labapp import main as lab  # type: ignore[import-not-found, import-untyped, unused-ignore]

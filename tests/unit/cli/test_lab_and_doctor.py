@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -116,3 +118,12 @@ def test_quick_checks_find_something_out():
         finding = checks.examine(name, checks.CHECKS[name], 10.0)
         assert finding.status == "ok", finding
         assert finding.found
+
+
+def test_the_server_starts_without_a_grammar_that_it_never_uses():
+    pytest.importorskip("jupyterlab")
+    command = [sys.executable, "-X", "importtime", "-m", "labkit.cli.lab_server", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip()
+    assert "jupyter_events" in done.stderr, "the server that starts has another shape: look again"
+    assert "lark" not in done.stderr
