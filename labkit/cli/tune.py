@@ -41,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model", help="network model of the simulation")
     add("--out", action="append", default=[], metavar="FILE", help="write the rules; repeatable")
     add("--times", metavar="FILE", help="write every measurement as CSV")
+    add("--plot", action="append", default=[], metavar="FILE",
+        help="draw which algorithm is the fastest where: .png, .svg or .html; repeatable")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -68,6 +70,11 @@ def execute(arguments: argparse.Namespace) -> int:
         except OSError as error:
             raise DataError(f"cannot write {arguments.times}: {error.strerror or error}") from error
         written.append(arguments.times)
+    if arguments.plot:
+        from labkit.plot import regions
+
+        drawn = regions(tuned)
+        written += [str(drawn.save(path)) for path in arguments.plot]
     compared = tuned.compare()
     if arguments.json:
         print(json.dumps({**tuned.to_dict(), "penalty": compared.to_dict("index"), "written": written}))

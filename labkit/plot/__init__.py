@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from labkit.plot.beside.card_figure import card as card
     from labkit.plot.beside.misfits_figure import misfits as misfits
     from labkit.plot.beside.plan_figure import plan as plan
+    from labkit.plot.beside.regions_figure import regions as regions
     from labkit.plot.calibration_figure import calibration as calibration
     from labkit.plot.compare_figure import compare as compare
     from labkit.plot.compare_figure import lines as lines
@@ -50,7 +51,7 @@ _NAMED = {
 _OTHERS = {
     "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
-    "plan": "beside.plan_figure",
+    "plan": "beside.plan_figure", "regions": "beside.regions_figure",
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
@@ -71,6 +72,7 @@ __all__ = [
     "phases",
     "plan",
     "predictions",
+    "regions",
     "render_page",
     "report",
     "scaling",

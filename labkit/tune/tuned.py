@@ -140,6 +140,17 @@ class Tuned:
         """
         return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), self.times)
 
+    def plot(self, **options: Any) -> Any:
+        """Draw the regions: `labkit.plot.regions`, which takes the options.
+
+        Returns
+        -------
+        labkit.plot.Figure
+        """
+        import labkit  # whose table of public names knows the figures: they stand above this room
+
+        return labkit.plot.regions(self, **options)
+
     def _title(self) -> str:
         return f"{self.operation} on {self.machine.platform.spec}, tuned by simulation"
 
