@@ -10,10 +10,9 @@ operating system with rare accidents of 50 ms (noise), a second mode at 200 ms i
 of the codelets (drops), a host that is three times as slow (stragglers), and all of it. What is best is told
 by verification runs, with the same disturbance but for the accidents, which are no codelet's; a step is some
 computation, the call, and a sum of one number over all ranks, and the call's time is what it adds. Targets:
-within 2 % of the best in at least 90 % of the settings; attributes and halving with half of brute
-force's trials at most. The tables are those of K. Benkert's dissertation (Stuttgart 2011): winners and worst
-codelets (5.2),
-overhead of each estimator's choice by the number of measurements (5.3, figures 5.7 and 5.8), stability of
+within 2 % of the best in at least 90 % of the settings, by each search; attributes and halving with half
+of brute force's trials at most. The tables are those of K. Benkert's dissertation (Stuttgart 2011): winners
+and worst codelets (5.2), overhead of each estimator's choice by the number of measurements (5.3, figures 5.7 and 5.8), stability of
 the verification runs (6.1), errors of rankings (figures 6.7 and 6.8).
 
 *halos*: eight settings more, in which those forms drop that send everything at once.

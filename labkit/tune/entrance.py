@@ -51,8 +51,8 @@ class Tune:
 
     What `plan` may be, the same on all ranks:
 
-    - ``search="brute force"``; ``"halving"``: all a few times, only the fastest in full; ``"attributes"``: at
-      most half of the codelets are measured;
+    - ``search="brute force"``; ``"halving"``: all a few times, only the fastest in full; ``"attributes"``:
+      one attribute after the other, what is left as by halving; both with half of the calls at the most;
     - ``estimator="drop"``, ``"iqr"``, ``"cluster"``, ``"student"``, ``"mean"``, or such as ``Drop(bound=3)``;
     - ``timing="barrier"`` or ``"nobarrier"``;
     - ``measurements=20`` of each codelet, after ``warmup=1`` calls that do not count;

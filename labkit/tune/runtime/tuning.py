@@ -129,10 +129,8 @@ class Tuning:
         if len(self._times) < self._search.needed:
             return
         name = self.current.name
-        estimate_s = self._estimate(name)
         search = self._search
-        assert search is not None
-        search.tell(estimate_s)
+        search.tell(*self._estimate(name, search.is_joined))
         self._warm = self._plan.warmup
         if search.current is not None:
             return
@@ -167,16 +165,20 @@ class Tuning:
             how = "remembered and verified"
         context.decided(self.what, self._situation, name, f"from call {self.calls + 1} on, {how}")
 
-    def _estimate(self, name: str) -> float:
-        """Return what the times of all ranks say of a codelet; called by all together."""
-        times = np.array(self._times)
+    def _estimate(self, name: str, is_joined: bool = False) -> tuple[float, float]:
+        """Return what all ranks' times say of a codelet, and its standard error; called by all together."""
+        before = self._rows[name].times_s if is_joined and name in self._rows else ()
+        times = np.array([*before, *self._times])
         estimator = self._plan.estimator
-        *most, outliers = most_of(self._comm, [*estimator.local(times), float(estimator.outliers(times))])
+        error_s = float(np.std(times, ddof=1)) / len(times) ** 0.5 if len(times) > 1 else 0.0
+        *most, outliers, error_s = most_of(
+            self._comm, [*estimator.local(times), float(estimator.outliers(times)), error_s]
+        )
         self._times = []
         found = estimator.joined(most)
         attributes = dict(self.codelets[name].attributes)
         self._rows[name] = Row(name, found, int(outliers), attributes, tuple(times.tolist()))
-        return found
+        return found, error_s
 
     # What is remembered of earlier runs
 
@@ -229,7 +231,7 @@ class Tuning:
             return
         name = str(self.winner)
         kept = self._rows.get(name)
-        took = self._estimate(name)
+        took, _ = self._estimate(name)
         if kept is not None:
             self._rows[name] = kept
         if self._baseline_s is None:

@@ -25,7 +25,9 @@ def grid():
 
 
 def carried_out(search, times):
+    search.calls = 0
     while search.current is not None:
+        search.calls += search.needed + search.warmup
         search.tell(times[search.current.name])
     return search
 
@@ -45,8 +47,49 @@ def test_attributes_that_do_not_depend_on_each_other_are_found_with_half_of_the_
     every = carried_out(BruteForce(codelets), times)
     some = carried_out(ByAttributes(codelets), times)
     assert list(every.times) == [one.name for one in codelets]
-    assert len(some.times) <= len(every.times) // 2
+    assert some.calls <= every.calls // 2
     assert times[some.winner] == times[every.winner]
+
+
+@given(st.permutations(range(16)), st.integers(2, 40), st.integers(0, 2))
+def test_attributes_that_say_nothing_leave_the_fastest_in(order, points, warmup):
+    codelets = grid()
+    times = {one.name: 1.0 + 0.1 * number for one, number in zip(codelets, order, strict=True)}
+    search = carried_out(ByAttributes(codelets, points, warmup), times)
+    assert search.calls <= len(codelets) * (points + warmup) // 2
+    if len(search.times) == len(codelets):
+        assert search.winner == min(times, key=times.get)
+
+
+def test_noise_puts_no_value_out_and_finalists_are_measured_until_it_is_gone():
+    """The second measurement of a codelet takes off what the first one had by bad luck."""
+    codelets = grid()
+    true = {one.name: 2.0 if "pairs" in one.name else 1.0 for one in codelets}
+    true["pairs pack d"] = 0.9
+    for error_s, finds in ((0.0, False), (5.0, True)):
+        search, lots = ByAttributes(codelets), {}
+        while search.current is not None:
+            name = search.current.name
+            lots[name] = lots.get(name, 0) + 1
+            hidden = {"pairs pack d": 1.9}.get(name, true[name]) if error_s == 0 else true[name]
+            search.tell(hidden, error_s)
+        assert (search.winner == "pairs pack d") is finds
+        assert any("with pairs are out" in text for text in search.words) is not finds
+        assert set(lots.values()) <= {1, 2, 3}
+
+
+def test_a_codelet_that_drops_packets_makes_room_for_the_next_finalist():
+    codelets = [Codelet(name, print) for name in "abcdefgh"]
+    short = {name: 1.0 + 0.1 * number for number, name in enumerate("abcdefgh")}
+    search, seen = ByAttributes(codelets), []
+    while search.current is not None:
+        name = search.current.name
+        seen.append((name, search.needed))
+        search.tell(60.0 if name in "ab" and search.needed == 10 else short[name])
+    assert seen[:8] == [(name, 4) for name in "abcdefgh"]
+    assert [name for name, _ in seen[8:]] == ["a", "b", "c", "d"]
+    assert search.winner == "c"
+    assert search.counted == "4 of each, then 10 more of 4 that seemed the fastest"
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=16, max_size=16), st.integers(1, 16))
@@ -54,7 +97,7 @@ def test_whatever_the_times_it_ends_and_takes_the_least_measured(values, count):
     codelets = grid()[:count]
     times = {one.name: value for one, value in zip(codelets, values, strict=False)}
     search = carried_out(ByAttributes(codelets), times)
-    assert 1 <= len(search.times) <= max(2, count // 2)
+    assert search.calls <= max(search.first + search.warmup, count * 21 // 2)
     assert times[search.winner] == min(search.times.values())
     with pytest.raises(DataError, match="over"):
         search.tell(1.0)
@@ -90,10 +133,8 @@ def test_halving_measures_the_first_in_full_and_takes_who_was_left_out_if_they_w
 
 
 def test_two_comparisons_that_disagree_leave_both_values():
-    times = {"all types a": 1.0, "pairs types a": 2.0, "all types b": 3.0, "pairs types b": 2.5}
+    times = {"all types a": 1.0, "pairs types a": 2.0, "all types b": 3.0, "pairs types b": 2.0}
     codelets = [one for one in grid() if one.name in times]
-    search = ByAttributes(codelets)
-    assert search.most == 2
     more = [*codelets, *(Codelet(f"x{i}", print) for i in range(6))]
     search = carried_out(ByAttributes(more), times | {f"x{i}": 9.0 for i in range(6)})
     assert any("disagree" in text for text in search.words)
