@@ -12,8 +12,8 @@ by verification runs, with the same disturbance but for the accidents, which are
 computation, the call, and a sum of one number over all ranks, and the call's time is what it adds. Targets:
 within 2 % of the best in at least 90 % of the settings, by each search; attributes and halving with half
 of brute force's trials at most. The tables are those of K. Benkert's dissertation (Stuttgart 2011): winners
-and worst codelets (5.2), overhead of each estimator's choice by the number of measurements (5.3, figures 5.7 and 5.8), stability of
-the verification runs (6.1), errors of rankings (figures 6.7 and 6.8).
+and worst codelets (5.2), overhead of each estimator's choice by the number of measurements (5.3, figures 5.7
+and 5.8), stability of the verification runs (6.1), errors of rankings (figures 6.7 and 6.8).
 
 *halos*: eight settings more, in which those forms drop that send everything at once.
 
