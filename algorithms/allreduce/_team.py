@@ -19,6 +19,7 @@ from labkit.schedule.team import Team
 
 __all__ = [
     "Core",
+    "Partner",
     "around",
     "around_cost",
     "core_of",
@@ -77,10 +78,11 @@ def doubling_cost(size: int, n_bytes: float) -> Cost:
     return Cost(levels + 2 * fold, (levels + 2 * fold) * n_bytes, (levels + fold) * n_bytes)
 
 
-def halving(team: Team, labels: Numbers | None = None) -> Iterator[Step]:
+def halving(team: Team, labels: Numbers | None = None, partner: Partner | None = None) -> Iterator[Step]:
     """Yield fold, reduce-scatter by halving, allgather by doubling, unfold; on as many parts as the core.
 
-    Partners differ in one bit of their numbers in the core, or of the numbers' labels.
+    Partners differ in one bit of their numbers in the core, or of the numbers' labels; or they are given, and
+    their labels differ in the round's bit, and in no lower one.
     """
     core = core_of(team, kept=0)
     label = core.number if labels is None else labels[np.minimum(core.number, core.size - 1)]
@@ -88,8 +90,9 @@ def halving(team: Team, labels: Numbers | None = None) -> Iterator[Step]:
     first, length = np.zeros_like(label), core.size
     rounds = []
     yield _fold(team, core, whole("recv"), whole("incoming"))
-    for distance in doublings(core.size):
-        peer = core.team_number(number_of[(label ^ distance) % core.size])
+    for k, distance in enumerate(doublings(core.size)):
+        other = number_of[(label ^ distance) % core.size] if partner is None else partner(core.number, k)
+        peer = core.team_number(other)
         length //= 2
         is_upper = (label & distance) != 0
         kept, given = first + is_upper * length, first + ~is_upper * length

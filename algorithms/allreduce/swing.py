@@ -25,25 +25,34 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.allreduce._team import doubling, doubling_cost, into_recv
+from labkit.algorithms.allreduce._team import Partner, doubling, doubling_cost, into_recv
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step
 from labkit.schedule.powers import floor_power_of_two
 from labkit.schedule.team import everyone
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM", "cost", "partner_of", "rho", "rounds"]
+
+
+def rho(s: int) -> int:
+    """Return how far the partner of round s is: the sum of (-2)**i over i = 0 ... s."""
+    return int((1 - (-2) ** (s + 1)) // 3)
+
+
+def partner_of(core: int) -> Partner:
+    """Return who exchanges with whom in a round, among a power of two ranks."""
+
+    def partner(number: NDArray[np.int64], s: int) -> NDArray[np.int64]:
+        far = np.where(number % 2 == 0, rho(s), -rho(s))
+        return np.asarray((number + far) % core, np.int64)
+
+    return partner
 
 
 def rounds(group: Group) -> Iterator[Step]:
     """Yield fold, one exchange for each round, unfold."""
-    core = floor_power_of_two(group.size)
-
-    def partner(number: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-        rho = (1 - (-2) ** (k + 1)) // 3
-        return np.asarray(np.where(number % 2 == 0, number + rho, number - rho) % core, np.int64)
-
     yield into_recv(group)
-    yield from doubling(everyone(group), partner=partner)
+    yield from doubling(everyone(group), partner=partner_of(floor_power_of_two(group.size)))
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -82,7 +82,7 @@ def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int
     far_of: dict[Ideal, tuple[float, str]] = {}
 
     def plain(n_bytes: float) -> Bound:
-        ideal = fabric.ideal(max(n_bytes * blocks, 1.0))
+        ideal = fabric.ideal(max(n_bytes * blocks, 1.0) if has_bytes else 1.0)
         if ideal not in far_of:
             far_of[ideal] = _latency(fabric, problem, ideal, root)
         latency, far = far_of[ideal]
