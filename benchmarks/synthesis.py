@@ -6,7 +6,8 @@ on 10 of 12 machines as fast as the best of the registry or faster; on 8 of them
 bound; an allreduce for 512 ranks of a graph with uneven links made, proved and simulated within 60 s; the
 exact search finds the optima that SCCL publishes.
 
-``python benchmarks/synthesis.py [exact|allgather|allreduce|large] ...``: all of them without arguments.
+``python benchmarks/synthesis.py [exact|allgather|allreduce|alltoall|large] ...``: all of them without
+arguments.
 """
 
 from __future__ import annotations
@@ -136,6 +137,7 @@ PIECES = {
     "exact": exact,
     "allgather": lambda: compare("allgather", 1 << 20),
     "allreduce": lambda: compare("allreduce", 16 << 20),
+    "alltoall": lambda: compare("alltoall", 1 << 16),
     "large": large,
 }
 

@@ -42,8 +42,8 @@ __all__ = ["ALGORITHM", "cost", "labels", "rounds"]
 def labels(p: int) -> NDArray[np.int64]:
     """Return the choices that lead to each of a power of two ranks: bit s is that of round s.
 
-    From round s on messages reach, from an even rank, the even ranks equal to it modulo 2**(s + 1) and the odd
-    ones that are rho(s) to the right of these. So the bit follows from the even rank rho(s + 1) to the left.
+    From round s on messages reach, from an even rank, the even ranks equal to it modulo 2**(s + 1) and the
+    odd ones rho(s) to the right of these. So an odd rank's bit is that of the even one rho(s + 1) before it.
     """
     rank, label = np.arange(p, dtype=np.int64), np.zeros(p, np.int64)
     levels = p.bit_length() - 1

@@ -12,6 +12,7 @@ from labkit.synthesis.exchange import direct, exchange
 from labkit.synthesis.fabric import Fabric
 from labkit.synthesis.plan import Plan, Transfer
 from labkit.synthesis.programs import schedule_of
+from labkit.synthesis.routing import has_relays, routed
 from labkit.synthesis.spreading import Options, spread
 
 __all__ = ["Attempt", "Task", "search"]
@@ -22,6 +23,7 @@ _MOST_MESSAGES = 120_000
 _MOST_OWNERS = 128
 _PARTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _WHOLE = 1 << 30
+_ROUTED = "from rank to near rank, matched greedily in time"
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,12 @@ def _others(task: Task) -> list[_Way]:
             "in few rounds, ranks in their order"
         ]
         found += [_Way(1, Options(), kind) for kind in kinds]
+    if task.problem == "alltoall" and has_relays(task.fabric):
+        found += [
+            _Way(task.parts or 1, Options(seed=task.seed, window=window), _ROUTED, is_paced)
+            for window in (1, 2)
+            for is_paced in (True, False)
+        ]
     if task.problem not in ("bcast", "reduce"):
         found.append(_Way(task.parts or 1, Options(), "from everybody to all at once", False))
     if task.problem == "allreduce" and task.parts in (None, 1):
@@ -243,6 +251,8 @@ def _plan(task: Task, way: _Way) -> Plan:
     fabric, p, parts, options = task.fabric, task.fabric.size, way.parts, way.options
     problem, n = task.problem, float(task.n_bytes)
     if problem == "alltoall":
+        if way.kind == _ROUTED:
+            return routed(fabric, parts, n / parts, options.seed, options.window)
         if way.kind:
             at_once = direct(fabric, [u for u in range(p) for _ in range(parts)], n / parts)
             return Plan(tuple(_to_its_own(one, p, parts) for one in at_once.transfers))
