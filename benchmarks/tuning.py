@@ -68,6 +68,8 @@ NOISE = {"noise": JITTER, "drops": JITTER, "stragglers": f"stragglers=1,slowdown
 NOISE["all"] = NOISE["stragglers"]
 MODE_S, MODE_SHARE, ACCIDENT_S, ACCIDENT_SHARE = 0.2, 0.3, 0.05, 0.01
 MEASURED = (5, 10, 20)
+#: on real MPI, of each program
+LAUNCHES = 3
 METHODS: dict[str, dict[str, Any]] = {
     "B": {"timing": "barrier"}, "NB": {"timing": "nobarrier"}, "T": {"every": 1}, "TM": {"every": 5},
 }  # fmt: skip
@@ -326,6 +328,10 @@ def _loop(comm: Any, request: Any, step: Any, work_s: float, most: int = 20) -> 
     return request.explain().decisions[0], (MPI.Wtime() - begin) / most
 
 
+#: what the dissertation reports: cases, cases won by another than what was there, most gained, most lost (%)
+PUBLISHED = {"FT": (42, 22, 56.23, 1.56), "halo": (None, None, 17.0, 1.5)}
+
+
 def applications(on: str | None) -> None:
     """Print gains of the tuned codelet over what the applications did."""
     machines = [(on, 4)] if on else [("torus:4x2x2", 16), ("fattree:4x4:1x2:1x1", 16), ("star:16", 16)]
@@ -336,18 +342,37 @@ def applications(on: str | None) -> None:
             ("halo", halo_code, {"16^3": 16, "32^3": 32, "64^3": 64}, "IsIr_pair_pack"),
         ):
             for size, amount in sizes.items():
-                if on and size in ("A", "64^3"):
-                    continue
-                more: dict[str, Any] = {"timeout_s": 600}
-                tuned = lk.run(work, p, machine, args=(amount, None, 5), **more).results
-                before = lk.run(work, p, machine, args=(amount, None, 5, native), **more).results
-                after, old = (max(took for _, took in found) for found in (tuned, before))
-                decision = tuned[0][0]
-                rows.append((machine, p, label, size, decision.winner, decision.rows[-1].name,
-                             1e3 * old, 1e3 * after, 100 * (1 - after / old)))  # fmt: skip
+                old, after, decided = [], [], []
+                for _ in range(LAUNCHES if on else 1):
+                    found = lk.run(work, p, machine, args=(amount, None, 5), timeout_s=600).results
+                    before = lk.run(work, p, machine, args=(amount, None, 5, native), timeout_s=600).results
+                    after.append(max(took for _, took in found))
+                    old.append(max(took for _, took in before))
+                    decided.append(found[0][0])
+                gains = [100 * (1 - new / was) for new, was in zip(after, old, strict=True)]
+                rows.append((
+                    machine, p, label, size, " ".join(sorted({str(one.winner) for one in decided})), native,
+                    decided[0].rows[-1].name, 1e3 * float(np.median(old)), 1e3 * float(np.median(after)),
+                    float(np.median(gains)), min(gains), max(gains),
+                ))  # fmt: skip
                 print(rows[-1], flush=True)
-    head = ["machine", "p", "code", "size", "winner", "slowest", "native ms", "tuned ms", "gain %"]
-    print(pd.DataFrame(rows, columns=head).round(2).to_string())
+    head = ["machine", "p", "code", "size", "winner", "before", "slowest", "before ms", "tuned ms", "gain %",
+            "least", "most"]  # fmt: skip
+    table = pd.DataFrame(rows, columns=head)
+    print(table.round(2).to_string())
+    if on:
+        print(
+            f"{LAUNCHES} launches of each in turn; medians. Ranks share cores where there are fewer of them"
+        )
+    for label, (cases, won, most, lost) in PUBLISHED.items():
+        own = table[table["code"] == label]
+        others = (own["winner"] != own["before"]).sum()
+        published = f"won by another in {won} of {cases}, " if cases else ""
+        least, top = own["gain %"].min(), own["gain %"].max()
+        print(
+            f"{label}: another codelet in {others} of {len(own)} cases, gains from {least:.1f} to "
+            f"{top:.1f} % (published: {published}from -{lost} to {most} %)"
+        )
 
 
 def main() -> None:

@@ -1,0 +1,131 @@
+"""All-to-all on graphene with four cabinets of 256 nodes: what each selector loses against the fastest.
+
+    python benchmarks/alltoall_cabinets.py [--ranks 16,64,128,256,320,512] [--sizes 32K,128K,512K,2M]
+
+The machine is that of figure 12 in A. Degomme et al.: Simulating MPI applications: the SMPI approach (TPDS
+28(8), 2017, doi:10.1109/TPDS.2017.2669305): `graphene` with 256 nodes in each of its cabinets, a rank on each
+node, the first cabinet filled first. Sizes are bytes from each rank to each other one; with ``--total``, from
+each rank to all together (the article does not say which it means). `best` is the fastest of all algorithms
+of the registry; `learned` a decision tree of at most 25 leaves, grown from the points of every other size,
+and asked at all; the others are the tables of Open MPI, MPICH and SMPI. Simulated with graphene's model.
+
+The article says of one cabinet: mesh_2d, mesh_3d and rdb are clearly inappropriate; linear and bruck are
+optimal and stable throughout; what all libraries choose is near the best mostly, and up to twice as bad. Each
+of the three is held against what is simulated here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import labkit as lk
+from labkit.options import numbers_of
+from labkit.selector import Situation, selector_of
+from labkit.tune.campaign import Machine, candidates, measure
+from labkit.tune.tuned import Tuned
+
+SELECTORS = ("ompi", "mpich", "smpi", "default")
+CABINET = 256
+#: names of the article -> names here; "inappropriate" and "optimal" in one cabinet
+BAD = {"2dmesh": "mesh_2d", "3dmesh": "mesh_3d", "rdb": "recursive_doubling"}
+GOOD = {"basic_linear": "linear", "bruck": "bruck"}
+
+
+def machine() -> Any:
+    """Return the platform: labkit's file of graphene with other cabinets, a core on each node."""
+    from labkit.datasets import machines
+
+    text = (Path(str(machines.__path__[0])) / "graphene.xml").read_text(encoding="utf-8")
+    firsts = iter(range(1, 4 * CABINET, CABINET))
+    text = re.sub(r'radical="[^"]*"', lambda _: f'radical="{(a := next(firsts))}-{a + CABINET - 1}"', text)
+    path = Path(tempfile.mkdtemp()) / "cabinets.xml"
+    path.write_text(text.replace('core="4"', 'core="1"'), encoding="utf-8")
+    return lk.platform(str(path))
+
+
+def losses(tuned: Tuned, learned: Any) -> pd.DataFrame:
+    """Return a row for each point and selector: what it takes, and how far that is from the best."""
+    known = tuned.times.set_index(["ranks", "bytes", "algorithm"])["time_s"].to_dict()
+    rows = []
+    for name in (*SELECTORS, "learned"):
+        choose = selector_of(learned if name == "learned" else name).on(tuned.machine.time)
+        for p, n, best, best_s in tuned.best[["ranks", "bytes", "algorithm", "time_s"]].itertuples(
+            index=False
+        ):
+            at = Situation("alltoall", int(p), int(n), machine=tuned.machine.platform.spec)
+            taken = str(choose.choose(at))
+            taken_s = known.get((p, n, taken)) or tuned.machine.time(at, taken)
+            rows.append((int(p), int(n), name, taken, taken_s / best_s - 1, best))
+    return pd.DataFrame(rows, columns=["ranks", "bytes", "selector", "takes", "loss", "best"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ranks", default="16,64,128,256,320,512")
+    parser.add_argument("--sizes", default="32K,128K,512K,2M")
+    parser.add_argument("--times", help="a CSV file: read if it is there, else written")
+    parser.add_argument("--total", action="store_true", help="sizes are of all of a rank's blocks together")
+    words = parser.parse_args()
+    ranks, sizes = numbers_of(words.ranks, "--ranks"), numbers_of(words.sizes, "--sizes")
+    began = time.process_time()
+    made = Machine(machine())
+    if words.times and Path(words.times).exists():
+        times = pd.read_csv(words.times)
+    else:
+        parts = []
+        for p in ranks:
+            points = [(p, n // p if words.total else n) for n in sizes]
+            parts.append(measure(made, "alltoall", points, candidates("alltoall")))
+            print(f"p = {p}: {time.process_time() - began:.0f} s of CPU time", flush=True)
+        times = pd.concat(parts)
+        if words.times:
+            times.to_csv(words.times, index=False)
+    tuned = Tuned("alltoall", made, times)
+    number = times.groupby("ranks")["bytes"].rank("dense").astype(int)
+    learned = Tuned("alltoall", made, times[number % 2 == 1])
+    with pd.option_context("display.width", 200, "display.max_rows", 500, "display.max_columns", 30):
+        print("\nTime by the fastest's (1.00), of each algorithm; nan: it does not take so many ranks")
+        wide = times.pivot(index=["ranks", "bytes"], columns="algorithm", values="time_s")
+        ratio = wide.div(wide.min(axis=1), axis=0)
+        print(ratio.round(2).T.to_string())
+        table = losses(tuned, learned.rules)
+        print("\nWhat each selector takes, and how much slower than the best that is, in percent")
+        table["text"] = [f"{t} {100 * x:.1f}" for t, x in zip(table["takes"], table["loss"], strict=True)]
+        said = table.pivot(index=["ranks", "bytes"], columns="selector", values="text")
+        said.insert(
+            0, "best", table.drop_duplicates(["ranks", "bytes"]).set_index(["ranks", "bytes"])["best"]
+        )
+        print(said.to_string())
+        print("\nMean and most, in percent")
+        print((100 * table.groupby("selector")["loss"].agg(["mean", "max"])).round(1).to_string())
+    print(f"learned: {len(learned.tree)} leaves, from {len(learned.best)} of {len(tuned.best)} points")
+    inside = ratio[ratio.index.get_level_values("ranks") <= CABINET]
+    print("\nThe article's sentences on one cabinet, here:")
+    for theirs, name in BAD.items():
+        own = inside[name].dropna()
+        verdict = "inappropriate" if own.median() > 1.5 else "not so here"
+        print(
+            f"  {theirs} clearly inappropriate: {own.min():.2f} to {own.max():.2f} times the best; {verdict}"
+        )
+    for theirs, name in GOOD.items():
+        own = inside[name].dropna()
+        verdict = "holds" if own.max() < 1.1 else "not so here"
+        print(f"  {theirs} optimal throughout: {own.min():.2f} to {own.max():.2f} times the best; {verdict}")
+    library = table[(table["ranks"] <= CABINET) & table["selector"].isin(["ompi", "mpich", "smpi"])]
+    worst = 1 + library.groupby("selector")["loss"].max()
+    print(f"  libraries up to twice as bad: {', '.join(f'{n} {x:.2f}' for n, x in worst.items())} times")
+    print(f"{time.process_time() - began:.0f} s of CPU time; {np.prod(wide.shape)} simulations at most")
+
+
+if __name__ == "__main__":
+    main()
