@@ -1,4 +1,4 @@
-"""Explorers, one call each: `topology`, `collective`, `messages`, `model`, `sorting`, `vary`, `waits`.
+"""Explorers, one call each, such as `topology`, `collective`, `schedule` and `sorting`: see `__all__`.
 
 In a notebook ``lk.explore.topology()``, or ``from labkit.jupyter import explorers``. Each returns a widget
 with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too. Each is loaded when
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from labkit.jupyter.explorers.messages_player import messages as messages
     from labkit.jupyter.explorers.model_explorer import ModelExplorer as ModelExplorer
     from labkit.jupyter.explorers.model_explorer import model as model
+    from labkit.jupyter.explorers.schedule_player import SchedulePlayer as SchedulePlayer
+    from labkit.jupyter.explorers.schedule_player import schedule as schedule
     from labkit.jupyter.explorers.sorting_player import SortingPlayer as SortingPlayer
     from labkit.jupyter.explorers.sorting_player import sorting as sorting
     from labkit.jupyter.explorers.topology_explorer import TopologyExplorer as TopologyExplorer
@@ -32,17 +34,19 @@ _HOMES = {
     "collective": "collective_player", "CollectivePlayer": "collective_player",
     "messages": "messages_player", "MessagePlayer": "messages_player",
     "model": "model_explorer", "ModelExplorer": "model_explorer",
+    "schedule": "schedule_player", "SchedulePlayer": "schedule_player",
     "sorting": "sorting_player", "SortingPlayer": "sorting_player",
     "topology": "topology_explorer", "TopologyExplorer": "topology_explorer",
     "vary": "vary_explorer", "Varied": "vary_explorer",
     "waits": "waits_explorer", "WaitsExplorer": "waits_explorer",
 }  # fmt: skip
-_VERBS = ("collective", "messages", "model", "sorting", "topology", "vary", "waits")
+_VERBS = ("collective", "messages", "model", "schedule", "sorting", "topology", "vary", "waits")
 
 __all__ = [
     "CollectivePlayer",
     "MessagePlayer",
     "ModelExplorer",
+    "SchedulePlayer",
     "SortingPlayer",
     "TopologyExplorer",
     "Varied",
@@ -50,6 +54,7 @@ __all__ = [
     "collective",
     "messages",
     "model",
+    "schedule",
     "sorting",
     "topology",
     "vary",

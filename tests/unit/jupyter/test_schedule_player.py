@@ -1,0 +1,44 @@
+"""The player of made schedules: its rounds end with the result, and say what the schedule does."""
+
+from __future__ import annotations
+
+import pytest
+
+import labkit as lk
+from labkit import registry
+from labkit.errors import DataError, ScheduleError
+from labkit.jupyter import explorers
+
+RING = lk.graph([(i, (i + 1) % 5) for i in range(5)], range(5), bw="1Gbps", lat="1us")
+
+
+@pytest.mark.parametrize("problem", ["allgather", "alltoall", "allreduce", "bcast"])
+def test_a_synthesised_schedule_is_played_from_nothing_to_the_result(problem):
+    made = lk.synthesize(problem, on=RING, n_bytes=5000)
+    player = explorers.schedule(made)
+    last = player.step.max
+    assert last == len(player.prepared.found) >= 1
+    readings = []
+    for step in range(last + 1):
+        player.set(step=step)
+        readings.append(player.figure.reading)
+    assert len(set(readings)) == last + 1
+    assert problem in readings[-1]
+    assert f"round {last} of {last}" in readings[-1]
+    said = readings[-1].rpartition(";")[2].split()
+    done, of = said[said.index("of") - 1], said[said.index("of") + 1]
+    assert done == of
+    assert player.prepared.seconds == made.time_s
+
+
+def test_a_schedule_of_one_s_own_is_simulated_where_one_says():
+    own = registry.get("bcast", "chain").build(4)
+    near, far = (explorers.schedule(own, on=f"star:4,lat={lat}") for lat in ("1us", "1ms"))
+    assert far.prepared.seconds > 10 * near.prepared.seconds
+
+
+def test_what_is_no_schedule_is_refused():
+    with pytest.raises(DataError, match="takes a schedule"):
+        explorers.schedule("ring")
+    with pytest.raises(ScheduleError, match="1 to 32"):
+        explorers.schedule(registry.get("bcast", "chain").build(33))
