@@ -27,7 +27,7 @@ def test_labkit_offers_a_table_of_contents(notebook):
 
 def test_figures_and_explorers_alone_are_offered(notebook):
     notebook.run("import labkit as lk")
-    explorers = ["collective", "messages", "model", "sorting", "topology", "vary", "waits"]
+    explorers = ["collective", "messages", "model", "schedule", "sorting", "topology", "vary", "waits"]
     assert sorted(offered(notebook, "lk.explore.")) == explorers
     figures = offered(notebook, "lk.plot.")
     assert {"gantt", "phases", "scaling", "speedup", "heat", "sends"} <= {*figures}
