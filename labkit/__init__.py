@@ -39,9 +39,11 @@ import importlib
 import importlib.util
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, which is not imported: of what a rank's start costs it is a tenth
 if TYPE_CHECKING:
+    from typing import Any
+
     from labkit.calibration import Calibration as Calibration
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute

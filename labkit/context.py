@@ -10,10 +10,18 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType, TracebackType
-from typing import Any, Protocol
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Protocol
+
+    #: is told of the end of every phase: rank, phase, the variables of the function it stands in
+    Watcher = Callable[[int, str, Mapping[str, Any]], None]
+else:
+    Protocol = object
 
 __all__ = [
     "Decisions",
@@ -187,9 +195,6 @@ def _publish(module: ModuleType | None) -> None:
     else:
         sys.modules["labkit.MPI"] = package.__dict__["MPI"] = module
 
-
-#: is told of the end of every phase: rank, phase, the variables of the function it stands in
-Watcher = Callable[[int, str, Mapping[str, Any]], None]
 
 _watcher: Watcher | None = None
 

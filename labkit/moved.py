@@ -10,12 +10,13 @@ import importlib.machinery
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, cast
 
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from importlib.abc import Loader, MetaPathFinder
+    from typing import Any
 else:  # these classes bring importlib.resources along: a third of the time that `import labkit` takes
     Loader = MetaPathFinder = object
 
@@ -241,7 +242,8 @@ class _Alias(Loader):
         """Return the module's code: ``python -m`` with the old name runs it."""
         found = importlib.util.find_spec(self.name)
         get_code = getattr(found and found.loader, "get_code", None)
-        return cast("CodeType | None", get_code(self.name)) if get_code else None
+        code: CodeType | None = get_code(self.name) if get_code else None
+        return code
 
 
 class _Finder(MetaPathFinder):

@@ -157,9 +157,11 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def collectives_of(words: list[str]) -> Any:
     """Read the values of ``--coll``, each a word or several between commas."""
+    if not words:
+        return None
     from labkit.selector import of_words
 
-    return of_words([part for word in words for part in word.split(",")]) if words else None
+    return of_words([part for word in words for part in word.split(",")])
 
 
 def limit_of(word: str) -> float | None:

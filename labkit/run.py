@@ -240,7 +240,7 @@ def run(
         regions=regions,
     )  # fmt: skip
     found = machine_of(on).run(request)
-    if missed := unseen(request.regions, found.phases["phase"]):
+    if request.regions and (missed := unseen(request.regions, found.phases["phase"])):
         found.notes.append(f"regions: no function called {', '.join(missed)} was seen")
     found.again = Again(request)
     return found

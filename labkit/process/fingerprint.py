@@ -12,7 +12,6 @@ import hashlib
 import os
 import struct
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -21,7 +20,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-__all__ = ["fingerprint", "is_installed"]
+from labkit.process.installed import is_installed
+
+__all__ = ["fingerprint"]
 
 #: parts of a class that say nothing about it, or are made anew in every process
 _CLASS_NOISE = {
@@ -49,18 +50,6 @@ def fingerprint(*things: Any) -> str:
     except RecursionError:  # deep data: the pickle tells equal ones apart at worst
         walk.digest.update(cloudpickle.dumps(things))
     return walk.digest.hexdigest()
-
-
-def is_installed(file: str) -> bool:
-    """Whether a file belongs to Python or to an installed package."""
-    path = os.path.abspath(file)
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
-        return True
-    return any(path.startswith(folder + os.sep) for folder in _standard_folders())
-
-
-def _standard_folders() -> set[str]:
-    return {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
 
 
 class _Walk:

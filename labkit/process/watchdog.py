@@ -8,9 +8,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 
 from labkit.process.whereabouts import whereabouts
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "PARENT_VARIABLE",

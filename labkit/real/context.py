@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from labkit.context import Decisions
 from labkit.real.cores import available_cores
-from labkit.tally import RealTally
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from labkit.tally import RealTally
 
 __all__ = ["RankContext"]
 
@@ -70,6 +74,8 @@ class RankContext:
     def begin_counting(self, has_counts: bool) -> None:
         """Count from now on, or not."""
         if has_counts:
+            from labkit.tally import RealTally
+
             self.tally = RealTally()
             self.tally.begin(self.rank)
 

@@ -8,10 +8,13 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
 
 from labkit.real.seeds import seed_rank
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, BinaryIO
 
 __all__ = [
     "ResultError",

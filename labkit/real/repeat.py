@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
 from labkit.real.cores import available_cores
 
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
     from labkit.timing import Bench, Repeats
 
 __all__ = ["Turns", "measuring"]

@@ -13,9 +13,6 @@ from labkit.regions import regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
 from labkit.tally import joined, tally_frame
-from labkit.trace.counted import counted
-from labkit.trace.counters import checked_counters
-from labkit.trace.recorder.timeline import clocks_of, trace_of
 
 if TYPE_CHECKING:
     from labkit.timing.clocks import Clocks
@@ -98,7 +95,7 @@ def gather_runs(
     runs = []
     for repetition in range(len(shares[0])):
         times = [share[repetition][0] for share in shares]
-        compared = clocks_of(times)
+        compared = _clocks_of(times)
         if compared is not None:
             times = [_led_over(one, compared, rank) for rank, one in enumerate(times)]
         is_led = compared is not None or all("led" in one for one in times)
@@ -110,16 +107,21 @@ def gather_runs(
             for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
         ]
         said: list[str] = []
-        phases, trace, summary = phase_frame(rows), None, None
+        phases: Any = phase_frame(rows) if rows or compared is not None else None
+        trace, summary = None, None
         if compared is not None and "summary" in times[0]["timeline"]:
             summary, said = _summed(times, min(starts))
         elif compared is not None:
+            from labkit.trace.recorder.timeline import trace_of
+
             spans = [(one["begin"], one["end"]) for one in times]
             trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
             if all("counted" in one["timeline"] for one in times):
                 trace.counted = _summed(times, min(starts), "counted")[0]
         counts = None
         if trace is not None and all("tally" in one for one in times):
+            from labkit.trace.counted import counted
+
             tallied = [row for one in times for row in one["tally"]]
             counts = tally_frame(joined(counted(trace, phases), tallied))
             if not times[0]["keeps_trace"]:
@@ -173,7 +175,11 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
     leave_out = regions_of(request.options.get("leave_out"))
-    counters = checked_counters(request.options.get("counters"))
+    counters: Any = ()
+    if request.options.get("counters") is not None:  # only then: it brings the tracing rooms along
+        from labkit.trace.counters import checked_counters
+
+        counters = checked_counters(request.options["counters"])
     is_summed = bool(request.options.get("summary") or counters) and not request.trace  # a trace tells more
     if leave_out and not (request.trace or is_summed):
         raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
@@ -214,6 +220,15 @@ def _summed(
     late = ((rank, one["begin"] - zero) for rank, one in enumerate(times))
     rows += [not_begun(rank, seconds) for rank, seconds in late if seconds > 0.0]
     return rows, list(dict.fromkeys(note for one in times for note in one["timeline"]["notes"]))
+
+
+def _clocks_of(times: Sequence[Mapping[str, Any]]) -> Clocks | None:
+    """Return how the clocks of the ranks go; None of a run that was not recorded, which needs no tracing."""
+    if any("timeline" not in one for one in times):
+        return None
+    from labkit.trace.recorder.timeline import clocks_of
+
+    return clocks_of(times)
 
 
 def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, Any]:

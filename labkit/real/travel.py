@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from labkit.errors import ProgramError
-from labkit.process.fingerprint import is_installed
+from labkit.process.installed import is_installed
 from labkit.request import RunRequest
 
 __all__ = ["is_installed", "pack", "pack_job", "pack_program", "unwritten_sources"]

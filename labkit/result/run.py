@@ -65,6 +65,21 @@ def _without_rows() -> bytes:
     return pickle.dumps(_frame_of(()))
 
 
+class _Phases:
+    """`Run.phases` of a run without phases is made when it is looked at: pandas is most of what one costs."""
+
+    def __get__(self, run: Any, owner: Any = None) -> Any:
+        if run is None:  # the default that `dataclass` reads
+            return None
+        kept = vars(run)
+        if kept["phases"] is None:
+            kept["phases"] = phase_frame()
+        return kept["phases"]
+
+    def __set__(self, run: Any, frame: Any) -> None:
+        vars(run)["phases"] = frame
+
+
 @dataclass(repr=False)
 class Run(Recorded):
     """One run of a program on a machine.
@@ -134,7 +149,7 @@ class Run(Recorded):
     model: str | None = None
     results: list[Any] = field(default_factory=list)
     makespan_s: float = float("nan")
-    phases: pd.DataFrame = field(default_factory=phase_frame)
+    phases: pd.DataFrame = _Phases()  # type: ignore[assignment]
     output: list[str] = field(default_factory=list)
     messages: int | None = None
     bytes: int | None = None
@@ -190,7 +205,9 @@ class Run(Recorded):
         list of (str, int, float, float, float)
             Name, ranks that were in it, maximum and mean in seconds, imbalance.
         """
-        rows = []
+        rows: list[tuple[str, int, float, float, float]] = []
+        if not self.has_phases:
+            return rows
         order = self.phases.sort_values("begin_s", kind="stable")["phase"].drop_duplicates()
         for name in order:
             entries = self.phases[self.phases["phase"] == name]
@@ -217,6 +234,11 @@ class Run(Recorded):
             ends[rank] = max(end, ends[rank])
         left = [max(self.makespan_s - one, 0.0) for one in covered]
         return max(left), sum(left) / self.all_ranks
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether any rank was in any phase."""
+        return vars(self)["phases"] is not None and len(self.phases) > 0
 
     @property
     def all_ranks(self) -> int:

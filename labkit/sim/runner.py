@@ -225,7 +225,8 @@ def _as_run(
     host_seconds: float,
 ) -> Run:
     hub, tally = simulation.hub, simulation.context.tally
-    phases = phase_frame(sorted(simulation.context.phases, key=lambda row: (row[2], row[0])))
+    rows = sorted(simulation.context.phases, key=lambda row: (row[2], row[0]))
+    phases: Any = phase_frame(rows) if rows or hub.is_tracing else None
     return Run(
         program=program,
         ranks=simulation.ranks,

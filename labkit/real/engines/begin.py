@@ -5,7 +5,7 @@ What notes calls of MPI has to be there before MPI is; the arguments are those o
 
 from __future__ import annotations
 
-from labkit.real.mpi.waits_page import load_library
+from labkit.real.mpi.waits_library import load_library
 
 __all__ = ["main"]
 

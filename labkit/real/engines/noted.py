@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
-from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page, load_library, open_page
+from labkit.real.mpi.waits_library import load_library, open_page
+from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page
 
 __all__ = ["NOTE_S", "Probed", "WaitPage"]
 

@@ -26,7 +26,6 @@ import pickle
 import sys
 import time
 from types import ModuleType
-from typing import Any, BinaryIO
 
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
@@ -34,6 +33,10 @@ from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
 from labkit.real.repeat import Turns
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 __all__ = ["main"]
 
@@ -162,14 +165,14 @@ class _Child:
     def load_waits(self) -> Any:
         """Put what notes blocking calls before MPI, where the supervisor can read that."""
         if self.header.get("waits"):
-            from labkit.real.mpi.waits_page import load_library
+            from labkit.real.mpi.waits_library import load_library
 
             self.waits = load_library()
 
     def note_waits(self, mpi: Any) -> None:
         """Begin to note them."""
         if self.waits is not None:
-            from labkit.real.mpi.waits_page import open_page
+            from labkit.real.mpi.waits_library import open_page
 
             open_page(self.waits, self.path("wait"), mpi, self.rank, self.header["ranks"])
 

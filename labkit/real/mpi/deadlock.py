@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labkit.errors import DeadlockError, MismatchError
 from labkit.process.stacks import Frame, read_stack, runs_threads
@@ -31,9 +32,10 @@ from labkit.real.mpi.waits import (
     read_head,
     read_waits,
 )
-from labkit.sim.deadlock import Waiting, failure
-from labkit.sim.where import lines_of
 from labkit.units import ranks_text
+
+if TYPE_CHECKING:  # what reports one is loaded when there is one
+    from labkit.sim.deadlock import Waiting
 
 __all__ = ["Blame", "WaitWatch"]
 
@@ -130,6 +132,9 @@ class Blame:
 
     def error(self, stacks: Mapping[int, Sequence[Frame]], ranks: int) -> DeadlockError | MismatchError:
         """Return the error: a deadlock, or collectives that do not match."""
+        from labkit.sim.deadlock import failure
+        from labkit.sim.where import lines_of
+
         waiting = self.waiting(stacks)
         if mismatch := self.mismatch():
             lines = lines_of((rank, one.text) for rank, one in waiting.items())
@@ -137,6 +142,8 @@ class Blame:
         return failure(waiting, ranks)
 
     def _describe(self, rank: int, own: RankWaits, stack: Sequence[Frame]) -> Waiting:
+        from labkit.sim.deadlock import Waiting
+
         place = stack[-1] if stack else None
         where = "" if place is None else f" at {place.file}:{place.line} in {place.name}"
         method = _method(own.call, place)

@@ -1,16 +1,11 @@
-"""The page on which a real rank notes its blocking calls, and the library that does it: a rank's side.
+"""The page on which a real rank notes its blocking calls, by the library of `labkit.real.mpi.waits_library`.
 
-What reads it is `labkit.real.mpi.waits`. Every rank of a real run loads this file: it needs little.
+What reads it is `labkit.real.mpi.waits`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
-import importlib.util
-import os
-import sys
-from typing import Any
 
 __all__ = [
     "BUFFERED",
@@ -26,25 +21,14 @@ __all__ = [
     "Entry",
     "Page",
     "PageHead",
-    "load_library",
-    "open_page",
 ]
 
 #: the file in a launch's folder that asks its ranks to note what they wait for, where the header does not
 NOTE_WAITS = "waits"
-_LIBRARY = "_mpi_waits.so"
 #: as in kernels/waits/page.hpp
 MAGIC = 0x31746177_6B62616C
 WAITED, _COMMS, _MEMBERS, _REQUESTS, CALLS, _NAME, HISTORY = 32, 64, 1 << 16, 1 << 12, 64, 24, 32
 THREADS, OVERFLOW, BUFFERED, FINISHED = 1, 2, 4, 8
-
-
-class _Constants(ctypes.Structure):
-    _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("world", "null_comm", "null_request")),
-        *((name, ctypes.c_int32) for name in (
-            "rank", "size", "handle_bytes", "any_source", "any_tag", "proc_null", "undefined")),
-    ]  # fmt: skip
 
 
 class Entry(ctypes.Structure):
@@ -83,27 +67,3 @@ class Page(ctypes.Structure):
         ("head", PageHead), ("names", (ctypes.c_char * _NAME) * CALLS), ("waiting", Entry * WAITED),
         ("rows", CommRow * _COMMS), ("member", ctypes.c_int32 * _MEMBERS), ("request", Entry * _REQUESTS),
     ]  # fmt: skip
-
-
-@functools.cache
-def load_library() -> Any:
-    """Put the library before MPI, which must not be loaded yet; None where there is none."""
-    kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
-    if sys.platform != "linux" or "mpi4py.MPI" in sys.modules or kernels is None or kernels.origin is None:
-        return None
-    path = os.path.join(os.path.dirname(kernels.origin), _LIBRARY)
-    return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) if os.path.exists(path) else None
-
-
-def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
-    """Begin to note this rank's waits; whether that can be done under this MPI."""
-    named = str(mpi.Get_library_version())
-    if library is None or not any(name in named for name in ("Open MPI", "MPICH")):
-        return False
-    constants = _Constants(
-        world=mpi._handleof(mpi.COMM_WORLD), null_comm=mpi._handleof(mpi.COMM_NULL),
-        null_request=mpi._handleof(mpi.REQUEST_NULL), rank=rank, size=size,
-        handle_bytes=mpi._sizeof(mpi.COMM_WORLD), any_source=mpi.ANY_SOURCE, any_tag=mpi.ANY_TAG,
-        proc_null=mpi.PROC_NULL, undefined=mpi.UNDEFINED,
-    )  # fmt: skip
-    return bool(library.labkit_waits_open(os.fsencode(path), ctypes.byref(constants)))

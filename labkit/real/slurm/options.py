@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import os
 import re
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from labkit.errors import MachineError
 from labkit.nearest import nearest
@@ -260,7 +259,7 @@ def _read_path(name: str, value: Any) -> str:
 
 
 def _read_time(name: str, value: Any) -> str | None:
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         value = str(int(value))
     text = _read_text(name, value)
     seconds = time_seconds(text)
@@ -274,7 +273,7 @@ def _read_count(name: str, value: Any) -> int | None:
         value = int(value)
     if value is None and name != "max_jobs":
         return None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise MachineError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
 

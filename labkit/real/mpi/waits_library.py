@@ -1,0 +1,52 @@
+"""The library that notes a real rank's blocking calls on its page (`labkit.real.mpi.waits_page`).
+
+Every rank of a real run loads this file: it needs little.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+import sys
+
+TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["load_library", "open_page"]
+
+_LIBRARY = "_mpi_waits.so"
+
+
+class _Constants(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("world", "null_comm", "null_request")),
+        *((name, ctypes.c_int32) for name in (
+            "rank", "size", "handle_bytes", "any_source", "any_tag", "proc_null", "undefined")),
+    ]  # fmt: skip
+
+
+@functools.cache
+def load_library() -> Any:
+    """Put the library before MPI, which must not be loaded yet; None where there is none."""
+    kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
+    if sys.platform != "linux" or "mpi4py.MPI" in sys.modules or kernels is None or kernels.origin is None:
+        return None
+    path = os.path.join(os.path.dirname(kernels.origin), _LIBRARY)
+    return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) if os.path.exists(path) else None
+
+
+def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
+    """Begin to note this rank's waits; whether that can be done under this MPI."""
+    named = str(mpi.Get_library_version())
+    if library is None or not any(name in named for name in ("Open MPI", "MPICH")):
+        return False
+    constants = _Constants(
+        world=mpi._handleof(mpi.COMM_WORLD), null_comm=mpi._handleof(mpi.COMM_NULL),
+        null_request=mpi._handleof(mpi.REQUEST_NULL), rank=rank, size=size,
+        handle_bytes=mpi._sizeof(mpi.COMM_WORLD), any_source=mpi.ANY_SOURCE, any_tag=mpi.ANY_TAG,
+        proc_null=mpi.PROC_NULL, undefined=mpi.UNDEFINED,
+    )  # fmt: skip
+    return bool(library.labkit_waits_open(os.fsencode(path), ctypes.byref(constants)))
