@@ -107,7 +107,7 @@ def _explained(case: Case, results: list[Any]) -> str | None:
     if not isinstance(found, tuple | list) or len(found) != 3:
         return f"it returned {shown(found)}, not (phase, growth, bytes)"
     phase, growth, n_bytes = found
-    if phase != _PHASE:
+    if not isinstance(phase, str) or phase != _PHASE:
         return f"it says that the phase {shown(phase)} is at fault: its bytes do not grow so that it would be"
     if not _is_growth(growth):
         said = f"it says that the bytes of {_PHASE!r} grow with {shown(growth)}"

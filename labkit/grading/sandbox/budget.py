@@ -51,7 +51,7 @@ class Budget:
         self._began_s, self._waited_before_s = time.monotonic(), _queued_s(os.getpid())
         self._over_s = self._began_s + limits.wall_s
         self.deadline_s = self._began_s + _MOST_STRETCH * limits.wall_s
-        self.requests = self.traffic_bytes = 0
+        self.requests = self.traffic_bytes = self.room_bytes = 0
 
     def is_over(self) -> bool:
         """Whether the run has had its time; what its processes have waited for a processor does not count."""
@@ -81,6 +81,19 @@ class Budget:
             raise SubmissionFailure(
                 "budget", rank, f"the ranks sent more than {self.limits.traffic_bytes >> 20} MiB in all"
             )
+
+    def set_aside(self, rank: int, n_bytes: int) -> None:
+        """Count the buffer of a receive that is open: it lies in the grader until the receive is over.
+
+        Raises
+        ------
+        SubmissionFailure
+            All of them together are too large.
+        """
+        self.room_bytes += n_bytes
+        if self.room_bytes > self.limits.memory_bytes:
+            most = self.limits.memory_bytes >> 20
+            raise SubmissionFailure("budget", rank, f"open receives have buffers of more than {most} MiB")
 
 
 def _queued_s(pid: int) -> float:

@@ -63,8 +63,8 @@ def imported_by(source: str) -> list[str]:
 
 
 def _may_load(name: str) -> bool:
-    root = name.partition(".")[0]
-    if not name.replace(".", "").replace("_", "").isalnum() or not name.isascii():
+    root, last = name.partition(".")[0], name.rpartition(".")[2]
+    if last == "__main__" or not name.replace(".", "").replace("_", "").isalnum() or not name.isascii():
         return False
     return root in _LOADED or (root in sys.stdlib_module_names and root not in _ACTING and root[0] != "_")
 
@@ -73,7 +73,7 @@ def load(names: Sequence[str]) -> None:
     """Load modules; what cannot be loaded is left for the submission to find out."""
     for name in names:
         if _may_load(name):
-            with contextlib.suppress(Exception), warnings.catch_warnings():
+            with contextlib.suppress(Exception, SystemExit), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 importlib.import_module(name)
 

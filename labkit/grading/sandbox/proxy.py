@@ -47,15 +47,8 @@ __all__ = ["RankProxy"]
 
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (
-    MPIException,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    OverflowError,
-    BufferError,
-    StopIteration,
-)
+    MPIException, ValueError, TypeError, KeyError, IndexError, OverflowError, BufferError, StopIteration
+)  # fmt: skip
 _POSTS = ("send", "ssend", "isend", "issend")
 _MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
 #: collectives that are made of messages of a private communicator
@@ -99,6 +92,7 @@ class RankProxy:
         self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
+        self._rooms: dict[int, int] = {}
         self._written: dict[int, Any] = {}  # by collectives under way
         self._handles = self._vain_polls = 0
         self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
@@ -230,10 +224,13 @@ class RankProxy:
         room = header.get("room")
         if room is not None and not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
             raise ValueError(f"a receive of {room} bytes")
+        self.budget.set_aside(self.rank, room or 0)
         place = None if room is None else bytearray(room)
         arguments = (place, whole(header["source"]), whole(header["tag"]))
         request = self._call(self._comm(header).irecv, arguments)
-        return {"request": self._keep(self._requests, request)}, []
+        number = self._keep(self._requests, request)
+        self._rooms[number] = room or 0
+        return {"request": number}, []
 
     def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Send and receive at once."""
@@ -270,6 +267,7 @@ class RankProxy:
         out = [item or b"" for item in data]
         for nth, position in enumerate(over or ()):
             del self._requests[numbers[position]]
+            self.budget.room_bytes -= self._rooms.pop(numbers[position], 0)
             out[nth] = self._written.pop(numbers[position], out[nth])
         return {"over": over, "statuses": rows}, out
 

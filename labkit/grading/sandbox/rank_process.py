@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterable
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -69,6 +70,8 @@ class Caller:
     descriptor : int
         The socket.
     """
+
+    encoding, errors = "utf-8", "replace"
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -137,6 +140,14 @@ class Caller:
     def flush(self) -> None:
         """Nothing is held back."""
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Keep several texts."""
+        for line in lines:
+            self.write(line)
+
+    def reconfigure(self, **how: Any) -> None:
+        """Nothing is buffered here, and no encoding chosen."""
+
     def isatty(self) -> bool:
         """Whether somebody is watching."""
         return False
@@ -172,6 +183,7 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     elif not job["accepts_weak"]:
         os._exit(71)
     signal.signal(signal.SIGXCPU, _time_up)
+    sys.argv = [SUBMISSION]
     sys.stdout = sys.stderr = caller
     try:
         value = _run(caller, job, parts)

@@ -1,0 +1,57 @@
+"""What would end or fill the grader, or its sandbox, is that submission's own failure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labkit.grading.assignments import ASSIGNMENTS
+from labkit.grading.sandbox import Limits, Sandbox
+from labkit.grading.sandbox.imports import imported_by, load
+
+LIMITS = Limits(cpu_s=2, wall_s=60, memory_bytes=64 << 20)
+
+
+def test_buffers_of_open_receives_are_counted(sandbox: Sandbox) -> None:
+    source = "def f(comm):\n    for tag in range(100):\n        comm.irecv(1 << 20, 0, tag)\n"
+    outcome = sandbox.run(source, "f", 1, [()])
+    assert outcome.kind == "budget", outcome.message
+    assert "more than 64 MiB" in outcome.message
+
+
+def test_buffers_of_receives_that_are_over_are_not_counted(sandbox: Sandbox) -> None:
+    source = "def f(comm):\n    for tag in range(100):\n        request = comm.irecv(1 << 20, 0, tag)\n"
+    source += "        comm.send(tag, 0, tag)\n        found = request.wait()\n    return found\n"
+    outcome = sandbox.run(source, "f", 1, [()])
+    assert (outcome.kind, outcome.results) == ("finished", [99]), outcome.message
+
+
+def test_a_module_that_is_a_program_is_not_loaded_for_all_ranks(sandbox: Sandbox) -> None:
+    assert imported_by("import unittest.__main__, json.tool") == ["json.tool"]
+    load(["unittest.__main__"])
+    outcome = sandbox.run("import unittest.__main__\ndef f(comm):\n    return 1\n", "f", 2, [()] * 2)
+    assert outcome.kind in ("error", "ended"), outcome.message
+    assert sandbox.run("def f(comm):\n    return 1\n", "f", 2, [()] * 2).is_finished
+
+
+@pytest.mark.parametrize("phase", [np.zeros(3), np.zeros(0), [], None, 1.5, {"before": 1}])
+def test_an_explanation_that_is_no_text_is_wrong(phase: object) -> None:
+    check = ASSIGNMENTS["scaling_bug"].check_named("explained")
+    found = ASSIGNMENTS["scaling_bug"].try_out(lambda ranks, buckets: (phase, "p", 8), only=[check.name])
+    assert found.results[0].points == 0
+    assert "at fault" in found.results[0].feedback
+
+
+def test_a_program_has_no_words_of_the_sandbox_and_an_output_as_python_has(sandbox: Sandbox) -> None:
+    source = """
+import argparse, sys
+sys.stdout.reconfigure(line_buffering=True)
+sys.stdout.writelines(["a", sys.stdout.encoding])
+OPTIONS = argparse.ArgumentParser().parse_args()
+
+def f(comm):
+    return sys.argv
+"""
+    outcome = sandbox.run(source, "f", 1, [()])
+    assert (outcome.kind, outcome.results) == ("finished", [["submission.py"]]), outcome.message
+    assert outcome.output == ["autf-8"]
