@@ -752,6 +752,10 @@ class RankLog:
     def has_times(self) -> bool: ...
 
     @property
+    def present(self) -> int:
+        """The number of the present call."""
+
+    @property
     def calls(self) -> int: ...
 
     @property

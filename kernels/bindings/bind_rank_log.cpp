@@ -205,6 +205,8 @@ class RankLog {
   [[nodiscard]] std::string lines() const { return log_.lines(rank_); }
   [[nodiscard]] std::uint64_t calls() const { return log_.calls(); }
   [[nodiscard]] double measured_s() const { return measured_s_; }
+  /// The number of the call that the rank is in, or was in last; -1 before the first.
+  [[nodiscard]] std::int32_t present() const { return here(); }
   [[nodiscard]] bool has_lines() const { return has_lines_; }
   [[nodiscard]] bool has_times() const { return has_times_; }
   [[nodiscard]] const std::vector<TimedCall>& timed_calls() const { return calls_; }
@@ -367,6 +369,7 @@ const Registration registration(42, [](nb::module_& module) {
       .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")
       .def_prop_ro("has_lines", &RankLog::has_lines)
       .def_prop_ro("has_times", &RankLog::has_times)
+      .def_prop_ro("present", &RankLog::present, "The number of the present call.")
       .def_prop_ro("calls", &RankLog::calls)
       .def_prop_ro("measured_s", &RankLog::measured_s, "CPU seconds that counted as computation.");
 });

@@ -49,7 +49,8 @@ class Trace:
     calls : pandas.DataFrame or None
         A row for every call of MPI that the program made: rank, call (its name), bytes (what the rank gave to
         a collective), begin_s, end_s, joint (number of the collective that the ranks' calls are one of, or
-        -1, also between two groups), root (rank, or -1), position (the rank's own in the communicator), place
+        -1, also between two groups), root (rank, or -1; of a real run's access to a window its target),
+        position (the rank's own in the communicator), place
         (its call path), phase, algorithm (by which a simulated run's collective was carried out, else "").
         Tests and probes that find nothing are one call where they follow each other closely. None of a run
         that was no program: a schedule, or a trace replayed.

@@ -124,6 +124,8 @@ class Ledger:
         self.places = Places()
         #: by number of a call its blocks for the ranks of its communicator, where these differ
         self.blocks: dict[int, list[int]] = {}
+        #: calls on windows, as `labkit.trace.recorder.windows.WindowCall` has them; None where none is kept
+        self.windows: list[tuple[int, int, tuple[int, ...], bool]] | None = None if is_summed else []
         #: by number of a communicator of a topology the ranks of the world from which this one receives there
         self.sources: dict[int, list[int]] = {}
         self._undefined: Any = mpi.UNDEFINED
@@ -215,11 +217,19 @@ class Ledger:
         found: list[int] = type(group).Translate_ranks(group, mine, self._world_group)
         return found
 
+    def opened(self, parent: Known) -> Known:
+        """Note a window that all ranks of a communicator made together."""
+        parent.made += 1
+        return self._numbered(f"{parent.key}/{parent.made}/window", parent.ranks, parent.rank)
+
     def _register(self, comm: Any, key: str, ranks: list[int]) -> None:
+        self._known[comm.handle] = self._numbered(key, ranks, comm.Get_rank())
+
+    def _numbered(self, key: str, ranks: list[int], rank: int) -> Known:
         number = _FIRST + 2 * len(self._keys)
         digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         self._keys[number] = digest
-        self._known[comm.handle] = Known(number, digest, ranks, comm.Get_rank())
+        return Known(number, digest, ranks, rank)
 
     def forget(self, handle: int) -> None:
         """Forget a communicator that was freed."""
@@ -315,4 +325,5 @@ class Ledger:
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
             "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
             "blocks": dict(self.blocks), "probes": self.log.probe_columns(), "sources": dict(self.sources),
+            "windows": self.windows or [],
         }  # fmt: skip

@@ -23,6 +23,7 @@ from labkit.trace.recorder.objects import Objects
 from labkit.trace.recorder.refusals import refused_calls, refused_classes, stand_in, timed_calls
 from labkit.trace.recorder.requests import Requests
 from labkit.trace.recorder.sizes import Sizes
+from labkit.trace.recorder.windows import window_class
 
 __all__ = ["Recorder", "write_notes"]
 
@@ -102,6 +103,8 @@ class Recorder:
             ),
         ]
         names = self._communicators(makers) | refused_classes(ledger, mpi)
+        if not ledger.has_lines:
+            names["Win"] = window_class(ledger, mpi, requests.operating)
         names |= {
             "Request": requests.request,
             "Prequest": requests.persistent,
@@ -218,6 +221,8 @@ class Recorder:
         self.ledger.is_busy = False
         self.ledger.log.restart()
         self.ledger.blocks.clear()
+        if self.ledger.windows:
+            self.ledger.windows.clear()
         self.ledger.log.resume()
         if self.ledger.summary is not None:
             self.ledger.summary.begin()

@@ -27,6 +27,8 @@ from labkit.trace.beside import Beside
 from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.joints import join_calls, joint_waits
 from labkit.trace.recorder.waits import call_waits
+from labkit.trace.recorder.window_waits import targets_of, window_waits
+from labkit.trace.recorder.windows import WindowCall
 from labkit.trace.trace import Trace
 
 __all__ = ["clocks_of", "trace_of"]
@@ -69,7 +71,7 @@ def trace_of(
     import pandas as pd
 
     zero = min(begin for begin, _ in spans)
-    calls, posts, probes, blocks, sources = _together(timelines, clocks, zero)
+    calls, posts, probes, blocks, sources, windows = _together(timelines, clocks, zero)
     ends = [end - zero for _, end in spans]
     messages, unmatched = _matched(calls, posts)
     clocks.violations = int((messages["end_s"] < messages["send_posted_s"]).sum())
@@ -84,6 +86,8 @@ def trace_of(
     })  # fmt: skip
     table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
     table["algorithm"] = ""  # the library does not tell
+    for row, target in targets_of(windows, names).items():
+        table.loc[row, "root"] = target
     beside = _beside(table, calls, waits)
     if beside is not None:
         for side in ("send_operation", "recv_operation"):
@@ -94,16 +98,20 @@ def trace_of(
         [begin - zero for begin, _ in spans],
     )  # fmt: skip
     trace.blocks = blocks
+    trace.given_waits = window_waits(calls, names, windows)
     remarks = dict.fromkeys(remark for one in timelines for remark in one["notes"])
     return trace, [*unmatched, *remarks]
 
 
 def _together(
     timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: float
-) -> tuple[Columns, Columns, Columns, dict[int, list[int]], dict[tuple[int, int], list[int]]]:
+) -> tuple[
+    Columns, Columns, Columns, dict[int, list[int]], dict[tuple[int, int], list[int]], list[WindowCall]
+]:  # fmt: skip
     """Return the calls, the posts and the probes of all ranks, each one's own by rows of the whole.
 
-    And by rows of calls their blocks, and by rank and communicator whom the rank hears as its neighbours.
+    And by rows of calls their blocks, by rank and communicator whom the rank hears as its neighbours, and the
+    calls on windows.
     """
     contexts: dict[Any, int] = {"world": 0}
     calls: dict[str, list[Any]] = {}
@@ -111,6 +119,7 @@ def _together(
     probes: dict[str, list[Any]] = {}
     blocks: dict[int, list[int]] = {}
     sources: dict[tuple[int, int], list[int]] = {}
+    windows: list[WindowCall] = []
     first = 0
     for rank, one in enumerate(timelines):
         # A rank's numbers of communicators, and the run's: the same for all of a communicator's ranks.
@@ -135,11 +144,13 @@ def _together(
                 whole.setdefault(name, []).append(column)
         blocks |= {first + number: counts for number, counts in one["blocks"].items()}
         sources |= {(rank, known[int(number)]): heard for number, heard in one.get("sources", {}).items()}
+        for number, window, *who in one.get("windows", ()):
+            windows.append(WindowCall(first + number, known[window], *who))
         first += count
     of_calls, of_posts, of_probes = (
         {name: np.concatenate(columns) for name, columns in whole.items()} for whole in (calls, posts, probes)
     )
-    return of_calls, of_posts, of_probes, blocks, sources
+    return of_calls, of_posts, of_probes, blocks, sources, windows
 
 
 def _renumbered(numbers: NDArray[Any], known: Mapping[int, int]) -> NDArray[np.int64]:

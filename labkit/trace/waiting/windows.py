@@ -180,6 +180,10 @@ def _accessed(
         known = (row >= 0) & (origin != target) & is_access[np.maximum(row, 0)]
         for rank in np.unique(target[known]):
             found.setdefault(int(rank), []).append(np.unique(row[known & (target == rank)]))
+    owner, aimed = calls["rank"].to_numpy(np.int64), calls["root"].to_numpy(np.int64)
+    known = is_access & (aimed >= 0) & (aimed != owner)  # of a real run
+    for rank in np.unique(aimed[known]):
+        found.setdefault(int(rank), []).append(np.flatnonzero(known & (aimed == rank)))
     return {rank: np.unique(np.concatenate(rows)) for rank, rows in found.items()}
 
 
