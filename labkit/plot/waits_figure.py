@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,8 @@ __all__ = ["delays", "waits"]
 
 #: rows of the tables; columns, beyond which neighbouring ranks are drawn together
 _ROWS, _COLUMNS = 9, 64
+#: letters of a line of a label
+_WIDE = 50
 #: ranks, waits and arrows of the time line
 _RANKS, _BARS, _ARROWS = 48, 6000, 60
 
@@ -156,10 +159,8 @@ def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, w
     sums = rows.groupby("what")[amount].sum().sort_values(ascending=False, kind="stable")
     shown = [str(what) for what in sums.index[:_ROWS]]
     total = float(sums.sum())
-    labels = [
-        f"{what[:52]}{'…' if len(what) > 52 else ''} {format_share(float(sums[what]) / total)}"
-        for what in shown
-    ]
+    labels = _labels([f"{what} {format_share(float(sums[what]) / total)}" for what in shown])
+    row_px = 26 if all("\n" not in label for label in labels) else 36
     kept = rows[rows["what"].isin(shown)]
     cells = kept.groupby(["what", kept["rank"] // size])[amount].sum()
     what, column = (cells.index.get_level_values(level) for level in (0, 1))
@@ -172,7 +173,8 @@ def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, w
         "ranks": [str(a) if b - a == 1 else f"{a} to {b - 1}" for a, b in zip(first, last, strict=True)],
     })  # fmt: skip
     fig = figure(
-        width=width, height=90 + 26 * len(labels), tools=TOOLS, active_drag=None, title=heading(title, 13),
+        width=width, height=90 + row_px * len(labels), tools=TOOLS, active_drag=None,
+        title=heading(title, 13),
         x_range=Range1d(-0.5, ranks - 0.5, bounds=(-0.5, ranks - 0.5)),
         y_range=FactorRange(factors=labels[::-1]), min_border_left=330,
     )  # fmt: skip
@@ -192,6 +194,37 @@ def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, w
     style_axes([fig])
     fig.grid.grid_line_color = None
     return fig
+
+
+def _labels(texts: list[str]) -> list[str]:
+    r"""Return texts of a call path and a share in two lines at most, no two the same.
+
+    Where one is longer its outer phases go: the inner ones tell call paths apart.
+
+    Examples
+    --------
+    >>> long = "late sender (" + "outer > " * 14 + "exchange: Recv) 90%"
+    >>> print(*_labels(["solve: Barrier 3%", long]), sep="\n")
+    solve: Barrier 3%
+    late sender (… > outer > outer > outer > outer >
+    outer > outer > outer > exchange: Recv) 90%
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        head, opening, path = text.rpartition(" (") if text.count(" (") == 1 else ("", "", text)
+        parts = path.split(" > ")
+        lines = textwrap.wrap(text, _WIDE)
+        while len(lines) > 2 and len(parts) > 1:
+            parts = parts[1:]
+            lines = textwrap.wrap(f"{head}{opening}… > {' > '.join(parts)}", _WIDE)
+        if len(lines) > 2:
+            share = text.rsplit(" ", 1)[1]
+            lines = [lines[0], f"{lines[1][: _WIDE - len(share) - 2]}… {share}"]
+        label = "\n".join(lines)
+        while label in found:
+            label += " "
+        found[label] = None
+    return list(found)
 
 
 def _chosen(waiting: Waiting) -> tuple[list[int], str]:
