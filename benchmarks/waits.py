@@ -1,4 +1,4 @@
-"""Wait states and delay costs of large traces: time and memory of the analysis.
+"""Wait states and delay costs of large traces: time and memory of the analysis, and of the explorer's panes.
 
     python benchmarks/waits.py [messages, default 1e6] [ranks, default 1024]
 
@@ -103,6 +103,26 @@ def main() -> None:
     began, cpu = time.perf_counter(), time.process_time()
     said = waiting.reading()
     print(f"{said}\n(said in {time.perf_counter() - began:.2f} s, {time.process_time() - cpu:.2f} s of CPU)")
+    panes(run)
+
+
+def panes(run: Run) -> None:
+    """Open the explorer and ask it, and say what that took of CPU."""
+    from labkit.jupyter.explorers.waits_explorer import waits
+
+    began = time.process_time()
+    shown = waits(run)
+    took = [f"explorer opened in {time.process_time() - began:.2f} s of CPU"]
+    for name, value in (
+        ("metric", "waiting"),
+        ("path", 2),
+        ("rank", 17 % run.ranks),
+        ("values", "exclusive"),
+    ):
+        began = time.process_time()
+        getattr(shown, name).value = value
+        took.append(f"another {name}: {time.process_time() - began:.3f} s")
+    print("; ".join(took))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,11 @@ class CallKinds:
         self.numbers = both.astype(np.int32)
         self.names = np.asarray(names, object)[pairs // len(places)]
         self.places = np.asarray(places, object)[pairs % len(places)]
+
+    def are(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Return by row of `Trace.calls` whether it is one of these."""
+        known: NDArray[np.bool_] = np.isin(self.names, list(names))[self.numbers]
+        return known
 
 
 def wait_columns(

@@ -211,7 +211,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     tables, names = wait_columns(trace, run.phases, kinds)
     given = given_columns(trace.given_waits)
     if trace.clocks is None:  # simulated
-        locks = lock_waits(trace.calls, tables["blocked"])
+        locks = lock_waits(trace.calls, kinds, tables["blocked"])
         given = {name: np.concatenate([given[name], locks[name].astype(given[name].dtype)]) for name in given}
     begins = np.asarray([] if trace.begins_s is None else trace.begins_s, np.float64)
     found = _kernels.analyse_waits(
@@ -220,7 +220,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     )  # fmt: skip
     paths = _paths(found["tree"], names, kinds)
     waits = pd.DataFrame(found["waits"]).rename(columns={"call": "row", "cause_call": "cause_row"})
-    waits = named(waits, trace.calls, trace.messages)
+    waits = named(waits, trace.calls, kinds, trace.messages)
     waits["seconds"] = waits["end_s"] - waits["begin_s"]
     waits["state"] = pd.Categorical.from_codes(
         waits["state"].to_numpy(np.int64), pd.Index([kind.name for kind in KINDS])

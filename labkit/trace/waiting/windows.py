@@ -16,6 +16,8 @@ from labkit.trace.waiting.kinds import KINDS, kind_number
 if TYPE_CHECKING:
     import pandas as pd
 
+    from labkit.trace.waiting.tables import CallKinds
+
 __all__ = ["calls_at", "lock_waits", "named"]
 
 _LOCKS, _UNLOCKS = ("Lock", "Lock_all"), ("Unlock", "Unlock_all")
@@ -28,13 +30,17 @@ _AT_FENCE = kind_number("wait at fence")
 _LATE_SENDER = [kind_number(kind.name) for kind in KINDS if kind.name.startswith("late sender")]
 
 
-def lock_waits(calls: pd.DataFrame | None, blocked: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def lock_waits(
+    calls: pd.DataFrame | None, kinds: CallKinds, blocked: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """Take the waits for locks out of the recorded ones, and say for whom they are.
 
     Parameters
     ----------
     calls : pandas.DataFrame or None
         `Trace.calls` of a simulated run.
+    kinds : CallKinds
+        Of them.
     blocked : dict of arrays
         The recorded waits as ``_kernels.analyse_waits`` takes them; those for locks are taken out.
 
@@ -47,12 +53,11 @@ def lock_waits(calls: pd.DataFrame | None, blocked: dict[str, NDArray[Any]]) -> 
     found: dict[str, list[Any]] = {
         name: [] for name in ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
     }
-    names = np.empty(0, object) if calls is None else calls["call"].to_numpy(object)
-    unlocks = np.flatnonzero(np.isin(names, _UNLOCKS))
+    unlocks = np.flatnonzero(kinds.are(_UNLOCKS))
     if calls is None or not len(unlocks):
         return {name: np.array(column, np.float64) for name, column in found.items()}
     row = calls_at(calls, blocked["rank"].astype(np.int64), blocked["begin_s"])
-    is_lock = (blocked["message"] == -1) & (row >= 0) & np.isin(names[np.maximum(row, 0)], _LOCKS)
+    is_lock = (blocked["message"] == -1) & (row >= 0) & kinds.are(_LOCKS)[np.maximum(row, 0)]
     begin_s, end_s, owner = (calls[name].to_numpy() for name in ("begin_s", "end_s", "rank"))
     taken = np.zeros(len(is_lock), bool)
     for at in np.flatnonzero(is_lock):
@@ -75,7 +80,9 @@ def lock_waits(calls: pd.DataFrame | None, blocked: dict[str, NDArray[Any]]) -> 
     return {name: np.array(column, np.float64) for name, column in found.items()}
 
 
-def named(waits: pd.DataFrame, calls: pd.DataFrame | None, messages: pd.DataFrame) -> pd.DataFrame:
+def named(
+    waits: pd.DataFrame, calls: pd.DataFrame | None, kinds: CallKinds, messages: pd.DataFrame
+) -> pd.DataFrame:
     """Call the waits of post, start, complete, wait and fences by their names.
 
     A target's wait is an *early post* until the origin starts, an *early wait* until the origin's last access
@@ -88,16 +95,19 @@ def named(waits: pd.DataFrame, calls: pd.DataFrame | None, messages: pd.DataFram
         By rank and time: state (a number), begin_s, end_s, row, cause_row, direct_s, passed_s, ...
     calls : pandas.DataFrame or None
         `Trace.calls`.
+    kinds : CallKinds
+        Of them.
     messages : pandas.DataFrame
         `Trace.messages`: accesses are among them.
     """
     import pandas as pd
 
-    if calls is None or not len(calls) or not len(waits):
+    of_windows = kinds.are(("Post", "Complete", *_ACCESSES))
+    if calls is None or not len(waits) or not of_windows.any():
         return waits
     names = calls["call"].to_numpy(object)
     owner, end_s, begin_s = (calls[name].to_numpy() for name in ("rank", "end_s", "begin_s"))
-    posts = np.isin(names, ("Post", "Complete"))
+    posts = kinds.are(("Post", "Complete"))
     row, cause = waits["row"].to_numpy(), waits["cause_row"].to_numpy()
     # what a call sends at its very end is found in the next one, which begins then
     before = np.maximum(cause - 1, 0)
@@ -108,7 +118,7 @@ def named(waits: pd.DataFrame, calls: pd.DataFrame | None, messages: pd.DataFram
         (there == "Complete") & np.isin(here, ("Wait", "Test"))
     )
     fenced = waits["state"].to_numpy() == _AT_FENCE
-    accesses = np.flatnonzero(np.isin(names, _ACCESSES))
+    accesses = np.flatnonzero(kinds.are(_ACCESSES))
     if not ours.any() and not (fenced.any() and len(accesses)):
         return waits
     waits = waits.copy()
