@@ -12,6 +12,7 @@ import labkit as lk
 from labkit.errors import DataError
 from labkit.trace.exchange import FORMATS, events_of
 from labkit.trace.exchange.events import PHASE, WAIT
+from labkit.trace.waiting import KINDS
 from tests.support.trace_files import read_cube, read_paje, read_paraver, read_perfetto
 from tests.support.traced import work_and_ring
 
@@ -257,3 +258,28 @@ def test_hatchet_gets_the_profile(run: Any) -> None:
     assert graph.dataframe["time"].sum() == pytest.approx(report.total("time"))
     roots = graph.dataframe.xs(graph.graph.roots[0], level="node")
     np.testing.assert_allclose(roots["time (inc)"].sort_index(), report.by_rank("time"))
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Pipit itself
+def test_pipit_reads_frame_and_file(run: Any, tmp_path: Path) -> None:
+    """By Pipit itself (its repository; the package index has a name without code)."""
+    pipit = pytest.importorskip("pipit")
+    if not hasattr(pipit, "Trace"):
+        pytest.skip("pipit without its code")
+    trace = pipit.Trace(None, run.frame("pipit"))
+    expected = np.zeros((RANKS, RANKS))
+    messages = run.trace.messages
+    np.add.at(expected, (messages["source"], messages["destination"]), messages["bytes"])
+    np.testing.assert_array_equal(trace.comm_matrix(), expected)
+
+    def seconds_of(trace: Any) -> Any:
+        own = trace.flat_profile(["time.exc"], per_process=True)["time.exc"]
+        return own.groupby("Name", observed=True).sum() * 1e-9
+
+    seconds = seconds_of(trace)
+    report = run.report()
+    assert seconds["computation"] == pytest.approx(report.total("computation"), rel=1e-3)
+    waited = seconds[[kind.name for kind in KINDS if kind.name in seconds.index]].sum()
+    assert waited == pytest.approx(run.waits().seconds, rel=1e-3)
+    read = pipit.Trace.from_csv(str(written(run, tmp_path, "run.csv")))
+    assert seconds_of(read)["computation"] == pytest.approx(seconds["computation"], rel=1e-6)
