@@ -966,6 +966,20 @@ class GoalRun:
     @property
     def events(self) -> int: ...
 
+class CallPlaces:
+    """Numbers of the places in a program that make calls."""
+
+    def __init__(self, kind_of: Any, number_of: Any, most: int) -> None:
+        """
+        `kind_of` tells of a file whether it is the program's (0), a call's (1) or calls the program (2); `number_of` numbers the place of a frame that was not seen before.
+        """
+
+    def here(self) -> int:
+        """The number of the place that made the present call."""
+
+    def number(self, frame: Any) -> int:
+        """The number of a frame's place."""
+
 def code_of_thread(thread: int, most: int) -> list[Any]:
     """
     The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
 
 import labkit
+from labkit._kernels import CallPlaces
 
 __all__ = ["Places"]
 
@@ -29,6 +31,11 @@ class _Kinds(dict[str, int]):
 class Places:
     """The call paths of one rank, by number.
 
+    Attributes
+    ----------
+    here : callable
+        Returns the number of the place in the program that made the present call.
+
     Examples
     --------
     >>> places = Places()
@@ -37,24 +44,30 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._codes: list[tuple[int, list[CodeType]]] = []
         self._kinds = _Kinds()
+        self._paths = _Paths(self._kinds)  # apart: what the kernel holds must not hold the kernel's
+        self._known = CallPlaces(self._kinds.__getitem__, self._paths.number, _MOST)
+        self.here: Callable[[], int] = self._known.here
 
     def here_or_inside(self) -> int:
         """Return the same for a call that stands in for another's, -1 if MPI itself has made it."""
         frame = sys._getframe(3)
-        return -1 if self._kinds[frame.f_code.co_filename] == 1 else self._number(frame)
+        return -1 if self._kinds[frame.f_code.co_filename] == 1 else self._known.number(frame)
 
-    def here(self) -> int:
-        """Return the number of the place in the program that made the present call."""
-        kinds = self._kinds
-        frame = sys._getframe(2)
-        while kinds[frame.f_code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-        return self._number(frame)
+    def texts(self) -> list[str]:
+        """Return the paths by number, as ``program > exchange, prog.py:12``."""
+        return [_text(line, codes) for line, codes in self._paths.codes]
 
-    def _number(self, frame: FrameType) -> int:
+
+class _Paths:
+    """The call paths that were seen, by line and code; `labkit._kernels.CallPlaces` asks once for each."""
+
+    def __init__(self, kinds: _Kinds) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self.codes: list[tuple[int, list[CodeType]]] = []
+        self._kinds = kinds
+
+    def number(self, frame: FrameType) -> int:
         """Return the number of a place in the program."""
         kinds, line = self._kinds, frame.f_lineno
         codes: list[CodeType] = []
@@ -67,13 +80,9 @@ class Places:
         key = (line, *map(id, codes))  # they live: they are kept with their number
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._codes)
-            self._codes.append((line, codes))
+            number = self._numbers[key] = len(self.codes)
+            self.codes.append((line, codes))
         return number
-
-    def texts(self) -> list[str]:
-        """Return the paths by number, as ``program > exchange, prog.py:12``."""
-        return [_text(line, codes) for line, codes in self._codes]
 
 
 def _text(line: int, codes: list[CodeType]) -> str:
