@@ -99,6 +99,9 @@ def trace_of(
     )  # fmt: skip
     trace.blocks = blocks
     trace.given_waits = window_waits(calls, names, windows)
+    if count := clocks.violations:
+        plural = "s end before they begin" if count > 1 else " ends before it begins"
+        unmatched.append(f"{count} message{plural}: the ranks' clocks differ by more than was corrected")
     remarks = dict.fromkeys(remark for one in timelines for remark in one["notes"])
     return trace, [*unmatched, *remarks]
 

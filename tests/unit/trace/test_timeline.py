@@ -274,6 +274,7 @@ def test_messages_received_before_they_were_sent_are_counted() -> None:
     a, b = Notes(0), Notes(1)
     a.post(True, 1, 5, 8, a.call("Send", 2.0, 2.1), 0)
     b.post(False, 0, 5, 8, b.call("Recv", 1.0, 1.1), 0)
-    trace, _ = put_together([a, b])
+    trace, said = put_together([a, b])
+    assert said == ["1 message ends before it begins: the ranks' clocks differ by more than was corrected"]
     assert trace.clocks.violations == 1
     assert repr(trace).endswith("; 1 messages end before they begin")
