@@ -284,20 +284,23 @@ class View:
         shown = self.shown
         where = "the program" if self.row == 0 else shown.chain(self.row)
         values = self.by_rank()
-        total = shown.total(self.metric, self.row, inclusive=self.inclusive)
+        total = shown.total(self.metric, self.row, self.ranks, inclusive=self.inclusive)
         itself = "" if self.inclusive else " itself"
+        itself += f" on rank {self.ranks[0]}" if self.ranks else ""
         said = f"{shown.title}: {shown.metric(self.metric).label} in {where}{itself}, "
         said += self._text(total, None, self.unit)
         whole = self._total(self._root())
         if whole and not shown.is_difference and shown.metric(self.metric).expression is None:
-            said += f" ({format_share(total / whole)} of all {shown.metric(self._root()).label})"
+            own = "its" if self.ranks and self.base.ranks == shown.ranks else "all"
+            said += f" ({format_share(total / whole)} of {own} {shown.metric(self._root()).label})"
         if shown.ranks > 1 and values.any():
             most, least = int(np.argmax(values)), int(np.argmin(values))
             high, low = (self._text(float(values[one]), None, self.unit) for one in (most, least))
             if shown.is_difference:
                 said += f"; from {low} on rank {least} to {high} on rank {most}"
             else:
-                said += f"; most on rank {most} ({high}), least on rank {least} ({low})"
+                of_all = "; of all ranks most on rank" if self.ranks else "; most on rank"
+                said += f"{of_all} {most} ({high}), least on rank {least} ({low})"
         hidden = len(shown.paths) - rows
         folds = any(kind == "path" for kind, _ in self.folded)
         said += f"; {hidden} call paths of less are not shown" if hidden > 0 and not folds else ""

@@ -15,9 +15,11 @@ pytest.importorskip("anywidget")
 pytest.importorskip("jupyter_bokeh")
 
 from labkit.errors import DataError
+from labkit.html import quantity
 from labkit.jupyter.explorers import waits_explorer
 from labkit.plot.panes.report_panes import SCALES
 from labkit.plot.panes.tree_pane import kept_rows
+from labkit.units import format_share
 
 
 def program(comm: Any, slow: int = 2, calls: int = 1) -> None:
@@ -193,3 +195,21 @@ def test_real_beside_simulated() -> None:
     labels = {path.label for path in one.report.paths}
     assert {"work", "inner", "phase 0"} <= labels
     assert sum("allreduce" in label for label in labels) == 1, "the same call on both machines"
+
+
+def test_what_is_said_of_a_rank_is_the_ranks_own() -> None:
+    def uneven(comm: Any) -> None:
+        lk.compute(seconds=1e-3 * (1 + comm.rank))
+        comm.Barrier()
+
+    run = lk.run(uneven, 4, "star:4", trace=True)
+    one = lk.explore.waits(run)
+    report = run.report()
+    one.metric.value = "computation"
+    for rank in range(4):
+        one.rank.value = rank
+        own = float(report.by_rank("computation")[rank])
+        share = own / float(report.by_rank("time")[rank])
+        said = f"in the program on rank {rank}, {quantity(own, 's', 3)} ({format_share(share)} of its time)"
+        assert f"computation {said}" in one.figure.reading
+        assert "most on rank 3 (4 ms), least on rank 0 (1 ms)" in one.figure.reading
