@@ -25,7 +25,7 @@ SUMS = (
 )  # fmt: skip
 _KEYS = ("rank", "phase", "name", "call", "place")
 _BELOW = " > "
-_VISITS, _SPENT, _BYTES, _EMPTY = 0, 1, 5, 6
+_VISITS, _SPENT, _SENT, _BYTES, _EMPTY = 0, 1, 2, 5, 6
 
 Row = dict[str, Any]
 
@@ -115,6 +115,33 @@ class Summary:
         self._open[rank] = path, name, now
         return path
 
+    def called(
+        self, rank: int, name: str, place: int, begin: float, end: float, joined_bytes: int | None,
+        sent: Sequence[int], counted: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    ) -> None:  # fmt: skip
+        """It has called MPI, from begin to end, as `call`, `joined`, `sent` and `over` have it one by one.
+
+        Parameters
+        ----------
+        joined_bytes : int or None
+            What it gave to a collective; None of other calls.
+        sent : sequence of int
+            Messages, their bytes, how many had none.
+        counted : pair
+            The counters at begin and end.
+        """
+        self._compute(rank, begin, counted[0])
+        path = self._path(rank, name, place)
+        sums = self._of(rank, path)
+        sums[_VISITS] += 1
+        if joined_bytes is not None:
+            sums[_BYTES] += joined_bytes * self._is_real
+            sums[_EMPTY] += gives_nothing(name, joined_bytes)
+        if sent[0]:
+            for at, amount in enumerate(sent, _SENT):
+                sums[at] += amount
+        self._spend(rank, path, end, counted[1])
+
     def inside(self, rank: int) -> tuple[int, float]:
         """Return the call path that it is in a call of, and since when."""
         path, _, since = self._open[rank]
@@ -140,7 +167,7 @@ class Summary:
     def sent(self, rank: int, path: int, messages: int, n_bytes: int, empty: int) -> None:
         """It has sent messages from a call path."""
         sums = self._of(rank, path)
-        for at, amount in enumerate((messages, n_bytes, empty), 2):
+        for at, amount in enumerate((messages, n_bytes, empty), _SENT):
             sums[at] += amount
 
     def finish(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:

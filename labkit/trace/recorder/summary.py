@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from labkit.trace.counters import EVENTS, is_counted, refused
 from labkit.trace.summary import Row, Summary
@@ -98,24 +100,23 @@ class RankSummary:
     def settle(self) -> None:
         """Sum up what the log has, and let it forget that, unless it is to keep all."""
         log, summary = self._ledger.log, self._summary
-        calls, posts = log.call_columns(), log.post_columns()
+        calls = log.call_columns()
         names = list(self._ledger.names)
-        sent = _sent(posts)
         marks = iter([*self._marks, (float("inf"), "", False, ())])
         mark = next(marks)
         columns = ("begin_s", "end_s", "name", "place", "bytes", "sequence")
-        rows = zip(*(calls[name].tolist() for name in columns), strict=True)
+        rows = zip(
+            *(calls[name].tolist() for name in columns), _sent(log.post_columns(), len(calls["name"])),
+            strict=True,
+        )  # fmt: skip
         counted = iter(log.count_rows()) if self.counters else repeat(())
-        for number, (begin, end, name, place, n_bytes, sequence) in enumerate(rows):
+        for begin, end, name, place, n_bytes, sequence, sent in rows:
             while mark[0] <= begin:
                 _pass(summary, mark)
                 mark = next(marks)
-            path = summary.call(0, names[name], place, begin, next(counted))
-            if sequence >= 0:
-                summary.joined(0, n_bytes)
-            if number in sent:
-                summary.sent(0, path, *sent[number])
-            summary.over(0, end, next(counted))
+            joined = n_bytes if sequence >= 0 else None
+            both = (next(counted), next(counted))
+            summary.called(0, names[name], place, begin, end, joined, sent, both)
         while mark[0] < float("inf"):
             _pass(summary, mark)
             mark = next(marks)
@@ -131,14 +132,13 @@ def _pass(summary: Summary, mark: Mark) -> None:
     (summary.enter if is_begin else summary.leave)(0, phase, when, counted)
 
 
-def _sent(posts: dict[str, Any]) -> dict[int, list[int]]:
+def _sent(posts: dict[str, Any], calls: int) -> Iterable[tuple[int, ...]]:
     """Return by call the messages that were sent there, their bytes, and how many had none."""
-    found: dict[int, list[int]] = {}
-    columns = ("call", "bytes", "is_send", "is_cancelled")
-    for call, n_bytes, is_send, is_cancelled in zip(*(posts[name].tolist() for name in columns), strict=True):
-        if is_send and not is_cancelled:
-            sums = found.setdefault(call, [0, 0, 0])
-            sums[0] += 1
-            sums[1] += n_bytes
-            sums[2] += n_bytes == 0
-    return found
+    alive = posts["is_send"] & ~posts["is_cancelled"]
+    call, sizes = posts["call"][alive], posts["bytes"][alive].astype(np.int64)
+    if not len(call):
+        return [(0, 0, 0)] * calls
+    total = np.zeros(calls, np.int64)
+    np.add.at(total, call, sizes)
+    messages, empty = (np.bincount(own, minlength=calls) for own in (call, call[sizes == 0]))
+    return zip(messages.tolist(), total.tolist(), empty.tolist(), strict=True)
