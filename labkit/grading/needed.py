@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import symtable
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["needed_source"]
@@ -101,16 +101,24 @@ def _followed(
     trials = _trials(statements, functions)
     fixed = {name for one in statements for name in one.binds if _is_fixed(one)}
     fixed -= {name for one in statements for name in one.binds if not _is_fixed(one)}
-    effects = {id(one): _effects(one, statements) for one in statements}
+    definitions = _definitions(statements)
+    own = {name for one in statements if not one.is_import for name in one.binds}
+    effects = {id(one): _effects(one, definitions) for one in statements}
     kept: set[int] = set()
     is_open = True
+    order = statements
     while is_open:
         is_open = False
         data = needed - fixed
-        for one in statements:
+        order = order[::-1]  # names are mostly bound before they are used, but functions may stand anyhow
+        for one in order:
             if id(one) in kept:
                 continue
             wanted = bool(one.binds & needed) or _is_star(one)
+            if wanted and id(one) in trials:
+                _without_trials(one, needed)
+            elif one.is_definition and not wanted:
+                wanted = bool(effects[id(one)] & needed & own)
             if not (wanted or one.is_definition or one.is_import):
                 wanted = id(one) in setters or bool(one.stores & needed and not one.calls)
                 if id(one) not in trials:
@@ -128,14 +136,57 @@ def _is_star(one: _Statement) -> bool:
     return isinstance(one.node, ast.ImportFrom) and any(alias.name == "*" for alias in one.node.names)
 
 
-def _effects(one: _Statement, statements: list[_Statement]) -> set[str]:
-    """Return the names that a statement may change: by itself, or in the functions that it names."""
-    found = one.changes | one.stores
-    if one.calls:
-        for other in statements:
-            if other.is_definition and other.binds & one.uses:
-                found = found | other.changes | other.stores
+def _definitions(statements: list[_Statement]) -> dict[str, list[_Statement]]:
+    found: dict[str, list[_Statement]] = {}
+    for one in statements:
+        if one.is_definition:
+            for name in one.binds:
+                found.setdefault(name, []).append(one)
     return found
+
+
+def _effects(one: _Statement, definitions: Mapping[str, list[_Statement]]) -> set[str]:
+    """Return the names that a statement may change: by itself, or in the functions that it comes to."""
+    if not one.is_definition:
+        return one.changes | one.stores | (_changed_by(one.uses, definitions) if one.calls else set())
+    # A definition calls its decorators, and its bases learn of a class (__init_subclass__, __subclasses__).
+    node = one.node
+    bases = [*node.bases, *(word.value for word in node.keywords)] if isinstance(node, ast.ClassDef) else []
+    found, named = {root for base in bases if (root := _root(base)) is not None}, set()
+    for decorator in getattr(node, "decorator_list", ()):
+        roots = {part.id for part in ast.walk(decorator) if isinstance(part, ast.Name)}
+        named |= roots
+        plain = {decorator.id} if isinstance(decorator, ast.Name) else set()
+        maker = decorator.func if isinstance(decorator, ast.Call) else None
+        found |= roots - plain - ({maker.id} if isinstance(maker, ast.Name) else set())
+    return found | _changed_by(found | named, definitions)
+
+
+def _changed_by(names: set[str], definitions: Mapping[str, list[_Statement]]) -> set[str]:
+    """Return what the functions and classes of these names may change, and those that they use."""
+    found: set[str] = set()
+    seen, open_ = set(names), list(names)
+    while open_:
+        for one in definitions.get(open_.pop(), ()):
+            found |= one.changes | one.stores
+            open_ += one.uses - seen
+            seen |= one.uses
+    return found
+
+
+def _without_trials(one: _Statement, needed: set[str]) -> None:
+    """Take from a loop that tries the function out what it tries: only its own variables are needed."""
+    node = one.node
+    if not isinstance(node, ast.For) or any(isinstance(part, ast.Call) for part in ast.walk(node.target)):
+        return
+    targets = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    if one.binds & needed <= targets:
+        line = ast.For(node.target, node.iter, [ast.Pass()], [], None)
+        try:
+            shorter = next(_statements(ast.unparse(ast.fix_missing_locations(line))))
+        except RecursionError:  # a list of thousands of sums
+            return
+        one.text, one.uses = shorter.text, shorter.uses
 
 
 def _trials(statements: list[_Statement], functions: Collection[str] | None) -> set[int]:
@@ -182,6 +233,8 @@ def _modules(statements: list[_Statement]) -> dict[str, str]:
 def _note_changes(one: _Statement, modules: dict[str, str]) -> None:
     """Note what a statement's calls may change."""
     for root, is_method, given in one.called:
+        if root == "setattr" and not is_method:
+            one.stores |= given
         if (root in _LOOKS and not is_method) or modules.get(root, "").startswith(_LOOKING):
             continue
         one.changes |= given | ({root} if is_method else set())

@@ -106,6 +106,78 @@ RIGHT: dict[str, tuple[list[str], Any]] = {
         ["for T in range(3):\n    raise SystemExit", "def f():\n    T = 3\n    return [T for T in range(2)]"],
         [0, 1],
     ),
+    "a function that a decorator registers": (
+        [
+            "STEPS = {}\ndef step(g):\n    STEPS[g.__name__] = g\n    return g",
+            "@step\ndef look():\n    return 6",
+            "def f():\n    return STEPS['look']()",
+        ],
+        6,
+    ),
+    "a function that a decorator's maker registers": (
+        [
+            "STEPS = {}\ndef add(n, g):\n    STEPS[n] = g\ndef step(n):\n    def inner(g):\n        add(n, g)\n"
+            "        return g\n    return inner",
+            "@step('a')\ndef look():\n    return 6",
+            "def f():\n    return STEPS['a']()",
+        ],
+        6,
+    ),
+    "a function registered by its list": (
+        ["STEPS = []", "@STEPS.append\ndef look():\n    return 6", "def f():\n    return STEPS[0]()"],
+        6,
+    ),
+    "a singledispatch": (
+        [
+            "from functools import singledispatch\n@singledispatch\ndef size(x):\n    return 0",
+            "@size.register\ndef _(x: list):\n    return len(x)",
+            "@size.register(str)\ndef _(x):\n    return -1",
+            "def f():\n    return size([1, 2]), size('a'), size(3)",
+        ],
+        (2, -1, 0),
+    ),
+    "a method that is set": (
+        [
+            "class Node:\n    pass",
+            "def look(self):\n    return 7",
+            "setattr(Node, 'look', look)",
+            "def f():\n    return Node().look()",
+        ],
+        7,
+    ),
+    "a class that registers itself": (
+        [
+            "KINDS = {}\nclass Base:\n    def __init_subclass__(cls):\n        KINDS[cls.__name__] = cls",
+            "class A(Base):\n    x = 3",
+            "class B(A):\n    x = 4",
+            "def f():\n    return [k.x for k in KINDS.values()]",
+        ],
+        [3, 4],
+    ),
+    "a class that its parent lists": (
+        [
+            "class Base:\n    known = []\n    def __init_subclass__(cls):\n        Base.known.append(cls.x)",
+            "class A(Base):\n    x = 3",
+            "def f():\n    return Base.known",
+        ],
+        [3],
+    ),
+    "subclasses that are asked for": (
+        [
+            "class Base:\n    pass",
+            "class A(Base):\n    x = 3",
+            "def f():\n    return [k.x for k in Base.__subclasses__()]",
+        ],
+        [3],
+    ),
+    "a name that a loop of trials leaves": (
+        [
+            "import labkit as lk\ntimes = []",
+            "for MANY in (4, 8):\n    times.append(lk.run(f, MANY))",
+            "def f():\n    return MANY",
+        ],
+        8,
+    ),
     "conditional": (
         ["FAST = True\nif FAST:\n    def f():\n        return 1\nelse:\n    def f():\n        return 2"],
         1,
