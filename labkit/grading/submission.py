@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,9 +65,15 @@ def submitted_text(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8-sig")
+        text = _decoded(path)
     except UnicodeDecodeError as error:
-        raise DataError(f"{name} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+        raise DataError(
+            f"{name} is not {error.encoding} (byte {error.start} cannot be read as such): save it as UTF-8"
+        ) from error
+    except (SyntaxError, LookupError) as error:
+        raise DataError(
+            f"{name} has a coding line that Python does not know ({error}): save it as UTF-8"
+        ) from error
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if path.suffix == ".ipynb":
@@ -73,6 +81,19 @@ def submitted_text(path: Path) -> str:
     if len(text) > MOST_CODE_BYTES:
         raise DataError(f"{name} has more than {MOST_CODE_BYTES >> 20} MiB of code")
     return text
+
+
+def _decoded(path: Path) -> str:
+    """Return the text of a file; of a program in the encoding of its coding line, as Python reads it."""
+    if path.suffix == ".ipynb":
+        return path.read_text(encoding="utf-8-sig")
+    data = path.read_bytes()
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+    except SyntaxError:
+        data.decode()  # bytes that are no UTF-8, and no line that says what they are
+        raise
+    return io.StringIO(data.decode(encoding), newline=None).read()
 
 
 def text_of_cells(sources: list[str]) -> str:

@@ -78,10 +78,10 @@ def _smoothed(values: bytes, width: int, tolerance: float, most: int) -> tuple[A
 def _needs(case: Case, results: list[Any]) -> list[int]:
     """Two rows a step, or all that others have, or the own block, which somebody else may have computed."""
     blocks = [own[0] for own in case.arguments]
-    steps = results[0][1]
+    steps = int(results[0][1])  # of whatever width it was returned
     row, total = blocks[0][0].nbytes, sum(block.nbytes for block in blocks)
     most = [0, *(block.nbytes for block in blocks[1:])]  # whoever computes for all has all of the blocks
-    if results[0][1] and case.ranks > 1:
+    if steps and case.ranks > 1:
         most[0] = min(2 * steps * row, total - blocks[0].nbytes)
     return [min(2 * steps * row, total - block.nbytes, n) for block, n in zip(blocks, most, strict=True)]
 

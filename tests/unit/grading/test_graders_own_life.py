@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from labkit.errors import DataError
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.imports import imported_by, load
+from labkit.grading.submission import read_submission
 
 LIMITS = Limits(cpu_s=2, wall_s=60, memory_bytes=64 << 20)
 
@@ -55,3 +59,30 @@ def f(comm):
     outcome = sandbox.run(source, "f", 1, [()])
     assert (outcome.kind, outcome.results) == ("finished", [["submission.py"]]), outcome.message
     assert outcome.output == ["autf-8"]
+
+
+def test_what_a_program_looks_at_before_it_begins_is_there(sandbox: Sandbox) -> None:
+    source = """
+import timeit
+import mpi4py
+mpi4py.rc.recv_mprobe = False
+from mpi4py import MPI
+
+def f(comm):
+    begin = timeit.default_timer()
+    return MPI.Is_initialized(), MPI.Is_finalized(), timeit.default_timer() > begin
+"""
+    outcome = sandbox.run(source, "f", 1, [()])
+    assert (outcome.kind, outcome.results) == ("finished", [(True, False, True)]), outcome.message
+
+
+def test_a_script_is_read_in_the_encoding_that_it_names(tmp_path: Path) -> None:
+    program = "# -*- coding: latin-1 -*-\nNAME = 'Zo\xeb'\r\ndef f():\n    return NAME\n"
+    (tmp_path / "a.py").write_bytes(program.encode("latin-1"))
+    assert "Zo\xeb" in read_submission(tmp_path / "a.py", "f")
+    (tmp_path / "b.py").write_bytes(b"# coding: no-such\ndef f():\n    return 1\n")
+    with pytest.raises(DataError, match=r"b\.py has a coding line that Python does not know"):
+        read_submission(tmp_path / "b.py", "f")
+    (tmp_path / "c.py").write_bytes("def f():\n    return 'Zo\xeb'\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"c\.py is not utf-8 \(byte "):
+        read_submission(tmp_path / "c.py", "f")

@@ -116,8 +116,8 @@ RIGHT: dict[str, tuple[list[str], Any]] = {
     ),
     "a function that a decorator's maker registers": (
         [
-            "STEPS = {}\ndef add(n, g):\n    STEPS[n] = g\ndef step(n):\n    def inner(g):\n        add(n, g)\n"
-            "        return g\n    return inner",
+            "STEPS = {}\ndef add(n, g):\n    STEPS[n] = g",
+            "def step(n):\n    def inner(g):\n        add(n, g)\n        return g\n    return inner",
             "@step('a')\ndef look():\n    return 6",
             "def f():\n    return STEPS['a']()",
         ],
