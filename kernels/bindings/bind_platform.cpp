@@ -149,7 +149,8 @@ Model make_model(const nb::kwargs& values) {
   model.latency_factor = to_factor(latency);
   model.bandwidth_factor = to_factor(bandwidth);
   model.penalties = to_penalties(penalties);
-  model.meeting = word<Meeting>("sharing", sharing, {{"maxmin", Meeting::maxmin}, {"delay", Meeting::delay}});
+  model.contention =
+      word<Contention>("sharing", sharing, {{"maxmin", Contention::maxmin}, {"delay", Contention::delay}});
   model.send_overhead = to_cost(send);
   model.isend_overhead = to_cost(isend);
   model.recv_overhead = to_cost(recv);

@@ -24,7 +24,7 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
   if (model.penalties.is_used()) {
     penalties_ = std::make_unique<Penalties>(model.penalties, platform_->host_count());
   }
-  if (model.meeting == Meeting::delay) {
+  if (model.contention == Contention::delay) {
     delays_ = std::make_unique<Delays>(*platform_, model, queue, kinds.latency_over, kinds.flow_end);
   }
   const bool chooses = platform_->router().chooses();  // then messages of a pair take many ways

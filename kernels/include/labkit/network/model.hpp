@@ -74,7 +74,7 @@ class SizeCost {
 inline constexpr double kCrossTrafficShare = 0.05;
 
 /// How messages meet: in the links they share, or only at the hosts' interfaces (delays.hpp).
-enum class Meeting : std::uint8_t { maxmin, delay };
+enum class Contention : std::uint8_t { maxmin, delay };
 
 /// Plain data; the named models (raw, cm02, lv08, smpi, lab) are values of it, made elsewhere.
 struct Model {
@@ -86,7 +86,7 @@ struct Model {
   double tcp_gamma_bytes = 0.0;  ///< window: rate <= gamma / (2 latency); 0: no such bound
   bool cross_traffic = false;
   PenaltyFactors penalties;  ///< InfiniBand; unused by the others
-  Meeting meeting = Meeting::maxmin;
+  Contention contention = Contention::maxmin;
   // Of delays only; a negative latency or gap per byte is that of the message's route.
   double latency_s = -1.0;
   double gap_s = 0.0;
