@@ -1,9 +1,9 @@
 """Tuning at run time, judged: planted noise, drops and stragglers; half of the trials; two applications.
 
-    python benchmarks/tuning.py decisions [--settings 40]   decisions in 40 disturbed settings, simulated
-    python benchmarks/tuning.py halos                       the same for 23 forms of a halo exchange
-    python benchmarks/tuning.py timing                      errors of rankings of the four timing methods
-    python benchmarks/tuning.py applications [--on mpi]     NAS FT's transposition and a 3D halo code
+    python benchmarks/tuning.py decisions [--settings 40] [--seed 0]   decisions in 40 disturbed settings, simulated
+    python benchmarks/tuning.py halos                                  the same for 23 forms of a halo exchange
+    python benchmarks/tuning.py timing                                 errors of rankings of the four timing methods
+    python benchmarks/tuning.py applications [--on mpi]                NAS FT's transposition and a 3D halo code
 
 *decisions*: ten calls (operation, ranks, bytes, machine), each disturbed in four ways: detours of the
 operating system with rare accidents of 50 ms (noise), a second mode at 200 ms in three of ten calls of half
@@ -186,12 +186,12 @@ def estimated(run: lk.Run, estimator: str, count: int) -> dict[str, float]:
     }
 
 
-def decisions(settings: int) -> None:
+def decisions(settings: int, first_seed: int) -> None:
     """Print decisions and tables."""
     most = max(MEASURED)
     lines, overheads, began = [], [], time.process_time()
     cases = [(at, kind) for at in CALLS for kind in DISTURBED][:settings]
-    for number, (at, kind) in enumerate(cases):
+    for number, (at, kind) in enumerate(cases, start=first_seed):
         count = len(ALGORITHMS[at[0]])
         every = run(at, kind, number, (most + 1) * count + 1, measurements=most)
         some = run(at, kind, number, (most + 1) * count + 1, measurements=most, search="attributes")
@@ -216,7 +216,7 @@ def decisions(settings: int) -> None:
                 overheads.append(
                     (kind, estimator, n, 100 * truth.loss(best), errors["largest"], errors["sum"])
                 )
-        print(f"{number + 1:3} {lines[-1]}", flush=True)
+        print(f"{len(lines):3} {lines[-1]}", flush=True)
     table = pd.DataFrame(lines)
     with pd.option_context("display.width", 250, "display.max_columns", 30, "display.max_rows", 100):
         print("\nWinners and worst codelets (as table 5.2), stability (as table 6.1)")
@@ -381,10 +381,13 @@ def main() -> None:
     )
     parser.add_argument("what", choices=["decisions", "halos", "timing", "applications"])
     parser.add_argument("--settings", type=int, default=40)
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the first setting's noise; others by one more"
+    )
     parser.add_argument("--on", choices=["mpi"])
     words = parser.parse_args()
     if words.what == "decisions":
-        decisions(words.settings)
+        decisions(words.settings, words.seed)
     elif words.what == "halos":
         halos()
     elif words.what == "timing":
