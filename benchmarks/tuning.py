@@ -1,9 +1,9 @@
 """Tuning at run time, judged: planted noise, drops and stragglers; half of the trials; two applications.
 
-    python benchmarks/tuning.py decisions [--settings 40] [--seed 0]   decisions in 40 disturbed settings, simulated
-    python benchmarks/tuning.py halos                                  the same for 23 forms of a halo exchange
-    python benchmarks/tuning.py timing                                 errors of rankings of the four timing methods
-    python benchmarks/tuning.py applications [--on mpi]                NAS FT's transposition and a 3D halo code
+    python benchmarks/tuning.py decisions [--settings 40] [--seed 0]  decisions in 40 disturbed settings, simulated
+    python benchmarks/tuning.py halos                                 the same for 23 forms of a halo exchange
+    python benchmarks/tuning.py timing                                errors of rankings of the four timing methods
+    python benchmarks/tuning.py applications [--on mpi]               NAS FT's transposition and a 3D halo code
 
 *decisions*: ten calls (operation, ranks, bytes, machine), each disturbed in four ways: detours of the
 operating system with rare accidents of 50 ms (noise), a second mode at 200 ms in three of ten calls of half
@@ -381,9 +381,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=["decisions", "halos", "timing", "applications"])
     parser.add_argument("--settings", type=int, default=40)
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the first setting's noise; others by one more"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of the first setting; one more for each other")
     parser.add_argument("--on", choices=["mpi"])
     words = parser.parse_args()
     if words.what == "decisions":
