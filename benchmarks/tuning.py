@@ -1,9 +1,9 @@
 """Tuning at run time, judged: planted noise, drops and stragglers; half of the trials; two applications.
 
-    python benchmarks/tuning.py decisions [--settings 40] [--seed 0]  decisions in 40 disturbed settings, simulated
+    python benchmarks/tuning.py decisions [--settings 40] [--seed 0]  decisions in 40 disturbed settings
     python benchmarks/tuning.py halos                                 the same for 23 forms of a halo exchange
-    python benchmarks/tuning.py timing                                errors of rankings of the four timing methods
-    python benchmarks/tuning.py applications [--on mpi]               NAS FT's transposition and a 3D halo code
+    python benchmarks/tuning.py timing                                errors of the rankings of timing methods
+    python benchmarks/tuning.py applications [--on mpi]               NAS FT's transposition, a 3D halo code
 
 *decisions*: ten calls (operation, ranks, bytes, machine), each disturbed in four ways: detours of the
 operating system with rare accidents of 50 ms (noise), a second mode at 200 ms in three of ten calls of half
