@@ -26,6 +26,7 @@ class SchedulePlayer(Explorer):
     Parameters
     ----------
     prepared : Prepared
+        The schedule's rounds, simulated and counted.
 
     Attributes
     ----------
