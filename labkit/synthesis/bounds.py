@@ -54,7 +54,10 @@ class Bound:
 
 
 def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> Bound:
-    """Return a time that no schedule of the collective undercuts.
+    """Return a time that no schedule of the collective undercuts, whose messages carry nothing but its data.
+
+    Where a network model lets longer messages be faster, beyond a threshold of its factors or of the
+    processors' times, the bound of more bytes may be the lower one.
 
     Parameters
     ----------
@@ -78,36 +81,24 @@ def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int
     is_apart = fabric.model.sharing == "delay"
     has_bytes = max(sizes) > 0 and problem != "barrier"
     each, why = _links(fabric, problem, 1.0, root) if has_bytes and not is_apart else (0.0, "")
-    blocks = p * p if problem == "alltoall" else 1 if _is_message(problem) else p
-    far_of: dict[Ideal, tuple[float, str]] = {}
-
-    def plain(n_bytes: float) -> Bound:
-        ideal = fabric.ideal(max(n_bytes * blocks, 1.0) if has_bytes else 1.0)
-        if ideal not in far_of:
-            far_of[ideal] = _latency(fabric, problem, ideal, root)
-        latency, far = far_of[ideal]
+    bounds = []
+    for n_bytes in sizes:
+        total = n_bytes * (p * p if problem == "alltoall" else 1 if _is_message(problem) else p)
+        ideal = fabric.ideal(max(total, 1.0))
+        latency, far = _latency(fabric, problem, ideal, root)
         if n_bytes <= 0 or not has_bytes:
-            return Bound(latency, latency, 0.0, far)
+            bounds.append(Bound(latency, latency, 0.0, far))
+            continue
         bandwidth, reason = n_bytes * each, why
         if is_apart:
             bandwidth, reason = _interfaces(fabric, problem, n_bytes, root, ideal)
         bandwidth /= ideal.rate_factor
         first = _first_byte(fabric, ideal)
         if first + bandwidth >= latency:
-            return Bound(first + bandwidth, latency, bandwidth, reason)
-        return Bound(latency, latency, bandwidth, far)
-
-    def padded(n_bytes: float, longer: list[tuple[float, Bound]]) -> Bound:
-        own = plain(n_bytes)
-        least = min((bound for n, bound in longer if n > n_bytes), key=lambda one: one.seconds, default=own)
-        if own.seconds <= least.seconds or not has_bytes:
-            return own
-        latency, bandwidth = (min(value, least.seconds) for value in (own.latency_s, own.bandwidth_s))
-        return Bound(least.seconds, latency, bandwidth, least.reason)
-
-    turns = [turn / blocks for turn in fabric.turns()] if has_bytes else []
-    longer = [(n_bytes, plain(n_bytes)) for n_bytes in turns]
-    return [padded(n_bytes, longer) for n_bytes in sizes]
+            bounds.append(Bound(first + bandwidth, latency, bandwidth, reason))
+        else:
+            bounds.append(Bound(latency, latency, bandwidth, far))
+    return bounds
 
 
 def _is_message(problem: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 from labkit.errors import PlatformError
@@ -16,8 +15,6 @@ __all__ = ["Fabric", "Ideal", "Way", "fabric_of"]
 
 #: a message of 5 % travels back with every message where a model has cross traffic
 _CROSS = 1.05
-#: no message is as long
-_NO_BYTES = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +155,6 @@ class Fabric:
         if most_bytes >= model.detached_below_bytes:  # a send that waits for its receive costs neither
             send = receive = 0.0
         return Ideal(min(latency), max(rate), send, receive)
-
-    def turns(self) -> list[int]:
-        """Return from how many bytes on `ideal` finds something less, ascending."""
-        model, found = self.model, {1}
-        for table in (model.latency_factor, model.bandwidth_factor):
-            found |= {int(threshold - model.envelope_bytes) + 1 for threshold, _ in table}
-        for costs in (model.send_overhead, model.isend_overhead, model.recv_overhead):
-            found |= {int(threshold) + 1 for threshold, *_ in costs}
-        found.add(ceil(min(model.detached_below_bytes, _NO_BYTES)))
-        return sorted(turn for turn in found if 1 < turn < _NO_BYTES)
 
     # -- who is beside whom --------------------------------------------------------------------------
     @cached_property

@@ -30,23 +30,6 @@ def test_a_formula_is_the_simulation_where_no_link_is_shared():
     assert (rows["simulated_s"] >= rows["bound_s"] * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("on", ["star:8", "torus:2x2x2", "graphene", "star:8,model=smpi"])
-def test_more_bytes_never_have_a_lower_bound_that_is_less(on):
-    """Networks' factors and the processors' times change at thresholds; the bound may not fall there."""
-    from labkit.synthesis.bounds import lower_bounds
-    from labkit.synthesis.fabric import fabric_of
-
-    machine = platform(on).sized(8)
-    fabric = fabric_of(machine, 8, machine.model)
-    near = {turn + step for turn in fabric.turns() for step in (-1, 0, 1)}
-    sizes = sorted({0, 1, 8, 1 << 20, 1 << 24} | near | {turn // k for turn in near for k in (8, 64)})
-    for operation in ("allreduce", "alltoall", "bcast", "gather", "allgather", "barrier"):
-        bounds = lower_bounds(fabric, operation, sizes)
-        seconds = np.array([bound.seconds for bound in bounds])
-        assert (np.diff(seconds) >= -1e-12 * seconds[1:]).all(), operation
-        assert all(b.seconds >= max(b.latency_s, b.bandwidth_s) for b in bounds)
-
-
 def test_loggp_is_that_of_the_machine_and_of_its_trees():
     net = LogGP(latency_s=5e-6, overhead_s=2e-6, gap_s=3e-6, gap_per_byte_s=1e-9)
     found = lk.card(
