@@ -152,6 +152,24 @@ class Caller:
         """Whether somebody is watching."""
         return False
 
+    @property
+    def buffer(self) -> _Bytes:
+        """The same output, for bytes."""
+        return _Bytes(self)
+
+
+class _Bytes:
+    """What `sys.stdout.buffer` is to `sys.stdout`."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self.flush = caller.flush
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Keep bytes as text; what is no UTF-8 is escaped."""
+        self._caller.write(bytes(data).decode(errors="backslashreplace"))
+        return len(data)
+
 
 def _place() -> list[Any]:
     """Return line and function of the submission that is asking."""

@@ -51,6 +51,7 @@ def test_a_program_has_no_words_of_the_sandbox_and_an_output_as_python_has(sandb
 import argparse, sys
 sys.stdout.reconfigure(line_buffering=True)
 sys.stdout.writelines(["a", sys.stdout.encoding])
+sys.stdout.buffer.write(b"\\xff z\\xc3\\xab")
 OPTIONS = argparse.ArgumentParser().parse_args()
 
 def f(comm):
@@ -58,7 +59,7 @@ def f(comm):
 """
     outcome = sandbox.run(source, "f", 1, [()])
     assert (outcome.kind, outcome.results) == ("finished", [["submission.py"]]), outcome.message
-    assert outcome.output == ["autf-8"]
+    assert outcome.output == ["autf-8\\xff zë"]
 
 
 def test_what_a_program_looks_at_before_it_begins_is_there(sandbox: Sandbox) -> None:
