@@ -14,6 +14,7 @@ from labkit.errors import DeadlockError, MismatchError
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.assignments.scaling_bug import _GROWTH, _PHASE, _bytes_received
 from labkit.grading.bench import SandboxBench
+from labkit.grading.checks import Correct
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
@@ -54,6 +55,17 @@ def test_there_are_enough_and_no_two_are_the_same() -> None:
 @pytest.mark.parametrize("which", FEW, ids=" ".join)
 def test_a_few_get_what_they_deserve(which: tuple[str, str]) -> None:
     assert SOURCES[which].wronged(_missed(SOURCES[which])) == (set(), set())
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_what_is_right_for_the_ranks_that_are_always_asked_for_is_not_enough(name: str) -> None:
+    """No draw may fall among those: else a program that knows them passes now and then."""
+    checks = {check.name: check for check in ASSIGNMENTS[name].checks}
+    check = checks.get("any_number") or checks["right"]
+    assert isinstance(check, Correct)
+    ranks = [{case.ranks for case in check.cases(Seed(7, draw))} for draw in range(600)]
+    always = set.intersection(*ranks)
+    assert all(max(drawn) > max(always) for drawn in ranks)
 
 
 @pytest.mark.slow
