@@ -154,16 +154,15 @@ def _effects(one: _Statement, definitions: Mapping[str, list[_Statement]]) -> se
     bases = [*node.bases, *(word.value for word in node.keywords)] if isinstance(node, ast.ClassDef) else []
     found, named = {root for base in bases if (root := _root(base)) is not None}, set()
     for decorator in getattr(node, "decorator_list", ()):
-        roots = {part.id for part in ast.walk(decorator) if isinstance(part, ast.Name)}
-        named |= roots
-        plain = {decorator.id} if isinstance(decorator, ast.Name) else set()
-        maker = decorator.func if isinstance(decorator, ast.Call) else None
-        found |= roots - plain - ({maker.id} if isinstance(maker, ast.Name) else set())
+        names = {part.id for part in ast.walk(decorator) if isinstance(part, ast.Name)}
+        named |= names
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found |= names - {called.id} if isinstance(called, ast.Name) else names
     return found | _changed_by(found | named, definitions)
 
 
 def _changed_by(names: set[str], definitions: Mapping[str, list[_Statement]]) -> set[str]:
-    """Return what the functions and classes of these names may change, and those that they use."""
+    """Return what the functions and classes of these names may change, or those that they come to."""
     found: set[str] = set()
     seen, open_ = set(names), list(names)
     while open_:
@@ -177,7 +176,7 @@ def _changed_by(names: set[str], definitions: Mapping[str, list[_Statement]]) ->
 def _without_trials(one: _Statement, needed: set[str]) -> None:
     """Take from a loop that tries the function out what it tries: only its own variables are needed."""
     node = one.node
-    if not isinstance(node, ast.For) or any(isinstance(part, ast.Call) for part in ast.walk(node.target)):
+    if not isinstance(node, ast.For):
         return
     targets = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
     if one.binds & needed <= targets:
