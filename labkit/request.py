@@ -131,10 +131,12 @@ class Machine:
     is_queued: ClassVar[bool] = False
     #: the options that not every machine has
     options: ClassVar[Collection[str]] = ()
+    #: the words that mean it, as values of `on`
+    words: ClassVar[tuple[str, ...]] = ()
 
     def owns(self, on: Any) -> bool:
-        """Whether a value of `on` means this machine."""
-        raise NotImplementedError
+        """Whether a value of `on` means this machine: here, whether it is one of its words."""
+        return isinstance(on, str) and on.strip().lower() in self.words
 
     def size(self, on: Any) -> int | None:
         """Return how many ranks a run gets by default: as many as `on` holds; None for any number."""

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from labkit.errors import MachineError
+from labkit.errors import MachineError, PlatformError
+from labkit.nearest import near
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster
@@ -55,13 +56,30 @@ def _checked(
 ) -> RunRequest:  # fmt: skip
     """Return the checked request of a call, its ranks and the program's own parameters found."""
     machine = machine_of(on)
-    if ranks is None and (ranks := machine.size(on)) is None:
+    try:
+        held = machine.size(on) if ranks is None else ranks
+    except PlatformError as error:
+        raise _or_a_word(error, on) from None
+    if held is None:
         raise MachineError(
             f"how many ranks? on={on!r} holds any number: say it, as in labkit.run(program, 8), or name a "
             'machine of a size, as in on="star:8"'
         )
     kwargs, options = own_parameters(program, kwargs or {}, named, machine)
-    return machine.checked(RunRequest(program, ranks, on, kwargs=kwargs, options=options, **how))
+    try:
+        return machine.checked(RunRequest(program, held, on, kwargs=kwargs, options=options, **how))
+    except PlatformError as error:
+        raise _or_a_word(error, on) from None
+
+
+def _or_a_word(error: PlatformError, on: Any) -> PlatformError:
+    """Add what a platform's reader cannot know: a text may be a misspelt word for another kind of machine."""
+    words = [word for machine in MACHINES for word in machine.words]
+    meant = near(on.strip(), words, 1, cutoff=0.65) if isinstance(on, str) else []
+    if not meant:
+        return error
+    first, *place = str(error).splitlines()
+    return PlatformError("\n".join([f"{first}; or did you mean on={meant[0]!r}?", *place]))
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import pandas as pd
 
 from labkit import registry
 from labkit.errors import DataError
+from labkit.nearest import nearest
 from labkit.platform import platform
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
@@ -53,8 +54,9 @@ def candidates(operation: str, algorithms: Sequence[str] | None = None) -> list[
         For an operation or algorithm that is not known.
     """
     if operation not in registry.problems() or operation == "sorting":
-        known = ", ".join(name for name in registry.problems() if name != "sorting")
-        raise DataError(f"{operation!r} is no collective; there are: {known}")
+        known = [name for name in registry.problems() if name != "sorting"]
+        hint = nearest(operation, known, 1)
+        raise DataError(f"{operation!r} is no collective{hint}; there are: {', '.join(known)}")
     if algorithms is not None:
         for name in algorithms:
             registry.get(operation, without_bytes(operation, name))

@@ -176,3 +176,17 @@ def test_a_function_that_asks_at_the_keyboard_is_refused():
         return input
 
     assert lk.run(given, 1, input=3).results == [3]
+
+
+@pytest.mark.parametrize(("on", "meant"), [("mip", "mpi"), ("slrum", "slurm"), ("clustr", "cluster")])
+@pytest.mark.parametrize("ranks", [None, 4])
+def test_a_misspelt_word_for_a_machine_of_another_kind(on, meant, ranks):
+    with pytest.raises(PlatformError) as refused:
+        lk.run(program, ranks, on)
+    assert f"; or did you mean on='{meant}'?" in str(refused.value).splitlines()[0]
+
+
+def test_a_misspelt_topology_is_no_word_for_another_machine():
+    with pytest.raises(PlatformError, match="did you mean 'torus'") as refused:
+        lk.run(program, 4, "torsu:2x2")
+    assert "or did you mean" not in str(refused.value)

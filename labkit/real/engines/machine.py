@@ -37,11 +37,12 @@ class Engines(Machine):
     """
 
     name = "a cluster"
+    words = ("cluster", "ipyparallel")
     options = ("output_limit_bytes", "measuring", "leave_out", "summary", "counters")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""
-        return is_cluster(on) or (isinstance(on, str) and on.strip().lower() in ("cluster", "ipyparallel"))
+        return is_cluster(on) or super().owns(on)
 
     def size(self, on: Any) -> int | None:
         """Return the number of its engines."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.request import Machine, RunRequest, refuse_for_functions
 
@@ -53,14 +53,11 @@ class RealMpi(Machine):
     """
 
     name = 'on="mpi"'
+    words = ("mpi",)
     options = (
         "mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary",
         "counters",
     )  # fmt: skip
-
-    def owns(self, on: Any) -> bool:
-        """Whether it is the word."""
-        return isinstance(on, str) and on.strip().lower() == "mpi"
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Refuse what belongs to simulations, and what belongs to scripts for functions."""

@@ -33,6 +33,7 @@ class SlurmCluster(Machine):
     """
 
     name = "Slurm"
+    words = ("slurm",)
     is_queued = True
     options = (
         "output_limit_bytes", "measuring", "leave_out", "summary", "counters",
