@@ -849,6 +849,12 @@ class Replay:
     def call_lines(self, rank: int) -> builtins.bytes:
         """What was noted of a rank, as lines of a trace."""
 
+    def note_calls(self) -> None:
+        """Note the actions that stand for calls of MPI, with their times."""
+
+    def call_columns(self) -> dict[str, Any]:
+        """These calls as columns; the action is a place in `names`."""
+
     def phases(self) -> list[Any]:
         """(rank, name, begin, end) of each phase, in the order of their ends."""
 
@@ -966,6 +972,11 @@ class GoalRun:
     @property
     def events(self) -> int: ...
 
+def code_of_thread(thread: int, most: int) -> list[Any]:
+    """
+    The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.
+    """
+
 class CallPlaces:
     """Numbers of the places in a program that make calls."""
 
@@ -979,11 +990,6 @@ class CallPlaces:
 
     def number(self, frame: Any) -> int:
         """The number of a frame's place."""
-
-def code_of_thread(thread: int, most: int) -> list[Any]:
-    """
-    The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.
-    """
 
 class Layout:
     """Where the bytes of a datatype's element lie."""

@@ -78,6 +78,27 @@ class BoundReplay {
     return rows;
   }
 
+  void note_calls() { replay_.note_calls(); }
+
+  /// The noted calls as columns, and the names of the actions by number.
+  nb::dict call_columns() const {
+    const auto& rows = replay_.calls();
+    using Row = const Replay::Call&;
+    nb::dict columns;
+    columns["rank"] = column(rows, [](Row row) { return row.rank; });
+    columns["action"] = column(rows, [](Row row) { return static_cast<std::int32_t>(row.action); });
+    columns["comm"] = column(rows, [](Row row) { return row.comm; });
+    columns["root"] = column(rows, [](Row row) { return row.root; });
+    columns["position"] = column(rows, [](Row row) { return row.position; });
+    columns["bytes"] = column(rows, [](Row row) { return static_cast<std::int64_t>(row.bytes); });
+    columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
+    columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
+    nb::list names;
+    for (std::size_t i = 0; i < kTiActions; ++i) names.append(std::string(name_of(static_cast<TiAction>(i))));
+    columns["names"] = names;
+    return columns;
+  }
+
   std::vector<double> finish_s() {
     std::vector<double> times;
     for (Rank r = 0; r < engine_.rank_count(); ++r) times.push_back(engine_.clock(r));
@@ -151,6 +172,8 @@ const Registration replay_bindings(50, [](nb::module_& module) {
       .def("where", &BoundReplay::where, "rank"_a, "(is finished, place, action, ranks it waits for) of a rank.")
       .def("keep_calls", &BoundReplay::keep_messages_as_calls, "Note every message, those of collectives too.")
       .def("call_lines", &BoundReplay::call_lines, "rank"_a, "What was noted of a rank, as lines of a trace.")
+      .def("note_calls", &BoundReplay::note_calls, "Note the actions that stand for calls of MPI, with their times.")
+      .def("call_columns", &BoundReplay::call_columns, "These calls as columns; the action is a place in `names`.")
       .def("phases", &BoundReplay::phases, "(rank, name, begin, end) of each phase, in the order of their ends.")
       .def("set_noise", [](BoundReplay& replay, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {

@@ -191,6 +191,10 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     """
     explanation = _explained(explanation)
     path = explanation.path
+    if path.empty:
+        raise DataError(
+            f"{explanation.program} on {explanation.on} took no time: its critical path has no steps"
+        )
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)
     for state in STATES:
@@ -229,7 +233,8 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     largest = str(shares.idxmax())
     reading = (
         f"The critical path of {explanation.program} on {explanation.on} visits "
-        f"{path['rank'].nunique()} of {ranks} ranks in {len(path)} steps; "
+        f"{path['rank'].nunique()} of {ranks} rank{'s' if ranks != 1 else ''} in {len(path)} "
+        f"step{'s' if len(path) != 1 else ''}; "
         f"{shares[largest] / explanation.makespan_s:.0%} of its {quantity(explanation.makespan_s, 's')} "
         f"is {_spoken(largest)}."
     )

@@ -18,6 +18,7 @@ from labkit.selector import Choices
 from labkit.sim.choices import choices_on
 from labkit.sim.deadlock import Waiting, failure
 from labkit.sim.machine import platform_for
+from labkit.sim.replayed_calls import replayed_calls
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
 from labkit.trace.formats.goal import is_goal, read_goal
@@ -118,6 +119,8 @@ def replay(
     choose = chooser(choices_on(machine, ranks, network, coll))
     engine = _engine(built, network.build(), actions, choose, trace, tolerance)
     slow_hosts = troubled.disturb(engine, built)
+    if trace and hasattr(engine, "note_calls"):
+        engine.note_calls()
     if not engine.run(lambda: time.perf_counter() < limit):
         if time.perf_counter() < limit:
             raise _deadlock(engine, ranks)
@@ -144,6 +147,8 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
     if is_traced:
         columns = (engine.message_columns(), engine.wait_columns(), engine.computation_columns())
         recorded = Trace.from_columns(*columns, finish_s, (machine, network))
+        if hasattr(engine, "call_columns"):
+            recorded.calls = replayed_calls(engine.call_columns(), phase_frame(rows))
     return Run(
         name, ranks, machine.name, network.name, results=[None] * ranks, makespan_s=float(engine.makespan),
         phases=phase_frame(rows), output=[""] * ranks, messages=int(engine.messages), bytes=int(engine.bytes),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.errors import DataError
 from labkit.html import card, escape, table
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
@@ -117,7 +118,7 @@ def score_of(run: Run) -> Score:
     Raises
     ------
     DataError
-        The run was not recorded.
+        The run was not recorded, or it has no calls (a schedule, GOAL).
 
     Notes
     -----
@@ -126,6 +127,11 @@ def score_of(run: Run) -> Score:
     collectives are made of do not count: a real run does not see them. Polls that find nothing are one call
     where they follow each other closely, and how often that is differs from run to run.
     """
+    if run.trace is not None and run.trace.calls is None:
+        raise DataError(
+            f"which calls {run.program} makes is not known, so neither is what a trace of them takes: "
+            "score a run of a program, or the replay of a time-independent trace"
+        )
     profile, waiting, call_path = profiled(run)
     calls = ~profile["call"].isin([COMPUTATION, NOT_BEGUN]).to_numpy()
     posts = _posts(run, waiting, call_path)

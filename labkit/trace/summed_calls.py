@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labkit.trace.persistent import PersistentCollectives
 from labkit.trace.recorder.places import Places
 from labkit.trace.summary import Row, Summary
 
@@ -34,6 +35,7 @@ class CallSummary:
         #: by rank the bytes of the collective that it is in, and its last poll: call, and when that was over
         self._given: dict[int, int] = {}
         self._polls: dict[int, tuple[int, float]] = {}
+        self.persistent = PersistentCollectives()
 
     # -- as `CallNotes` -------------------------------------------------------------------------------------
 
@@ -51,7 +53,7 @@ class CallSummary:
         self.summary.over(rank, self.hub.now_after())
         self.hub.move_to(rank, -1)
 
-    def joined(self, rank: int, comm: Any, root: int | None, n_bytes: int) -> None:
+    def joined(self, rank: int, comm: Any, root: int | None, n_bytes: int, number: int | None = None) -> None:
         """Note that a call is a collective."""
         self._given[rank] = n_bytes
 

@@ -53,7 +53,7 @@ class Trace:
         position (the rank's own in the communicator), place
         (its call path), phase, algorithm (by which a simulated run's collective was carried out, else "").
         Tests and probes that find nothing are one call where they follow each other closely. None of a run
-        that was no program: a schedule, or a trace replayed.
+        that was no program: a schedule, or GOAL. Of a replay they have no place.
     clocks : Clocks or None
         Of a real run how its ranks' clocks go (`labkit.timing.clocks`).
     begins_s : list of float or None

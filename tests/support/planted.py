@@ -274,6 +274,84 @@ def late_neighbor(comm: Any, late: Late) -> None:
     ring.Neighbor_allgather(np.zeros(1), np.zeros(2))
 
 
+@planted("wait at neighbors", lambda p: 2, lambda p: sorted({1, 3 % p}))
+def late_ineighbor(comm: Any, late: Late) -> None:
+    ring = comm.Create_cart([comm.size], periods=[True])
+    if comm.rank == 2:
+        late()
+    ring.Ineighbor_alltoall(np.zeros(2), np.zeros(2)).Wait()
+
+
+@planted("wait at nxn", lambda p: 1, others(1))
+def late_persistent_allreduce(comm: Any, late: Late) -> None:
+    request = comm.Allreduce_init(np.zeros(1), np.zeros(1))
+    for is_second in (False, True):
+        comm.Barrier()
+        if comm.rank == 1 and is_second:
+            late()
+        request.Start()
+        request.Wait()
+    request.Free()
+
+
+@planted("late broadcast", lambda p: 1, others(1))
+def late_persistent_broadcast(comm: Any, late: Late) -> None:
+    turned = comm.Split(0, -comm.rank)  # rank 1 is the last but one
+    request = turned.Bcast_init(np.zeros(4), root=comm.size - 2)
+    if comm.rank == 1:
+        late()
+    request.Start()
+    request.Wait()
+    request.Free()
+
+
+@planted("wait at neighbors", lambda p: 2, lambda p: sorted({1, 3 % p}))
+def late_persistent_neighbor(comm: Any, late: Late) -> None:
+    ring = comm.Create_cart([comm.size], periods=[True])
+    first = ring.Barrier_init()
+    requests = [first, ring.Neighbor_allgather_init(np.zeros(1), np.zeros(2))]
+    first.Start()
+    first.Wait()
+    if comm.rank == 2:
+        late()
+    type(first).Startall(requests[1:])
+    type(first).Waitall(requests[1:])
+    for request in requests:
+        request.Free()
+
+
+@planted("late sender", lambda p: 0, only(1))
+def late_persistent_halo(comm: Any, late: Late) -> None:
+    if comm.rank > 1:
+        return
+    other = 1 - comm.rank
+    requests = [comm.Recv_init(np.zeros(4), other), comm.Send_init(np.zeros(4), other)]
+    for is_second in (False, True):
+        if comm.rank == 0 and is_second:
+            late()
+        type(requests[0]).Startall(requests)
+        type(requests[0]).Waitall(requests)
+
+
+@planted("late sender", last, only(0))
+def late_to_any_source(comm: Any, late: Late) -> None:
+    if comm.rank == comm.size - 1:
+        late()
+    if comm.rank in (1, comm.size - 1):
+        comm.Send(np.zeros(1), 0, tag=comm.rank)
+    elif comm.rank == 0:
+        for _ in range(2):
+            comm.Recv(np.zeros(1), MPI.ANY_SOURCE, MPI.ANY_TAG)
+
+
+@planted("wait at nxn", lambda p: 1, lambda p: list(range(3, p, 2)))
+def late_in_half_of_the_ranks(comm: Any, late: Late) -> None:
+    half = comm.Split(comm.rank % 2, comm.rank)
+    if comm.rank == 1:
+        late()
+    half.Allgather(MPI.IN_PLACE, np.zeros(half.size))
+
+
 #: algorithms by which nobody but the root waits for the one that is late
 DIRECT = {"gather": "linear"}
 

@@ -33,13 +33,19 @@ class CallIndex {
   [[nodiscard]] std::size_t first(std::int32_t rank) const { return first_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::size_t last(std::int32_t rank) const { return first_[static_cast<std::size_t>(rank) + 1]; }
 
+  /// Behind the calls of a rank that began by then.
+  [[nodiscard]] std::size_t before(std::int32_t rank, double when_s) const {
+    const auto begin = calls_.begin_s.begin();
+    return static_cast<std::size_t>(std::upper_bound(begin + static_cast<std::ptrdiff_t>(first(rank)),
+                                                     begin + static_cast<std::ptrdiff_t>(last(rank)), when_s) -
+                                    begin);
+  }
+
   /// The last call of a rank that began by then and was not over before; -1 where there is none.
   [[nodiscard]] std::int32_t at(std::int32_t rank, double when_s) const {
-    const auto begin = calls_.begin_s.begin();
-    const auto low = begin + static_cast<std::ptrdiff_t>(first(rank));
-    const auto found = std::upper_bound(low, begin + static_cast<std::ptrdiff_t>(last(rank)), when_s);
-    if (found == low) return -1;
-    const auto row = static_cast<std::size_t>(found - begin - 1);
+    const std::size_t behind = before(rank, when_s);
+    if (behind == first(rank)) return -1;
+    const std::size_t row = behind - 1;
     return calls_.end_s[row] >= when_s ? static_cast<std::int32_t>(row) : -1;
   }
 

@@ -179,15 +179,17 @@ InnerWaits::InnerWaits(const CallIndex& index, const CallColumns& calls, const M
     : index_(index), calls_(calls), messages_(messages), blocked_(blocked), last_(static_cast<std::size_t>(ranks), -1) {}
 
 void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& waits) {
-  const auto pattern = static_cast<Pattern>(calls_.pattern[static_cast<std::size_t>(call)]);
+  // What was begun is waited for in another call.
+  const std::int32_t own = blocked_.begun[row] >= 0 ? blocked_.begun[row] : call;
+  const auto pattern = static_cast<Pattern>(calls_.pattern[static_cast<std::size_t>(own)]);
   const bool is_tree = pattern == Pattern::from_root || pattern == Pattern::to_root;
   const std::int32_t rank = blocked_.rank[row], message = blocked_.message[row];
   if ((!is_tree && pattern != Pattern::neighbors) || message < 0) return;
   const std::int32_t source = messages_.source[static_cast<std::size_t>(message)];
   if (source == rank) return;
   const Time posted_s = messages_.send_posted_s[static_cast<std::size_t>(message)];
-  const std::int32_t sender = index_.at(source, posted_s);
-  if (sender < 0 || calls_.joint[static_cast<std::size_t>(sender)] != calls_.joint[static_cast<std::size_t>(call)]) return;
+  const std::int32_t sender = sending(source, posted_s, calls_.joint[static_cast<std::size_t>(own)], own != call);
+  if (sender < 0) return;
   Row found{blocked_.end_s[row], calls_.begin_s[static_cast<std::size_t>(sender)], sender, call,
             last_[static_cast<std::size_t>(rank)]};
   std::int32_t before = last_[static_cast<std::size_t>(source)];
@@ -212,6 +214,18 @@ void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& wait
   wait.cause_call = found.cause_call;
   wait.state = number(is_tree ? WaitState::late_member : WaitState::wait_at_neighbors);
   if (wait.until_s > wait.begin_s && wait.cause != rank) waits.push_back(wait);
+}
+
+std::int32_t InnerWaits::sending(std::int32_t source, Time posted_s, std::int32_t joint, bool is_begun) const {
+  const auto is_it = [&](std::int32_t row) { return calls_.joint[static_cast<std::size_t>(row)] == joint; };
+  if (!is_begun) {
+    const std::int32_t row = index_.at(source, posted_s);
+    return row >= 0 && is_it(row) ? row : -1;
+  }
+  const auto first = static_cast<std::int32_t>(index_.first(source));
+  std::int32_t row = static_cast<std::int32_t>(index_.before(source, posted_s)) - 1;
+  while (row >= first && !is_it(row)) --row;
+  return row >= first ? row : -1;
 }
 
 void InnerWaits::add_told(std::size_t row, std::int32_t call, std::vector<Wait>& waits) const {

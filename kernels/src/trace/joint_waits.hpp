@@ -31,6 +31,9 @@ class InnerWaits {
     std::int32_t before;      ///< the rank's row before this one; -1: none
   };
 
+  /// The source's call in a collective: the one that posted a message then, or that began it before; -1: none.
+  [[nodiscard]] std::int32_t sending(std::int32_t source, Time posted_s, std::int32_t joint, bool is_begun) const;
+
   const CallIndex& index_;
   const CallColumns& calls_;
   const MessageColumns& messages_;

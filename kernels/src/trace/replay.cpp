@@ -2,6 +2,7 @@
 #include "labkit/trace/replay.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace labkit {
 namespace {
@@ -56,9 +57,12 @@ bool Replay::run(const std::function<bool()>& look) {
 void Replay::run_rank(Rank rank) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   if (!settle(rank, state)) return;
+  leave_call(rank, state);
   while (state.cursor.next(record_)) {
     state.line = record_.line;
+    if (is_noting_) enter_call(rank, state);
     const bool goes_on = step(rank, state);
+    if (goes_on) leave_call(rank, state);
     if (++steps_ % kStepsPerLook == 0 && !(*look_)()) is_stopped_ = true;
     if (!goes_on || is_stopped_) return;
   }
@@ -141,6 +145,28 @@ bool Replay::step(Rank rank, RankState& state) {
 /// False: blocked; nothing is left to do when it is over.
 bool Replay::compute(Rank rank, double flops) {
   return engine_.compute(rank, flops / engine_.platform().host(engine_.host_of(rank)).speed_flops);
+}
+
+void Replay::enter_call(Rank rank, RankState& state) {
+  Call call{.rank = rank, .action = record_.action, .begin_s = engine_.clock(rank), .end_s = engine_.clock(rank)};
+  switch (record_.action) {
+    case TiAction::compute: case TiAction::sleep: case TiAction::phase_begin: case TiAction::phase_end:
+      return;
+    case TiAction::send: case TiAction::ssend: case TiAction::isend: case TiAction::issend: case TiAction::bsend:
+    case TiAction::ibsend: case TiAction::recv: case TiAction::irecv: case TiAction::send_recv: case TiAction::wait:
+    case TiAction::wait_all: case TiAction::test: case TiAction::probe:
+      break;
+    default:
+      note_collective(rank, call);
+  }
+  state.noted = static_cast<std::int64_t>(noted_.size());
+  noted_.push_back(call);
+}
+
+/// It is over; it is so before what a collective's own line computes.
+void Replay::leave_call(Rank rank, RankState& state) {
+  if (state.noted < 0) return;
+  noted_[static_cast<std::size_t>(std::exchange(state.noted, -1))].end_s = engine_.clock(rank);
 }
 
 /// The innermost open phase of that name is over.

@@ -180,12 +180,29 @@ bool Replay::collective(Rank rank, RankState& state) {
   return call.collective->enter(local, buffers(local)) && settle(rank, state);
 }
 
+/// Which communicator's it is, its root, and what the rank gives to it.
+void Replay::note_collective(Rank rank, Call& call) const {
+  const auto found = trace_.groups.find(record_.comm);
+  const bool is_world = record_.comm == 0 || found == trace_.groups.end();
+  const auto size = is_world ? engine_.rank_count() : static_cast<Rank>(found->second.size());
+  call.comm = static_cast<std::int32_t>(record_.comm);
+  call.position = local_rank(rank, record_.comm);
+  const CollectiveAsked what = asked(size);
+  call.bytes = what.bytes;
+  const bool is_rooted = what.problem == "bcast" || what.problem == "reduce" || what.problem == "gather" ||
+                         what.problem == "gatherv" || what.problem == "scatter" || what.problem == "scatterv";
+  if (is_rooted && what.root >= 0 && what.root < size) {
+    call.root = is_world ? what.root : found->second[static_cast<std::size_t>(what.root)];
+  }
+}
+
 bool Replay::finish_collective(Rank rank, RankState& state) {
   OpenCall& call = *std::exchange(state.call, nullptr);
   const std::int32_t local = local_rank(rank, call.key.first);
   call.collective->rethrow(local);
   if (const std::string& reason = call.collective->fault(local); !reason.empty()) fault(rank, reason);
   if (++call.left == call.collective->program().size()) calls_.erase(std::pair(call.key));
+  leave_call(rank, state);
   return !(state.flops > 0.0) || compute(rank, state.flops);
 }
 

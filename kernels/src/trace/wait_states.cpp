@@ -151,7 +151,10 @@ class Finder {
         inner_.add_told(row, call, waits_);
         continue;
       }
-      if (blocked_.begun[row] >= 0) continue;  // a collective's: found with it
+      if (blocked_.begun[row] >= 0) {  // a collective's: found with it, unless it is one of neighbours
+        if (call >= 0 && is_of(Pattern::neighbors, blocked_.begun[row])) inner_.add(row, call, waits_);
+        continue;
+      }
       const bool is_joint = call >= 0 && calls_.pattern[static_cast<std::size_t>(call)] != 0;
       if (is_joint) {
         inner_.add(row, call, waits_);

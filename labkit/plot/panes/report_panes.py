@@ -298,6 +298,8 @@ class View:
             high, low = (self._text(float(values[one]), None, self.unit) for one in (most, least))
             if shown.is_difference:
                 said += f"; from {low} on rank {least} to {high} on rank {most}"
+            elif high == low:
+                said += f"; the same on every rank ({high})"
             else:
                 of_all = "; of all ranks most on rank" if self.ranks else "; most on rank"
                 said += f"{of_all} {most} ({high}), least on rank {least} ({low})"

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.waiting.kinds import base_of, is_begun
+
 __all__ = ["join_calls", "joint_waits"]
 
 Columns = dict[str, NDArray[Any]]
@@ -62,12 +64,11 @@ def joint_waits(
     rows = rows[np.lexsort((begin[rows], joint[rows]))]
     ready, origin = begin[waiter].copy(), rank.copy()
     for own in np.split(rows, np.flatnonzero(np.diff(joint[rows])) + 1) if len(rows) else ():
-        last = _last_needed(calls, own, str(names[own[0]]).lower(), end[waiter[own]], sources)
+        last = _last_needed(calls, own, base_of(str(names[own[0]])), end[waiter[own]], sources)
         late = (last >= 0) & (begin[last] > begin[waiter[own]])
         ready[own[late]], origin[own[late]] = begin[last[late]], rank[last[late]]
-    is_waited = np.array([not str(name).startswith("I") for name in names], bool) | (
-        waiter != np.arange(len(rank))
-    )
+    is_waited = waiter != np.arange(len(rank))
+    is_waited |= ~np.array([is_begun(str(name)) for name in names], bool)
     rows = rows[is_waited[rows]]
     return waiter[rows], ready[rows], origin[rows], np.full(len(rows), -1), rows
 
@@ -75,12 +76,12 @@ def joint_waits(
 def _last_needed(
     calls: Columns,
     own: NDArray[Any],
-    name: str,
+    base: str,
     until: NDArray[Any],
     sources: Mapping[tuple[int, int], list[int]],
 ) -> NDArray[np.int64]:
     """Return for each call of a collective the latest one that it needs and that began before it was over."""
-    base, begin = name.removeprefix("i"), calls["begin_s"]
+    begin = calls["begin_s"]
     everybody = own[np.maximum(np.searchsorted(begin[own], until) - 1, 0)]
     if base in _FROM_ROOT or base in _TO_ROOT:
         is_root = calls["rank"][own] == calls["root"][own]

@@ -222,6 +222,11 @@ class Ledger:
         parent.made += 1
         return self._numbered(f"{parent.key}/{parent.made}/window", parent.ranks, parent.rank)
 
+    def described(self, parent: Known) -> Known:
+        """Note a persistent collective that all ranks of a communicator made together."""
+        parent.made += 1
+        return self._numbered(f"{parent.key}/{parent.made}/collective", parent.ranks, parent.rank)
+
     def _register(self, comm: Any, key: str, ranks: list[int]) -> None:
         self._known[comm.handle] = self._numbered(key, ranks, comm.Get_rank())
 

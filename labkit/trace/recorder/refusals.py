@@ -8,6 +8,7 @@ from typing import Any
 from labkit.comm.surface import METHODS, NAMED
 from labkit.trace.recorder.ledger import Ledger
 from labkit.trace.recorder.wrapping import guarded
+from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["refused_calls", "refused_classes", "stand_in", "timed_calls"]
 
@@ -77,7 +78,8 @@ def timed_calls(
 def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: Any) -> Callable[..., Any]:
     name = original.__name__
     reason = _COMM[name]
-    is_collective = reason in (_NONBLOCKING, _TYPES)
+    is_persistent = reason == _PERSISTENT
+    is_collective = is_persistent or reason in (_NONBLOCKING, _TYPES)
     is_neighbor = "neighbor" in name.lower()
     parameters = [one.name for one in NAMED[name].parameters] if name in NAMED else []
     at = parameters.index("root") if "root" in parameters else -1
@@ -88,12 +90,19 @@ def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: A
             known = ledger.known(comm)
             root = named.get("root", arguments[at] if len(arguments) > at else 0) if at >= 0 else None
             n_bytes = getattr(arguments[0], "nbytes", 0) if arguments else 0
-            operation = ledger.joined(known, n_bytes, root)
+            if is_persistent:  # each start is a collective, of all that are made of this one
+                known = ledger.described(known)
+            else:
+                operation = ledger.joined(known, n_bytes, root)
             if is_neighbor:
                 ledger.hears(known, comm.inoutedges[0])
-        elif not is_collective and reason != _PERSISTENT:
+        elif not is_collective:
             ledger.notes[f"what {name} moves is not in the trace"] = None
         result = original(comm, *arguments, **named)
+        if is_persistent and known is not None:
+            made = operating(result, None)
+            made._joins = (f"{STARTS}{name.removesuffix('_init')})", known, n_bytes, root)
+            return made
         if isinstance(result, tuple) and known is not None:  # Idup: a communicator and its request
             ledger.made(known, result[0])
             return wrap(result[0]), operating(result[1], operation)

@@ -73,6 +73,7 @@ class Requests:
         message = message or mpi.Message
         both: dict[str, Any] = {
             "__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None, "_operation": None,
+            "_joins": None,
         }  # fmt: skip
         ends = {row.name: self._ending(row, getattr(mpi.Request, row.name)) for row in REQUESTS}
         self.request: Any = type("Request", (mpi.Request,), {**both, **ends})
@@ -189,29 +190,36 @@ class Requests:
         return made_ if is_one else classmethod(made_)
 
     def _starts(self, native: Any) -> dict[str, Any]:
-        """Return the starts of persistent requests, each of which posts anew."""
+        """Return the starts of persistent requests, each of which posts, or is a collective, anew."""
         ledger = self.ledger
 
-        def begin(requests: Sequence[Any]) -> None:
-            for request in requests:
-                if getattr(request, "_post", None) is not None:
-                    request._number = request._post.begin(ledger.log)
+        def begin(request: Any) -> None:
+            if getattr(request, "_post", None) is not None:
+                request._number = request._post.begin(ledger.log)
 
         one, several = ledger.number("Start"), ledger.number("Startall")
 
         def start(self_: Any) -> None:
-            ledger.enter(one)
+            joins = getattr(self_, "_joins", None)
+            ledger.enter(one if joins is None else ledger.number(joins[0]))
             try:
+                if joins is not None:
+                    self_._operation = ledger.joined(*joins[1:])
                 native.Start(self_)
-                begin([self_])
+                begin(self_)
             finally:
                 ledger.leave()
 
         def start_all(cls: Any, requests: Sequence[Any]) -> None:
+            if any(getattr(request, "_joins", None) is not None for request in requests):
+                for request in requests:  # each collective is a call of its own
+                    request.Start()
+                return
             ledger.enter(several)
             try:
                 native.Startall(requests)
-                begin(requests)
+                for request in requests:
+                    begin(request)
             finally:
                 ledger.leave()
 

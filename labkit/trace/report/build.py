@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.report.report import CallPath, Metric, Report
-from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN
+from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.profile import profile_and_waiting
 
 if TYPE_CHECKING:
@@ -61,8 +61,13 @@ def report_of(run: Run) -> Report:
     ]
     values = {
         "time": table(profile, own + waited), "computation": table(profile, own * works),
-        "calls": table(profile, own * ~(works | before)),
+        "calls": table(profile, own * ~(works | before | (call == UNTOLD))),
     }  # fmt: skip
+    untold = call == UNTOLD
+    if untold.any():
+        said = "time of a run whose calls are not known"
+        metrics.append(Metric("untold", UNTOLD, "s", said, "time"))
+        values["untold"] = table(profile, own * untold)
     if before.any():
         metrics.append(Metric("not_begun", "not yet begun", "s", "before a rank entered the program", "time"))
         values["not_begun"] = table(profile, own * before)
@@ -106,7 +111,7 @@ def _tree(paths: Any, program: str) -> tuple[list[CallPath], NDArray[np.int64]]:
     columns = (paths[name].tolist() for name in ("phase", "call", "place"))
     for phase, call, place in zip(*columns, strict=True):
         key = () if phase == NO_PHASE else tuple(f"phase {one}" for one in phase.split(_BELOW))
-        if call != COMPUTATION:
+        if call not in (COMPUTATION, UNTOLD):
             key = (*key, f"call {call} {place}")
             where = place.rsplit(", ", 1)[-1]
             leaves[key] = CallPath(

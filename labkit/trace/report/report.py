@@ -241,7 +241,8 @@ class Report:
 
     def __repr__(self) -> str:
         lines = [
-            f"{self.title}: {len(self.paths)} call paths, {self.ranks} rank{'s' if self.ranks != 1 else ''}"
+            f"{self.title}: {len(self.paths)} call path{'s' if len(self.paths) != 1 else ''}, "
+            f"{self.ranks} rank{'s' if self.ranks != 1 else ''}"
         ]
         for metric in self.metrics:
             depth, above = 0, metric.above

@@ -20,12 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "COMPUTATION", "GIVEN", "KINDS", "NOT_BEGUN", "WaitKind", "is_begun", "kind_number", "pattern_of",
-    "patterns_of",
+    "COMPUTATION", "GIVEN", "KINDS", "NEIGHBORS", "NOT_BEGUN", "STARTS", "UNTOLD", "WaitKind", "base_of",
+    "is_begun", "kind_number", "pattern_of", "patterns_of",
 ]  # fmt: skip
 
 #: what a rank does between its calls, and before it begins (of a real run), where calls are named
 COMPUTATION, NOT_BEGUN = "computation", "not yet begun"
+#: all that a rank does, where its calls are not known (a schedule, GOAL)
+UNTOLD = "computation and calls"
+#: how the start of a persistent collective is called; its name follows, and a bracket
+STARTS = "Start("
 
 
 class WaitKind(NamedTuple):
@@ -84,7 +88,7 @@ _PATTERNS = {
     "barrier": 2, **dict.fromkeys(("bcast", "scatter", "scatterv"), 3),
     **dict.fromkeys(("gather", "gatherv", "reduce"), 4), **dict.fromkeys(("scan", "exscan"), 5), "fence": 7,
 }  # fmt: skip
-_NOBODY, _ALL_NEED_ALL, _NEIGHBORS = 0, 1, 6
+_ALL_NEED_ALL, NEIGHBORS = 1, 6
 
 
 def kind_number(name: str) -> int:
@@ -109,9 +113,21 @@ def pattern_of(name: str) -> int:
     >>> [pattern_of(name) for name in ("Barrier", "Iallreduce", "bcast", "Ineighbor_alltoall", "Split")]
     [2, 1, 3, 6, 1]
     """
-    base = name.lower()
-    base = base[1:] if is_begun(name) else base
-    return _NEIGHBORS if base.startswith("neighbor") else _PATTERNS.get(base, _ALL_NEED_ALL)
+    base = base_of(name)
+    return NEIGHBORS if base.startswith("neighbor") else _PATTERNS.get(base, _ALL_NEED_ALL)
+
+
+def base_of(name: str) -> str:
+    """Return the collective that a call carries out or begins.
+
+    Examples
+    --------
+    >>> base_of("Iallreduce"), base_of("Start(Bcast)"), base_of("Gather")
+    ('allreduce', 'bcast', 'gather')
+    """
+    if name.startswith(STARTS):
+        return name[len(STARTS) : -1].lower()
+    return name[1:].lower() if is_begun(name) else name.lower()
 
 
 def is_begun(name: str) -> bool:
@@ -119,9 +135,13 @@ def is_begun(name: str) -> bool:
 
     Examples
     --------
-    >>> is_begun("Ibarrier"), is_begun("barrier"), is_begun("Intercomm_create")
-    (True, False, False)
+    >>> is_begun("Ibarrier"), is_begun("Start(Bcast)"), is_begun("barrier"), is_begun("Intercomm_create")
+    (True, True, False, False)
     """
+    return name.startswith(STARTS) or _is_immediate(name)
+
+
+def _is_immediate(name: str) -> bool:
     return name.startswith("I") and name[1:2].islower() and not name.startswith("Inter")
 
 

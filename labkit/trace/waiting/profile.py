@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.trace.counters import EVENTS, column_of
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.phases import NO_PHASE, PhaseClock
 from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import is_begun
 from labkit.trace.waiting.waiting import analysed
@@ -79,6 +79,9 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
         sent_by[rows] = _begun(calls, operations)[beside[rows]]
     known = sent_by >= 0
     at = source[known] * paths + call_path[sent_by[known]]
+    if calls is None:  # then its sender's phase is all that is known
+        known = np.ones(len(source), bool)
+        at = source * paths + _of_phases(run, waiting)
     columns = {
         "messages": (at, np.ones(len(at))), "bytes": (at, sizes[known]),
         "empty_messages": (at, sizes[known] == 0), "collective_bytes": (place[:0], np.empty(0)),
@@ -153,6 +156,17 @@ def sent_in(run: Run) -> NDArray[np.int64]:
         good[going] = now
         best[going[now]] = row[now]
     return best
+
+
+def _of_phases(run: Run, waiting: Waiting) -> NDArray[np.int64]:
+    """Return for each message the first call path in the innermost phase of its sender then."""
+    messages = run.trace.messages
+    posted = messages["send_posted_s"].to_numpy(np.float64)
+    names = PhaseClock(run.phases).all_at(messages["source"].to_numpy(np.int64), posted)
+    first: dict[str, int] = {}
+    for row, name in enumerate(waiting.paths["name"].tolist()):
+        first.setdefault(str(name), row)
+    return np.array([first.get(str(name), 0) for name in names], np.int64)
 
 
 def _begun(calls: pd.DataFrame, operations: pd.DataFrame) -> NDArray[np.int64]:

@@ -19,6 +19,8 @@ __all__ = ["as_html", "as_text", "reading"]
 #: below this share of all ranks' time there is nothing to be explained
 LITTLE = 0.01
 _ROWS = 8
+#: letters of a phase's name, with those around it
+_LONGEST = 90
 
 
 def reading(waiting: Waiting) -> str:
@@ -78,8 +80,15 @@ def _what(phase: str, call: str) -> str:
     if call == NOT_BEGUN:
         return "late start"
     if call == COMPUTATION:
-        return "computation outside phases" if phase == NO_PHASE else f"phase {phase}"
-    return call if phase == NO_PHASE else f"{call} in phase {phase}"
+        return "computation outside phases" if phase == NO_PHASE else f"phase {_brief(phase)}"
+    return call if phase == NO_PHASE else f"{call} in phase {_brief(phase)}"
+
+
+def _brief(phase: str) -> str:
+    """Leave out the middle of a call path that no sentence could hold."""
+    if len(phase) <= _LONGEST:
+        return phase
+    return f"{phase[: _LONGEST // 2].rstrip(' >')} ... {phase[-_LONGEST // 2 :].lstrip(' >')}"
 
 
 def _when(waiting: Waiting, delays: pd.DataFrame, phase: str, call: str) -> str:
@@ -128,7 +137,7 @@ def as_text(waiting: Waiting) -> str:
     for _, row in waiting.severity("state", "phase", "call").head(_ROWS).iterrows():
         lines.append(
             f"  {quantity(row['seconds'], 's', 3):>9} {_percent(row['share']):>5}  {row['state']} in "
-            f"{row['call']}, phase {row['phase']}"
+            f"{row['call']}, phase {_brief(str(row['phase']))}"
         )
     for _, row in waiting.causes().head(_ROWS).iterrows():
         lines.append(
@@ -141,7 +150,7 @@ def as_text(waiting: Waiting) -> str:
 def as_html(waiting: Waiting) -> str:
     """Return the same as a card of a notebook."""
     states = [
-        [escape(str(row["state"])), escape(str(row["phase"])), escape(str(row["call"])),
+        [escape(str(row["state"])), escape(_brief(str(row["phase"]))), escape(str(row["call"])),
          quantity(row["seconds"], "s", 3), _percent(row["share"])]
         for _, row in waiting.severity("state", "phase", "call").head(_ROWS).iterrows()
     ]  # fmt: skip

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.trace.waiting.kinds import patterns_of
+from labkit.trace.waiting.kinds import NEIGHBORS, patterns_of
+from labkit.trace.waiting.polls import polled_operations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ def wait_columns(
     spans |= {"rank": _column(phases, "rank", np.int32), "name": number.astype(np.int32)}
     tables = {
         "calls": call_columns, "messages": messages, "phases": spans,
-        "blocked": _blocked(trace, call_columns),
+        "blocked": _with_polls(_blocked(trace, call_columns), trace, kinds, call_columns),
     }  # fmt: skip
     return tables, [str(name) for name in names]
 
@@ -142,7 +143,53 @@ def _blocked(trace: Trace, calls: Columns) -> Columns:
             columns["begun"] < 0
         )  # of persistent ones: their calls are no collective's
         columns = {name: column[~unknown] if len(column) else column for name, column in columns.items()}
+        columns = _with_neighbors(columns, trace.waits, begun, calls)
     return columns
+
+
+def _with_neighbors(
+    columns: Columns, waits: pd.DataFrame, begun: NDArray[np.int32], calls: Columns
+) -> Columns:
+    """Add for which messages ranks waited in what they had begun with their neighbours."""
+    operation, message = waits["operation"].to_numpy(np.int64), waits["message"].to_numpy(np.int64)
+    own = np.where(operation >= 0, begun[np.maximum(operation, 0)] if len(begun) else -1, -1)
+    rows = np.flatnonzero((own >= 0) & (message >= 0))
+    rows = rows[calls["pattern"][own[rows]] == NEIGHBORS]
+    if not len(rows):
+        return columns
+    of_wait = {
+        "rank": waits["rank"], "message": message, "begin_s": waits["begin_s"], "end_s": waits["end_s"],
+        "begun": own,
+    }  # fmt: skip
+    return {
+        name: np.concatenate([column, np.asarray(of_wait[name])[rows].astype(column.dtype)])
+        if name in of_wait
+        else column
+        for name, column in columns.items()
+    }
+
+
+def _with_polls(columns: Columns, trace: Trace, kinds: CallKinds, calls: Columns) -> Columns:
+    """Add tests in which a collective was waited for longer than in the call that ended it."""
+    if trace.beside is None:
+        return columns
+    rows, operations = polled_operations(trace.calls, kinds, trace.beside.operations)
+    begun = _beginnings(trace.beside.operations, calls)[operations]
+    longest: dict[int, float] = {}
+    waits = zip(columns["begun"].tolist(), (columns["end_s"] - columns["begin_s"]).tolist(), strict=True)
+    for one, lasted in waits:
+        longest[one] = max(lasted, longest.get(one, 0.0))
+    begin, end = calls["begin_s"][rows], calls["end_s"][rows]
+    known = np.array([longest.get(one, 0.0) for one in begun.tolist()])
+    of_poll = {"rank": calls["rank"][rows], "begin_s": begin, "end_s": end, "begun": begun, "ready_s": end,
+               "origin": calls["rank"][rows], "message": np.full(len(rows), -1)}  # fmt: skip
+    kept = (begun >= 0) & (end - begin > known)
+    return {
+        name: np.concatenate([column, of_poll[name][kept].astype(column.dtype)])
+        if len(column) or trace.clocks is not None or name not in ("ready_s", "origin")
+        else column
+        for name, column in columns.items()
+    }
 
 
 def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:

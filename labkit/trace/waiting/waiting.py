@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.trace.phases import NO_PHASE
-from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN
+from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
+from labkit.trace.waiting.polls import poll_waits
 from labkit.trace.waiting.tables import CallKinds, given_columns, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named
 
@@ -150,7 +151,7 @@ class Waiting:
         rows = table["path"].to_numpy()
         for name in ("phase", "call"):
             table[name] = self.paths[name].to_numpy()[rows]
-        works = table["call"].isin([COMPUTATION, NOT_BEGUN])
+        works = table["call"].isin([COMPUTATION, NOT_BEGUN, UNTOLD])
         table["kind"] = np.where(works, "load", "communication")
         table["mean_s"] = table["sum_s"] / max(self.ranks, 1)
         table["imbalance_s"] = table["max_s"] - table["mean_s"]
@@ -213,12 +214,16 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     if trace.clocks is None:  # simulated
         locks = lock_waits(trace.calls, kinds, tables["blocked"])
         given = {name: np.concatenate([given[name], locks[name].astype(given[name].dtype)]) for name in given}
+    asked = poll_waits(trace, kinds)
+    given = {
+        name: np.concatenate([column, np.array(asked[name], column.dtype)]) for name, column in given.items()
+    }
     begins = np.asarray([] if trace.begins_s is None else trace.begins_s, np.float64)
     found = _kernels.analyse_waits(
         run.ranks, **tables, begins_s=begins, ends_s=np.asarray(trace.ends_s, np.float64),
         given=given,
     )  # fmt: skip
-    paths = _paths(found["tree"], names, kinds)
+    paths = _paths(found["tree"], names, kinds, trace.calls is None)
     waits = pd.DataFrame(found["waits"]).rename(columns={"call": "row", "cause_call": "cause_row"})
     waits = named(waits, trace.calls, kinds, trace.messages)
     waits["seconds"] = waits["end_s"] - waits["begin_s"]
@@ -238,7 +243,9 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     return waiting, found["call_path"]
 
 
-def _paths(tree: dict[str, NDArray[Any]], names: list[str], kinds: CallKinds) -> pd.DataFrame:
+def _paths(
+    tree: dict[str, NDArray[Any]], names: list[str], kinds: CallKinds, is_untold: bool
+) -> pd.DataFrame:
     import pandas as pd
 
     texts, inner = [NO_PHASE], [NO_PHASE]
@@ -246,7 +253,7 @@ def _paths(tree: dict[str, NDArray[Any]], names: list[str], kinds: CallKinds) ->
         texts.append(f"{texts[above]}{_BELOW}{names[name]}" if above else names[name])
         inner.append(names[name])
     node, what = tree["node"], tree["what"]
-    own = {-1: COMPUTATION, -2: NOT_BEGUN}
+    own = {-1: COMPUTATION if len(kinds.numbers) or not is_untold else UNTOLD, -2: NOT_BEGUN}
     return pd.DataFrame({
         "phase": np.array(texts, object)[node], "name": np.array(inner, object)[node],
         "call": np.array([own[w] if w < 0 else kinds.names[w] for w in what.tolist()], object),

@@ -14,7 +14,8 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
-from labkit.trace.waiting.kinds import COMPUTATION
+from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.kinds import COMPUTATION, base_of
 from labkit.trace.waiting.visits import by_visit
 from labkit.trace.waiting.waiting import Waiting, find_waiting
 from labkit.trial import Trial
@@ -161,10 +162,9 @@ def _check(run: Run, named: str, factor: float | None, ranks: Iterable[int] | No
 
 def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return by rank what is computed in a phase and the phases in it, in all and on the critical path."""
-    parts = [str(phase).split(" > ") for phase in waiting.paths["phase"]]
-    inside = np.array([name in one for one in parts], bool)
+    inside = np.array([f" > {name} > " in f" > {phase} > " for phase in waiting.paths["phase"]], bool)
     if not inside.any():
-        known = sorted({one for path in parts for one in path if not one.startswith("(")})
+        known = sorted({str(one) for one in waiting.paths["name"]} - {NO_PHASE})
         have = f"its phases are {', '.join(known)}" if known else "it has none; mark one with lk.phase(...)"
         raise DataError(f"{run.program} has no phase {name!r}: {have}")
     works = inside & (waiting.paths["call"] == COMPUTATION).to_numpy()
@@ -230,7 +230,6 @@ def _with_collectives(run: Run, coll: Any) -> WhatIf:
     if isinstance(coll, Mapping):
         change = " and ".join(f"{name} by {algorithm}" for name, algorithm in coll.items())
         waiting = find_waiting(run)
-        calls = waiting.totals["call"].astype(str).str.lower()
-        meant = calls.isin([form for name in coll for form in (str(name).lower(), f"i{str(name).lower()}")])
+        meant = waiting.totals["call"].astype(str).map(base_of).isin([str(name).lower() for name in coll])
         promised = float(waiting.totals.loc[meant, "critical_s"].sum())
     return WhatIf(change, run, run.again(coll=coll), promised, _NOT_FREE)

@@ -15,7 +15,7 @@ from labkit.algorithms.sorting.sample_sort import sample_sort
 
 def methods() -> dict[Any, Any]:
     """Every method that a trace replaces, as it stands now."""
-    from labkit.sim.calls import _plan
+    from labkit.sim.calls.stand_ins import _plan
 
     return {(owner, name): vars(owner).get(name) for owner, name, _ in _plan()}
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
+from labkit import MPI
 from labkit.errors import DataError
 from labkit.trace.waiting import KINDS, Waiting
 from labkit.trace.waiting.kinds import GIVEN, kind_number, pattern_of
@@ -288,12 +289,41 @@ def test_runs_without_what_is_needed_are_refused() -> None:
         sent.waits().severity("colour")
 
 
-def test_a_replay_has_waits_without_calls(tmp_path: Any) -> None:
-    lk.run(solver, 4, on="star:4", trace_ti=tmp_path / "t.txt", work_s=1e-3)
-    run = lk.replay(tmp_path / "t.txt", on="star:4", trace=True)
-    waiting = run.waits()
-    assert waiting.seconds > 0
-    assert waiting.delays[["direct_s", "indirect_s"]].to_numpy().sum() == pytest.approx(waiting.seconds)
+def of_many_calls(comm: Any) -> None:
+    with lk.phase("work"):
+        lk.compute(seconds=1e-3 * (comm.rank == 2))
+    comm.Allgather(MPI.IN_PLACE, np.zeros(comm.size * 4))
+    part = comm.Split(comm.rank % 2, -comm.rank)
+    with lk.phase("give"):
+        lk.compute(seconds=2e-3 * (comm.rank == 3))
+        part.Bcast(np.zeros(3), root=0)
+    shift = ((comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size)
+    requests = [comm.Irecv(np.zeros(1), shift[1]), comm.Isend(np.zeros(1), shift[0])]
+    MPI.Request.Waitall(requests)
+    comm.Reduce(np.zeros(3), np.zeros(3), root=1)
+
+
+@pytest.mark.parametrize("ranks", [4, 5])
+def test_a_replay_has_the_wait_states_of_its_run(tmp_path: Any, ranks: int) -> None:
+    run = lk.run(of_many_calls, ranks, on=f"star:{ranks}", trace=True, trace_ti=tmp_path / "t.txt")
+    again = lk.replay(tmp_path / "t.txt", on=f"star:{ranks}", trace=True)
+    by = ("state", "rank", "phase", "call", "cause")
+    one, other = (each.waits().severity(*by).sort_values([*by]) for each in (run, again))
+    assert one[[*by]].astype(str).to_numpy().tolist() == other[[*by]].astype(str).to_numpy().tolist()
+    assert one["seconds"].to_numpy() == pytest.approx(other["seconds"].to_numpy(), rel=1e-6, abs=1e-12)
+    for column in ("messages", "bytes", "visits"):
+        assert run.profile()[column].sum() == again.profile()[column].sum()
+
+
+def test_of_a_run_without_calls_nothing_is_taken_for_computation(tmp_path: Any) -> None:
+    text = "num_ranks 2\nrank 0 {\nl1: calc 1000000\nl2: send 8b to 1 tag 0\nl2 requires l1\n}\n"
+    (tmp_path / "two.goal").write_text(text + "rank 1 {\nl1: recv 8b from 0 tag 0\n}\n")
+    run = lk.replay(tmp_path / "two.goal", on="star:2", trace=True)
+    assert "goes back to rank 0's computation and calls" in run.waits().reading()
+    assert run.profile()["messages"].tolist() == [1, 0]
+    assert "computation: 0 s" in repr(run.report())
+    with pytest.raises(DataError, match="not known"):
+        run.score()
 
 
 def test_a_recorder_gives_waits_of_its_own() -> None:

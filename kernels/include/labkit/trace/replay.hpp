@@ -60,6 +60,21 @@ class Replay {
   };
   /// In the order of their ends.
   [[nodiscard]] const std::vector<Phase>& phases() const { return phases_; }
+  /// An action that stands for a call of MPI, as long as it took. Times in seconds.
+  struct Call {
+    Rank rank;
+    TiAction action;
+    std::int32_t comm = -1;      ///< of a collective; else -1
+    std::int32_t root = -1;      ///< rank of the world
+    std::int32_t position = -1;  ///< the rank's own in the communicator
+    std::uint64_t bytes = 0;
+    Time begin_s = 0.0;
+    Time end_s = 0.0;
+  };
+  /// From now on they are noted.
+  void note_calls() { is_noting_ = true; }
+  /// In the order of their begins.
+  [[nodiscard]] const std::vector<Call>& calls() const { return noted_; }
   /// Waits for which no request was open.
   [[nodiscard]] std::uint64_t idle_waits() const { return idle_waits_; }
 
@@ -85,6 +100,7 @@ class Replay {
     std::unordered_map<std::uint32_t, std::uint32_t> calls;  ///< collectives begun, by communicator but the world
     std::vector<std::pair<std::int64_t, Time>> entered;  ///< open phases: name, begin
     OpenCall* call = nullptr;
+    std::int64_t noted = -1;         ///< the call under way, where calls are noted
     double flops = 0.0;              ///< to compute when the collective is over
     std::size_t head = 0;
     std::size_t taken = 0;           ///< taken ones behind the head
@@ -117,6 +133,9 @@ class Replay {
   bool end(Rank rank, RankState& state);
   bool compute(Rank rank, double flops);
   void leave_phase(Rank rank, RankState& state);
+  void enter_call(Rank rank, RankState& state);
+  void note_collective(Rank rank, Call& call) const;
+  void leave_call(Rank rank, RankState& state);
   void add(RankState& state, const Key& key, RequestId id);
   /// Index in state.open of the open request of the key with nth older ones, or state.open's size.
   [[nodiscard]] std::size_t find(const RankState& state, const Key& key, std::uint32_t nth) const;
@@ -142,10 +161,12 @@ class Replay {
   std::map<CollectiveAsked, std::shared_ptr<Program>> programs_;
   std::map<std::uint32_t, std::unordered_map<Rank, std::int32_t>> local_ranks_;
   std::vector<Phase> phases_;
+  std::vector<Call> noted_;
   std::uint64_t steps_ = 0;
   std::uint64_t idle_waits_ = 0;
   const std::function<bool()>* look_ = nullptr;
   bool is_stopped_ = false;
+  bool is_noting_ = false;
 };
 
 }  // namespace labkit
