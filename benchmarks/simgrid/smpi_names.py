@@ -3,7 +3,8 @@
 ``python benchmarks/simgrid/smpi_names.py [RANKS [NODE [COLLECTIVE ...]]]`` prints for each algorithm the
 greatest relative difference of a rank's time for a short, a middle and a long message on a star of RANKS/NODE
 hosts. Where SMPI first makes communicators of nodes, the second of two calls counts. ``--goldens`` measures
-all on several machines and writes those that are the same to `tests/golden/simgrid_collectives.json`.
+all on several machines and writes those that are the same to `tests/golden/simgrid_collectives.json`;
+``--goldens 64`` measures anew only what has 64 ranks, and keeps the rest of the file.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ SPECS = (
     "fattree:5x4:1x5:1x1",
     "star:5,bw=1Gbps,lat=24us,cores=4",
 )
+LARGE_SPECS = (
+    "star:64,bw=1Gbps,lat=24us",
+    "torus:4x4x4",
+    "fattree:8x8:1x8:1x1",
+    "star:16,bw=1Gbps,lat=24us,cores=4",
+)
+#: ranks of the goldens -> the machines they are on
+MACHINES = {16: SPECS, 17: SPECS, 64: LARGE_SPECS}
 #: bytes of the goldens, where not 4096
 SIZES = {"bcast": 65536, "reduce": 65536, "allreduce": 16 * 17 * 256, "barrier": 0}
 TABLE = Path(__file__).parents[2] / "datasets" / "selectors" / "smpi_names.toml"
@@ -100,13 +109,13 @@ def difference(*what: Any) -> str:
         return "unmet"
 
 
-def write_goldens() -> None:
-    """Measure everything on several machines, and keep what is the same."""
-    kept = []
+def write_goldens(numbers: list[int]) -> None:
+    """Measure everything on several machines at these numbers of ranks, and keep what is the same."""
+    kept = [found for found in json.loads(GOLDENS.read_text()) if len(found["end_s"]) not in numbers]
     table = tomllib.loads(TABLE.read_text())
     with tempfile.TemporaryDirectory() as folder:
-        for problem, spec, ranks in product(WORDS, SPECS, (16, 17)):
-            for theirs, mine in table[problem].items():
+        for ranks, problem in product(numbers, WORDS):
+            for spec, (theirs, mine) in product(MACHINES[ranks], table[problem].items()):
                 size = SIZES.get(problem, 4096)
                 try:
                     found = measure(problem, theirs, mine, size, ranks, spec, Path(folder))
@@ -127,8 +136,8 @@ def is_same(text: str) -> bool:
 
 def main() -> int:
     """Compare; returns 0."""
-    if sys.argv[1:] == ["--goldens"]:
-        write_goldens()
+    if sys.argv[1:2] == ["--goldens"]:
+        write_goldens([int(text) for text in sys.argv[2:]] or list(MACHINES))
         return 0
     ranks, node = (int(text) for text in (*sys.argv[1:3], *("16", "1")[len(sys.argv[1:3]) :]))
     table = tomllib.loads(TABLE.read_text())
