@@ -35,7 +35,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "action": "append", "metavar": "PROBLEM=NAME",
         "help": "algorithm of a collective, as in allreduce=ring; a selector (ompi and mpich decide as these "
         "libraries do, smpi as SimGrid's default, best simulates all and takes the fastest); or a .toml or "
-        ".json file of rules; several behind commas, or given again"}),
+        ".json file of rules; several behind commas, or given again; on real MPI library:ring forces Open "
+        "MPI's own"}),
     (("--mapping",), None, {
         "metavar": "HOW",
         "help": "hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line"}),

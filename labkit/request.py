@@ -129,6 +129,8 @@ class Machine:
     is_real: ClassVar[bool] = True
     #: whether runs wait in a queue, so that all of a sweep are handed in before the first is waited for
     is_queued: ClassVar[bool] = False
+    #: whether it lets a run choose the algorithms of collectives, where its ranks are real
+    takes_coll: ClassVar[bool] = False
     #: the options that not every machine has
     options: ClassVar[Collection[str]] = ()
     #: the words that mean it, as values of `on`
@@ -182,12 +184,14 @@ class Machine:
 
     def _refuse_simulated(self, request: RunRequest) -> None:
         """Refuse what belongs to simulated runs; `compute` also says what a recorded run's trace has."""
-        given = [request.model, request.coll, request.mapping, request.calibration, request.noise]
+        given = [request.model, request.mapping, request.calibration, request.noise]
+        given += [] if self.takes_coll else [request.coll]
         if request.trace_ti is None and request.compute != "charged":
             given.append(request.compute)
         if any(value is not None for value in given):
+            coll = "" if self.takes_coll else "coll, "
             raise MachineError(
-                "noise, compute, model, coll, mapping and calibration belong to simulated runs, not to "
+                f"noise, compute, model, {coll}mapping and calibration belong to simulated runs, not to "
                 f"{self.name}; leave them out"
             )
         check_tolerance(request.tolerance, self.name)

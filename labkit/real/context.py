@@ -35,6 +35,8 @@ class RankContext:
         self.tally: RealTally | None = None
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
+        #: what collectives have taken: `labkit.selector.Situation` to name
+        self.taken: dict[Any, str] = {}
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
@@ -87,9 +89,10 @@ class RankContext:
         return {"tally": tally.end()}
 
     def end_deciding(self) -> dict[str, Any]:
-        """Return what requests have decided as part of a repetition's times; of rank 0 alone."""
+        """Return what requests and collectives have decided as part of a repetition's times; of rank 0."""
         rows = self.decisions.rows() if self.rank == 0 else []
-        return {"decided": rows} if rows else {}
+        taken = {"taken": dict(self.taken)} if self.taken and self.rank == 0 else {}
+        return taken | ({"decided": rows} if rows else {})
 
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""

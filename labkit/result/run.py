@@ -121,8 +121,8 @@ class Run(Recorded):
         How the repetitions of a real measurement were started and how many were needed
         (`labkit.timing.Conduct`); None where that was not asked for.
     collectives : dict
-        The algorithms that a simulated run's collectives took, and those that requests of `labkit.tune` have
-        decided for, on a real machine as well: `labkit.selector.Situation` to name.
+        The algorithms that a simulated run's collectives took, or those of a real run with `coll`, and those
+        that requests of `labkit.tune` have decided for: `labkit.selector.Situation` to name.
     counts : DataFrame or None
         With ``count=True``: a row for each rank (phase ``""``) and for each phase that it was in, with
         messages and bytes that it sent, received and received_bytes, rounds that passed for it (one message

@@ -23,7 +23,7 @@ from labkit.selector.situation import Selector, Situation
 
 __all__ = [
     "Best", "Choices", "First", "Fixed", "Rule", "Rules", "Selector", "Situation", "Usable", "default",
-    "named", "of_words", "selector_of",
+    "named", "of_words", "selector_of", "stated",
 ]  # fmt: skip
 
 
@@ -74,6 +74,28 @@ def selector_of(coll: Any = None) -> Selector:
     """
     if coll is None or coll == {}:
         return _defaults()
+    coll = stated(coll)
+    for operation, name in coll.forced.items():
+        raise ScheduleError(
+            f"{operation}=library:{name} forces an algorithm of a real MPI library; on a simulated machine "
+            f"take labkit's: {operation}={name}"
+        )
+    return First(coll, _defaults())
+
+
+def stated(coll: Any) -> Selector:
+    """Return the selector that a run was asked for, which leaves open what nothing was said of.
+
+    Parameters
+    ----------
+    coll : Selector, mapping, str or path
+        As `selector_of` takes it; ``"allreduce=library:ring"`` is for the MPI library of a real run.
+
+    Raises
+    ------
+    ScheduleError
+        As `selector_of`.
+    """
     if isinstance(coll, Mapping):
         coll = Fixed(dict(coll))
     elif isinstance(coll, str):
@@ -86,7 +108,7 @@ def selector_of(coll: Any = None) -> Selector:
             f"of a file of rules, or a labkit.selector.Selector; got {coll!r}"
         )
     coll.check()
-    return First(coll, _defaults())
+    return coll
 
 
 def of_words(words: Sequence[str]) -> Selector:

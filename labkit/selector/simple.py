@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,10 @@ from labkit.selector.situation import Selector, Situation, Timing
 __all__ = ["Best", "First", "Fixed", "Usable", "check_schedule", "is_usable"]
 
 
+#: before the name of an algorithm of the MPI library's own
+LIBRARY = "library:"
+
+
 @dataclass(frozen=True)
 class Fixed(Selector):
     """One algorithm a collective, whatever the situation.
@@ -20,19 +25,33 @@ class Fixed(Selector):
     Parameters
     ----------
     algorithms : mapping of str to str
-        Collective's name to algorithm's name.
+        Collective's name to algorithm's name; behind ``library:`` it is one of the MPI library's own.
     """
 
     algorithms: Mapping[str, str]
 
     def choose(self, situation: Situation) -> str | None:
-        """Return its name, None for a collective that is not among them."""
-        return self.algorithms.get(situation.operation)
+        """Return its name, None for a collective that is not among them, or is left to the library."""
+        name = self.algorithms.get(situation.operation)
+        return None if name is None or name.startswith(LIBRARY) else name
 
     def check(self) -> None:
         """Refuse algorithms that are not in the registry, or are no schedules."""
         for operation, name in self.algorithms.items():
-            check_schedule(operation, name)
+            check_schedule(operation, name.removeprefix(LIBRARY))
+
+    def named(self) -> Mapping[str, str]:
+        """Return them, but those of the library's own."""
+        return {key: name for key, name in self.algorithms.items() if not name.startswith(LIBRARY)}
+
+    @property
+    def forced(self) -> Mapping[str, str]:
+        """Those behind ``library:``."""
+        return {
+            operation: name.removeprefix(LIBRARY)
+            for operation, name in self.algorithms.items()
+            if name.startswith(LIBRARY)
+        }
 
 
 class Usable(Selector):
@@ -103,6 +122,15 @@ class First(Selector):
         """Check them all."""
         for selector in self.selectors:
             selector.check()
+
+    def named(self) -> Mapping[str, str]:
+        """Return each collective's first one."""
+        return dict(ChainMap(*(dict(selector.named()) for selector in self.selectors)))
+
+    @property
+    def forced(self) -> Mapping[str, str]:
+        """Of each collective the first one's."""
+        return dict(ChainMap(*(dict(selector.forced) for selector in self.selectors)))
 
     def on(self, time: Timing) -> First:
         """Return the same of each one's for this machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 __all__ = ["Selector", "Situation", "Timing"]
@@ -54,6 +54,15 @@ class Selector(ABC):
         ScheduleError
             For an unknown collective or algorithm.
         """
+
+    @property
+    def forced(self) -> Mapping[str, str]:
+        """Algorithms of the MPI library's own that a real run is to force: collective to name."""
+        return {}
+
+    def named(self) -> Mapping[str, str]:
+        """Return the algorithms that are taken whatever the situation: collective to name."""
+        return {}
 
     def on(self, time: Timing) -> Selector:
         """Return the selector for one machine: itself, unless it must know how long algorithms take there.

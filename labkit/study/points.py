@@ -14,7 +14,7 @@ import pandas as pd
 from labkit.errors import DataError, MachineError
 from labkit.real.engines.target import is_cluster
 from labkit.run import machine_of
-from labkit.selector import selector_of
+from labkit.selector import stated
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
 __all__ = ["Point", "choice_text", "collective_choices", "is_real", "plan_points"]
@@ -116,7 +116,7 @@ def collective_choices(coll: Any) -> list[Any]:
             found.append(one)
     for one in found:
         if one is not None:
-            selector_of(one)  # refuses what is not known
+            stated(one)  # refuses what is not known
     return found
 
 

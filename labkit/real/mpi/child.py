@@ -193,6 +193,7 @@ class _Child:
         machine = RankContext(self.rank, self.header["ranks"])
         context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))
         world = self.mpi and self.mpi.COMM_WORLD
+        self.choose(machine)
         self.record(machine)
         turns = Turns(self.header, lambda: world.Dup(), lambda: world and world.Barrier())
         with open(self.path("result"), "wb") as file:
@@ -228,6 +229,21 @@ class _Child:
         faulthandler.cancel_dump_traceback_later()
         with open(self.path("done"), "w", encoding="ascii") as file:
             file.write(str(time.monotonic()))
+
+    def choose(self, machine: RankContext) -> None:
+        """Let collectives take the algorithms that the run was asked for, now or once MPI is there."""
+        if "coll" not in self.header:
+            return
+        from labkit.real.collectives.chosen import Chosen
+        from labkit.trace.recorder.session import when_imported
+
+        def install(mpi: ModuleType) -> None:
+            Chosen(mpi, pickle.loads(self.header["coll"]), machine.taken).install()
+
+        if self.mpi is not None:
+            install(self.mpi)
+        else:
+            when_imported(install)
 
     def record(self, machine: RankContext) -> None:
         """Stand between the program and mpi4py, where the run is recorded."""

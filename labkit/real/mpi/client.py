@@ -13,6 +13,7 @@ from labkit.errors import MachineError, ProgramError
 from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.given_input import given_input
 from labkit.process.tree import JOB_VARIABLE
+from labkit.real.collectives.switches import environment_of, notes_of
 from labkit.real.cores import available_cores
 from labkit.real.failure import interrupted
 from labkit.real.mpi.find import Launcher, find_launcher
@@ -28,7 +29,7 @@ from labkit.real.shares import (
     recording_for,
     run_of,
 )
-from labkit.real.travel import pack_job
+from labkit.real.travel import pack, pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
 
@@ -57,10 +58,11 @@ def run_ranks(request: RunRequest) -> Run:
     _check_host(request.ranks, hosts)
     if os.environ.get(JOB_VARIABLE):
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
+    launcher = find_launcher(own.get("mpi"))
+    switches = _switches(request, launcher)
     header, payload = pack_launch(request)
     recording = recording_for(request)
     header |= recorded_header(request, recording) | {"waits": hosts is None}
-    launcher = find_launcher(own.get("mpi"))
     limit_bytes = own.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     with (
         given_input(own.get("stdin"), is_relayed=True) as stdin,
@@ -68,6 +70,7 @@ def run_ranks(request: RunRequest) -> Run:
     ):
         job.title = f"{request.name}, {request.ranks} ranks"
         job.stdin = stdin
+        job.switches = switches
         if recording is not None:
             job.before_end = lambda: recording.ask(job.directory, job.ranks)
         try:
@@ -81,7 +84,13 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        return run_of(runs, recording.collect(job.directory, job.ranks) if recording else ())
+        forced = notes_of(request.coll.forced) if switches else []
+        return run_of(runs, forced + (recording.collect(job.directory, job.ranks) if recording else []))
+
+
+def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
+    """Return what makes the library take algorithms of its own that were asked for."""
+    return environment_of(request.coll.forced, launcher.kind) if request.coll is not None else {}
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:
@@ -100,6 +109,8 @@ def _check_host(ranks: int, hosts: HostFile | None) -> None:
 def pack_launch(request: RunRequest) -> tuple[dict[str, Any], bytes]:
     """Pack a run for one launch of its own."""
     header, payload = pack_job(request, early_mpi=True)
+    if request.coll is not None:
+        header["coll"] = pack(request.coll)[0]
     if isinstance(request.program, Path):
         if request.repeats > 1:
             raise ProgramError(

@@ -88,6 +88,8 @@ class Launch:
         self._folders: list[str] = []
         self._held_pipe: int | None = None
         self._environment: dict[str, str] = {}
+        #: settings of the MPI library for this run
+        self.switches: dict[str, str] = {}
         #: called before ranks that still live are ended
         self.before_end: Callable[[], None] | None = None
         #: the report of a deadlock, and whether it is of collectives that do not match
@@ -207,7 +209,7 @@ class Launch:
             ):
                 self.process = ChildProcess(
                     command,
-                    environment=self._environment,
+                    environment=self._environment | self.switches,
                     token=self.token,
                     stdin=self.stdin,
                     stdout=out,

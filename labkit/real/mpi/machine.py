@@ -21,6 +21,10 @@ class RealMpi(Machine):
     host's monotonic clock, which all ranks share; on several hosts, whose clocks differ, it is the longest of
     theirs. More ranks than the available cores work, but their times are not valid.
 
+    With `coll`, blocking collectives on buffers take labkit's algorithms, over mpi4py's messages
+    (``"allreduce=ring"``, ``"ompi"``, a file of rules), or the library's own, forced by its switches
+    (``"allreduce=library:ring"``, Open MPI); what is left open is the library's choice.
+
     Its options, beside those of every machine:
 
     mpi : str
@@ -54,15 +58,21 @@ class RealMpi(Machine):
 
     name = 'on="mpi"'
     words = ("mpi",)
+    takes_coll = True
     options = (
         "mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary",
         "counters",
     )  # fmt: skip
 
     def checked(self, request: RunRequest) -> RunRequest:
-        """Refuse what belongs to simulations, and what belongs to scripts for functions."""
+        """Refuse what belongs to simulations, and what belongs to scripts for functions; read `coll`."""
         refuse_for_functions(request)
-        return super().checked(request)
+        request = super().checked(request)
+        if request.coll is None:
+            return request
+        from labkit.real.collectives.asked import read_choice
+
+        return request.changed(coll=read_choice(request.coll, request.ranks))
 
     def run(self, request: RunRequest) -> Run:
         """Launch the ranks, and bring everything back."""

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.real.collectives.messages import mpi_of
 from labkit.tune.neighborhood.pattern import Part, Pattern, Region, Step
 from labkit.tune.runtime.codelets import Codelet
-from labkit.tune.runtime.world import mpi_of
 
 __all__ = ["FORMS", "Exchange", "codelet_of"]
 

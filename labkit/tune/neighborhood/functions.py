@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
+from labkit.real.collectives.messages import mpi_of
 from labkit.selector import Situation
 from labkit.tune.neighborhood.forms import FORMS, Exchange, codelet_of
 from labkit.tune.neighborhood.pattern import graph_pattern, grid_pattern
 from labkit.tune.runtime.codelets import FunctionSet
-from labkit.tune.runtime.world import most_of, mpi_of
+from labkit.tune.runtime.world import most_of
 
 __all__ = ["neighborhood_set"]
 

@@ -24,14 +24,12 @@ from typing import Any
 
 from labkit import registry
 from labkit.comm.collective.forced import with_algorithm
-from labkit.errors import DataError
+from labkit.real.collectives.carried import Carried, situation_of
 from labkit.schedule import PROBLEMS, Problem
-from labkit.schedule.execute import Prepared
 from labkit.selector import Situation
-from labkit.selector.settled import settled, without_bytes
+from labkit.selector.settled import without_bytes
 from labkit.tune.campaign import candidates
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
-from labkit.tune.runtime.messages import Message, read_call
 from labkit.tune.runtime.world import is_simulated
 from labkit.units import format_bytes
 
@@ -39,8 +37,6 @@ __all__ = ["LIBRARY", "collective_set"]
 
 #: the codelet that wraps the method itself
 LIBRARY = "library"
-#: a tag that only the private communicators of codelets see
-_TAG = 11
 
 
 def collective_set(
@@ -79,7 +75,9 @@ def collective_set(
         else:
             make = _simulated if is_simulated(comm) else _over_messages
             codelets.append(make(problem, name, known[name], ranks, node))
-    return FunctionSet(operation, codelets, lambda *args, **kwargs: _situation(problem, ranks, args, kwargs))
+    return FunctionSet(
+        operation, codelets, lambda *args, **kwargs: situation_of(problem, ranks, args, kwargs)
+    )
 
 
 def _algorithm(operation: str, name: str) -> registry.Algorithm:
@@ -90,25 +88,6 @@ def _is_of_use(algorithm: registry.Algorithm, ranks: int, node: int | None) -> b
     """Whether it takes so many ranks; one by nodes, whether there are several, with several ranks each."""
     by_nodes = "node" in algorithm.parameters
     return not algorithm.requirements.unmet(ranks, True) and (not by_nodes or 1 < (node or ranks) < ranks)
-
-
-def _situation(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Hashable:
-    """Return bytes (0 where ranks may differ in them), and whether the operator commutes."""
-    given = dict(zip(problem.arguments, args, strict=False)) | kwargs
-    unknown = [name for name in given if name not in problem.arguments] or args[len(problem.arguments) :]
-    if unknown:
-        raise DataError(f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} besides")
-    op = given.get("op")
-    commutes = True if op is None or not problem.is_reduction else bool(op.Is_commutative())
-    if problem.layout == "table" or not problem.shapes:
-        return Situation(problem.name, ranks, 0, commutes)
-    n_bytes = 0
-    for buffer, argument in zip(problem.shapes, problem.arguments, strict=False):
-        size = Message.bytes_of(given.get(argument))
-        if size is not None:
-            n_bytes = size // (ranks if problem.shapes[buffer] == "all" else 1)
-            break
-    return Situation(problem.name, ranks, n_bytes, commutes)
 
 
 def _unmet(operation: str, name: str) -> Callable[[Hashable], str | None]:
@@ -164,33 +143,15 @@ def _simulated(
 def _over_messages(
     problem: Problem, name: str, attributes: dict[str, Hashable], ranks: int, node: int | None
 ) -> Codelet:
-    prepared: dict[Any, Prepared] = {}
-
-    def bound(comm: Any, args: Any, kwargs: Any) -> tuple[Prepared, dict[str, Any], Callable[[], None]]:
-        at = _situation(problem, ranks, args, kwargs)
-        assert isinstance(at, Situation)
-        message = read_call(comm, problem, args, kwargs)
-        settled_name = settled(at, name, node)
-        key = (settled_name, message.root, at.is_commutative)
-        if key not in prepared:
-            schedule = registry.get(problem.name, settled_name).build(ranks, message.root, at.is_commutative)
-            prepared[key] = Prepared(comm, schedule, _TAG)
-        return prepared[key], message.run_arguments(), message.restore
+    carried = Carried(problem, node)
 
     def call(comm: Any, *args: Any, **kwargs: Any) -> None:
-        run, given, restore = bound(comm, args, kwargs)
-        run(**given)
-        restore()
+        at = situation_of(problem, ranks, args, kwargs)
+        carried.begin(comm, name, at, carried.read(comm, args, kwargs), is_at_once=True)()
 
     def begin(comm: Any, *args: Any, **kwargs: Any) -> Any:
-        run, given, restore = bound(comm, args, kwargs)
-        finish = run.begin(**given)
-
-        def wait() -> None:
-            finish()
-            restore()
-
-        return wait
+        at = situation_of(problem, ranks, args, kwargs)
+        return carried.begin(comm, name, at, carried.read(comm, args, kwargs))
 
     return Codelet(name, call, attributes, begin, _unmet(problem.name, name))
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from labkit import context
+from labkit.real.collectives.messages import mpi_of
 
-__all__ = ["clock_of", "is_simulated", "machine_of", "most_of", "mpi_of", "simulated_machine"]
-
-
-def mpi_of(comm: Any) -> Any:
-    """Return the module that a communicator comes from: mpi4py's, or labkit's in simulation."""
-    name = type(comm).__module__
-    if name.partition(".")[0] == "mpi4py":
-        return sys.modules["mpi4py.MPI"]
-    from labkit import MPI
-
-    return MPI
+__all__ = ["clock_of", "is_simulated", "machine_of", "most_of", "simulated_machine"]
 
 
 def is_simulated(comm: Any) -> bool:

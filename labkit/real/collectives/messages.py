@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.schedule import Problem
-from labkit.tune.runtime.world import mpi_of
 
-__all__ = ["Message", "read_call"]
+__all__ = ["Message", "mpi_of", "read_call"]
 
 _Array = NDArray[Any]
 
@@ -44,9 +44,22 @@ class Message:
         """Return what `Prepared` takes."""
         return {"op": self.op, "counts": self.counts, **self.buffers}
 
+    def fits(self, problem: Problem, ranks: int) -> bool:
+        """Whether the buffers of a collective without tables can be what they are called.
+
+        Where they cannot, mpi4py knows best what to say.
+        """
+        if len({array.dtype for array in self.buffers.values()}) > 1:
+            return False
+        sizes = {
+            divmod(array.size, ranks if problem.shapes[name] == "all" else 1)
+            for name, array in self.buffers.items()
+        }
+        return len(sizes) <= 1 and all(rest == 0 for _, rest in sizes)
+
     @staticmethod
-    def bytes_of(spec: Any) -> int | None:
-        """Return the bytes of a message as it was given; None of IN_PLACE and None."""
+    def bytes_of(spec: Any, blocks: int = 1) -> int | None:
+        """Return the bytes of one of so many blocks as they were given; None of IN_PLACE and None."""
         if spec is None or _is_in_place(spec):
             return None
         buffer, *rest = spec if isinstance(spec, list | tuple) else [spec]
@@ -56,9 +69,21 @@ class Message:
             datatype = rest.pop()
             each = np.dtype(datatype).itemsize if isinstance(datatype, str) else datatype.Get_size()
         if not rest or rest[0] is None:
-            return int(array.nbytes)
+            return int(array.nbytes) // blocks
+        if np.ndim(rest[0]) == 0:  # a count is of one block
+            return int(rest[0]) * each
         counts = rest[0][0] if isinstance(rest[0], tuple) else rest[0]
-        return int(np.sum(counts) * each)
+        return int(np.sum(counts) * each) // blocks
+
+
+def mpi_of(comm: Any) -> Any:
+    """Return the module that a communicator comes from: mpi4py's, or labkit's in simulation."""
+    name = type(comm).__module__
+    if name.partition(".")[0] == "mpi4py":
+        return sys.modules["mpi4py.MPI"]
+    from labkit import MPI
+
+    return MPI
 
 
 def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
@@ -75,13 +100,16 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
     if problem.is_reduction:
         call.op = given.get("op") or mpi_of(comm).SUM
     specs = dict(zip(problem.shapes, (given.get(name) for name in problem.arguments), strict=False))
+    if specs.get("send") is None and "send" in specs and "send" not in problem.at_root:
+        specs["send"] = mpi_of(comm).IN_PLACE  # as mpi4py takes it
     tables: dict[str, Any] = {}
     for name, spec in specs.items():
         if spec is None or _is_in_place(spec) or (name in problem.at_root and me != call.root):
             continue
         call.buffers[name], counts = _elements(spec)
         if counts is not None and problem.layout != "table":
-            call.buffers[name] = call.buffers[name][: int(np.sum(counts[0]))]
+            blocks = ranks if problem.shapes[name] == "all" else 1
+            call.buffers[name] = call.buffers[name][: int(np.sum(counts[0])) * blocks]
         elif counts is not None:
             tables[name] = counts
     if problem.layout == "table":
@@ -178,7 +206,7 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
     if not array.flags.c_contiguous:
         raise DataError(
             "labkit's algorithms over real messages take contiguous buffers; this one has gaps: copy it, or "
-            'tune with algorithms=["library"]'
+            "leave this collective to the library"
         )
     array = array.reshape(-1)
     if datatype is not None:
@@ -202,6 +230,6 @@ def _dtype_of(datatype: Any) -> np.dtype[Any]:
     if not code:
         raise DataError(
             f"labkit's algorithms over real messages take predefined datatypes, got {datatype!r}; "
-            'tune with algorithms=["library"], or give the elements'
+            "leave this collective to the library, or give the elements"
         )
     return np.dtype(code)

@@ -1,0 +1,95 @@
+"""Collectives of real MPI take the algorithms that a run asks for: labkit's own, or the library's."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import LabkitError, RankError
+from labkit.selector import Situation
+from tests.contract.same import collectives, reductions
+from tests.support.same import attempts
+
+pytestmark = pytest.mark.mpi
+
+CASES = {
+    (module.__name__, name): function
+    for module in (collectives, reductions)
+    for name, function in module.CASES.items()
+    if 4 in module.CASES.ranks
+}
+
+
+def test_every_call_gives_what_mpi4py_gives():
+    """Every form and operator, right and wrong; of arrays with gaps the exception is another."""
+    own, chosen = (lk.run(attempts, 4, "mpi", args=(CASES,), coll=coll) for coll in (None, "default"))
+    assert len({at.operation for at in chosen.collectives}) > 8
+    for mine, theirs in zip(chosen.results, own.results, strict=True):
+        differ = [key for key in theirs if repr(mine[key]) != repr(theirs[key])]
+        assert [what for _, what in differ if not what.endswith("strided array")] == []
+
+
+def on_many_communicators(comm):
+    grid = comm.Create_cart([comm.size], [True])
+    given = [comm, comm.Dup(), comm.Split(comm.rank % 2, comm.rank), grid, grid.Sub([True])]
+    sums = []
+    for one in given:
+        total = np.empty(100)
+        one.Allreduce(np.full(100, 1.0 + one.rank), total)
+        one.Barrier()
+        sums.append(float(total[0]) == one.size * (one.size + 1) / 2 and one.allreduce(1) == one.size)
+        if one is not comm:
+            one.Free()
+    return sums, isinstance(given[3], lk.MPI.Cartcomm), comm == lk.MPI.COMM_WORLD
+
+
+def test_communicators_and_traces():
+    coll = "allreduce=ring,barrier=tree"
+    run = lk.run(on_many_communicators, 3, "mpi", coll=coll, trace=True)
+    assert run.results == [([True] * 5, True, True)] * 3
+    taken = {(at.operation, at.ranks, at.n_bytes): name for at, name in run.collectives.items()}
+    assert taken == {
+        ("allreduce", 3, 800): "ring", ("barrier", 3, 0): "tree",
+        ("allreduce", 2, 800): "ring", ("barrier", 2, 0): "tree",
+    }  # fmt: skip
+    assert set(run.collectives) == {Situation(*at, machine="mpi") for at in taken}
+
+
+def broadcasts(comm):
+    for _ in range(7):
+        comm.Bcast(np.zeros(1000))
+
+
+def test_the_library_is_forced(tmp_path, monkeypatch):
+    """Open MPI's own monitoring counts the root's bytes: once down a chain, twice down a binomial tree."""
+    for key, value in {"enable": "1", "enable_output": "3", "filename": str(tmp_path / "mon")}.items():
+        monkeypatch.setenv(f"OMPI_MCA_pml_monitoring_{key}", value)
+    monkeypatch.setenv("OMPI_MCA_pml", "")
+    run = lk.run(broadcasts, 4, "mpi", coll="bcast=library:chain:chains=1")
+    assert "bcast takes the library's own chain:chains=1, by its switch" in run.notes
+    profile = (tmp_path / "mon.0.prof").read_text()
+    sent = re.findall(r"^E\t0\t\d+\t(\d+) bytes", profile, re.MULTILINE)
+    assert sum(map(int, sent)) // 8000 == 7
+
+
+def gapped(comm):
+    kind = lk.MPI.DOUBLE.Create_vector(2, 1, 2).Commit()
+    comm.Bcast([np.zeros(4), 1, kind])
+
+
+def test_what_cannot_be_is_refused():
+    def words(coll, on="mpi", program=broadcasts):
+        with pytest.raises(LabkitError) as caught:
+            lk.run(program, 2, on, coll=coll)
+        return str(caught.value)
+
+    assert "here is no simulated machine" in words("best")
+    assert "blocks of any sizes are left to the library" in words("alltoallv=ring")
+    assert "Open MPI has no switch for allreduce=swing; it has" in words("allreduce=library:swing")
+    assert "bcast has no switch for radix" in words("bcast=library:knomial:radix=2")
+    assert "on a simulated machine take labkit's: bcast=linear" in words("bcast=library:linear", "star:2")
+    with pytest.raises(RankError, match="predefined datatypes"):
+        lk.run(gapped, 2, "mpi", coll="bcast=linear")
