@@ -190,7 +190,7 @@ def run(
     coll : mapping, str, path or Selector, optional
         Algorithms of the collectives: ``{"allreduce": "ring"}`` or ``"allreduce=ring"``; a selector by name
         (``"ompi"``, ``"mpich"``, ``"smpi"``, ``"best"``) or object (`labkit.selector`); a file of rules. What
-        it leaves open is chosen as MPI libraries do; `Run.collectives` says how. On real MPI they are labkit's
+        it leaves open is chosen as MPI libraries do; `Run.collectives` says how. On real MPI: labkit's own
         over mpi4py's messages, or the library's own (``"allreduce=library:ring"``); the rest is left to it.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks of a simulated run: ``block`` (the default), ``cyclic``, ``random``, ``random:7``,

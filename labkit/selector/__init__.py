@@ -107,8 +107,9 @@ def stated(coll: Any) -> Selector:
             "coll takes a mapping such as {'allreduce': 'ring'}, words such as 'allreduce=ring', the path "
             f"of a file of rules, or a labkit.selector.Selector; got {coll!r}"
         )
-    coll.check()
-    return coll
+    selector: Selector = coll
+    selector.check()
+    return selector
 
 
 def of_words(words: Sequence[str]) -> Selector:
