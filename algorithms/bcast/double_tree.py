@@ -35,7 +35,7 @@ from labkit.schedule import Group, Step, block
 from labkit.schedule.step import NO_STEP
 from labkit.schedule.team import everyone
 
-__all__ = ["ALGORITHM", "children_of", "cost", "number_of_parts", "rounds", "spread", "two_trees"]
+__all__ = ["ALGORITHM", "children_of", "cost", "due", "number_of_parts", "rounds", "spread", "two_trees"]
 
 Numbers = NDArray[np.int64]
 #: tree and lower end
@@ -142,23 +142,24 @@ def spread(group: Group, root: int, segments: int, buffer: str) -> Iterator[Step
     parents, arrival = two_trees(p)
     children, when = children_of(parents, arrival)
 
-    def due(turn: int, first: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-        """Return the segment due in this round on edges that began in round `first`, and where it exists."""
-        since = turn - first
-        return since // 2, (since % 2 == 0) & (since >= 0) & (since < 2 * segments)
-
     for turn in range(int(arrival.max()) + 2 * segments - 1):
         step = NO_STEP
         for tree in range(2):
-            segment, is_due = due(turn, arrival[tree][number])
+            segment, is_due = due(turn, arrival[tree][number], segments)
             into = block(buffer, tree * segments + segment)
             step += team.irecv(into, parents[tree][number], where=is_due & (number > 0))
             for child, first in zip(children[tree], when[tree], strict=True):
-                segment, is_due = due(turn, first[number])
+                segment, is_due = due(turn, first[number], segments)
                 what = block(buffer, tree * segments + segment)
                 step += team.isend(what, child[number], where=is_due & (child[number] > 0))
         yield step
         yield team.wait()
+
+
+def due(turn: int, first: Numbers, segments: int) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Return the segment due in this round on edges that began in round `first`, and where it exists."""
+    since = turn - first
+    return since // 2, (since % 2 == 0) & (since >= 0) & (since < 2 * segments)
 
 
 def children_of(parents: Numbers, arrival: Numbers) -> tuple[Numbers, Numbers]:

@@ -24,10 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
-from labkit.algorithms.bcast.double_tree import children_of, number_of_parts, two_trees
+from labkit.algorithms.bcast.double_tree import children_of, due, number_of_parts, two_trees
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, Temporary, block, whole
 from labkit.schedule.step import NO_STEP
@@ -55,19 +52,14 @@ def collect(group: Group, root: int, segments: int, buffer: str) -> Iterator[Ste
     parents, arrival = two_trees(p)
     children, when = children_of(parents, arrival)
 
-    def due(turn: int, first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the segment due in this round of the broadcast, and where it exists."""
-        since = turn - first
-        return since // 2, (since % 2 == 0) & (since >= 0) & (since < 2 * segments)
-
     for turn in reversed(range(int(arrival.max()) + 2 * segments - 1)):
         step, combined = NO_STEP, NO_STEP
         for tree in range(2):
-            segment, is_due = due(turn, arrival[tree][number])
+            segment, is_due = due(turn, arrival[tree][number], segments)
             what = block(buffer, tree * segments + segment)
             step += team.isend(what, parents[tree][number], where=is_due & (number > 0))
             for child, first in zip(children[tree], when[tree], strict=True):
-                segment, is_due = due(turn, first[number])
+                segment, is_due = due(turn, first[number], segments)
                 part, comes = tree * segments + segment, is_due & (child[number] > 0)
                 step += team.irecv(block("incoming", part), child[number], where=comes)
                 combined += team.combine(

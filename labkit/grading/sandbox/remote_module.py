@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from labkit import context
 from labkit.comm.module import simulated_module
@@ -76,10 +76,6 @@ class _Refuse(importlib.abc.MetaPathFinder):
         if name.startswith(_REFUSED):
             raise ImportError(f"{name} cannot be used in a submission: the task is to write it", name=name)
         return None
-
-
-def _abort(errorcode: int = 0) -> NoReturn:
-    raise SystemExit(f"MPI Abort({errorcode})")
 
 
 def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:

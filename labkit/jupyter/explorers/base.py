@@ -15,7 +15,7 @@ from labkit.plot.figure import Figure
 from labkit.plot.stills.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 
-__all__ = ["Explorer", "choice", "number", "slider", "text"]
+__all__ = ["Explorer", "Player", "choice", "number", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
@@ -159,6 +159,40 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         if self._due is not None:
             self._due.cancel()
         self._due = loop.call_later(PATIENCE_S, self.refresh)
+
+
+class Player(Explorer):
+    """An explorer that is stepped through; the other controls say how many steps there are.
+
+    Attributes
+    ----------
+    step, play : widgets
+        The present step, and what plays them one after another.
+    """
+
+    step: Any
+    play: Any
+
+    def set(self, **values: Any) -> None:
+        """Set controls; the step last, since the other ones say how many there are.
+
+        Parameters
+        ----------
+        **values : value
+            By the names of controls.
+        """
+        step = values.pop("step", None)
+        super().set(**values)
+        if step is not None and not self.problem:
+            super().set(step=step)
+
+    def fit_steps(self, last: int) -> None:
+        """Let there be steps from 0 to `last`."""
+        with self.quiet():
+            for widget in (self.step, self.play):
+                if widget.max != last:
+                    widget.value = min(widget.value, last)
+                    widget.max = last
 
 
 class _Quiet:

@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as w
 
 from labkit.html import quantity
-from labkit.jupyter.explorers.base import Explorer, choice, number, slider, text
+from labkit.jupyter.explorers.base import Player, choice, number, slider, text
 from labkit.jupyter.explorers.collective_view import (
     MOST_RANKS,
     Prepared,
@@ -24,7 +24,7 @@ __all__ = ["CollectivePlayer", "collective"]
 _SIZES = [8 * 8**i for i in range(8)]
 
 
-class CollectivePlayer(Explorer):
+class CollectivePlayer(Player):
     """A collective to step through; see `collective`.
 
     Parameters
@@ -76,19 +76,6 @@ class CollectivePlayer(Explorer):
         self.picture("round", self.figure)
         self._facts.value = self.prepared.html()
 
-    def set(self, **values: Any) -> None:
-        """Set controls; the round last, since the other ones say how many there are.
-
-        Parameters
-        ----------
-        **values : value
-            By the names of controls.
-        """
-        step = values.pop("step", None)
-        super().set(**values)
-        if step is not None and not self.problem:
-            super().set(step=step)
-
     def _prepare(self) -> Prepared:
         return prepare(
             self.problem_name.value, self.algorithm.value, self.ranks.value, self.root.value,
@@ -97,12 +84,8 @@ class CollectivePlayer(Explorer):
 
     def _fit(self) -> None:
         """Fit the range of rounds and the list of buffers to the algorithm."""
+        self.fit_steps(len(self.prepared.found))
         with self.quiet():
-            last = len(self.prepared.found)
-            for widget in (self.step, self.play):
-                if widget.max != last:
-                    widget.value = min(widget.value, last)
-                    widget.max = last
             names = self.prepared.buffers
             if list(self.buffer.options) != names:
                 self.buffer.options = names

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ipywidgets as w
 
 from labkit.html import escape, quantity, table
-from labkit.jupyter.explorers.base import Explorer, choice, number, slider, text
+from labkit.jupyter.explorers.base import Player, choice, number, slider, text
 from labkit.jupyter.explorers.sorting_figure import step_figure
 from labkit.jupyter.explorers.sorting_view import (
     INPUTS,
@@ -24,7 +22,7 @@ from labkit.plot.figure import Figure
 __all__ = ["SortingPlayer", "sorting"]
 
 
-class SortingPlayer(Explorer):
+class SortingPlayer(Player):
     """A sort to step through; see `sorting`.
 
     Parameters
@@ -65,32 +63,19 @@ class SortingPlayer(Explorer):
         self._link = w.jslink((self.play, "value"), (self.step, "value"))
         self._facts = w.HTML(layout=w.Layout(max_width="60em"))
         self.played = self._play()
-        self._fit()
+        self.fit_steps(len(self.played.steps) - 1)
         place = w.VBox()
         controls = [self.algorithm, self.order, self.ranks, self.per_rank, self.oversampling, self.is_drawn,
                     self.seed, self.machine, self.step, self.play]  # fmt: skip
         self.start(controls, place, is_wide=True)
         place.children = [*self.pictures(), self._facts]
 
-    def set(self, **values: Any) -> None:
-        """Set controls; the step last, since the other ones say how many there are.
-
-        Parameters
-        ----------
-        **values : value
-            By the names of controls.
-        """
-        step = values.pop("step", None)
-        super().set(**values)
-        if step is not None and not self.problem:
-            super().set(step=step)
-
     def compute(self) -> None:
         """Draw the step that the controls say."""
         for control in (self.oversampling, self.is_drawn):
             control.layout.display = "" if samples(self.algorithm.value) else "none"
         self.played = self._play()
-        self._fit()
+        self.fit_steps(len(self.played.steps) - 1)
         self.figure = step_figure(self.played, self.step.value)
         self.picture("step", self.figure)
         self._facts.value = self._table()
@@ -100,14 +85,6 @@ class SortingPlayer(Explorer):
             self.algorithm.value, self.order.value, self.ranks.value, self.per_rank.value, self.seed.value,
             self.machine.value.strip() or "star", self.oversampling.value, self.is_drawn.value,
         )  # fmt: skip
-
-    def _fit(self) -> None:
-        last = len(self.played.steps) - 1
-        with self.quiet():
-            for widget in (self.step, self.play):
-                if widget.max != last:
-                    widget.value = min(widget.value, last)
-                    widget.max = last
 
     def _table(self) -> str:
         """All steps, the present one bold."""

@@ -15,7 +15,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -175,11 +175,6 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do."""
-
-
-def names_in_use() -> Iterator[str]:
-    """Yield what of the package stands in `sys.modules`, for tests."""
-    yield from _NAMES._loaded()
 
 
 _NAMES = _Names()

@@ -128,7 +128,6 @@ class Ledger:
         self.windows: list[tuple[int, int, tuple[int, ...], bool]] | None = None if is_summed else []
         #: by number of a communicator of a topology the ranks of the world from which this one receives there
         self.sources: dict[int, list[int]] = {}
-        self._undefined: Any = mpi.UNDEFINED
         self._world_group: Any = world.Get_group()
         self._thread = threading.get_ident()
         self._known: dict[int, Known] = {}
