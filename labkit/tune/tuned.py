@@ -15,6 +15,7 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.selector import Rules, Situation, selector_of
+from labkit.selector.formats.bands import Band, Step, rows_of
 from labkit.tune.campaign import Machine
 from labkit.tune.rule_files import write_rules
 from labkit.tune.tree import Leaf, grow
@@ -62,17 +63,8 @@ class Tuned:
 
     @property
     def _rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for leaf in self.tree:
-            row: dict[str, Any] = {"operation": self.operation}
-            for name, (low, high) in (("ranks", leaf.ranks), ("bytes", leaf.bytes)):
-                if low > 0:
-                    row[f"{name}_from"] = int(low)
-                if high < inf:
-                    row[f"{name}_below"] = int(high)
-            row["use"] = leaf.algorithm
-            rows.append(row)
-        return rows
+        bands = (Band(*leaf.ranks, [Step(*leaf.bytes, leaf.algorithm)]) for leaf in self.tree)
+        return rows_of(self.operation, bands)
 
     def penalty(self, selector: Any = None) -> dict[str, float]:
         """Return what a selector loses against the best algorithm, over all points.
