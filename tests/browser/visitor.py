@@ -147,6 +147,10 @@ class Visitor:
         """Return the numbers of the cells whose output holds a widget."""
         return [cell["index"] for cell in self.page.evaluate(f"({CELLS})()") if cell["hasWidget"]]
 
+    def stored_pictures(self) -> list[int]:
+        """Return the numbers of the cells whose output holds a picture."""
+        return [cell["index"] for cell in self.page.evaluate(f"({CELLS})()") if cell["hasPicture"]]
+
     def cell(self, index: int):
         """Return a cell's output area."""
         return self.page.locator(
@@ -202,6 +206,7 @@ CELLS = """() => {
       index, count: cell.model.executionCount, isRunning: cell.model.executionState === "running",
       error: failed ? failed.ename + ": " + failed.evalue : null,
       hasWidget: outputs.some((one) => one.data && "application/vnd.jupyter.widget-view+json" in one.data),
+      hasPicture: outputs.some((one) => one.data && "image/png" in one.data),
     })
   })
   return found
