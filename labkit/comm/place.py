@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-__all__ = ["Place", "here", "there"]
+__all__ = ["Place", "here", "spelled", "there"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN = (os.path.join(_PACKAGE, "comm") + os.sep, os.path.join(_PACKAGE, "sim") + os.sep)
@@ -32,12 +33,25 @@ def here() -> Place:
 def there(frame: FrameType | None) -> Place:
     """Return the innermost line of the program in a stack."""
     while frame is not None:
-        code = frame.f_code
-        name = code.co_filename
-        is_own = _is_own.get(name)
-        if is_own is None:
-            is_own = _is_own[name] = name.startswith(_OWN)
-        if not is_own:
-            return Place(code, frame.f_lineno)
+        if not _is_ours(frame.f_code):
+            return Place(frame.f_code, frame.f_lineno)
         frame = frame.f_back
     return Place(None, 0)
+
+
+def spelled(frame: FrameType | None, names: Collection[str], otherwise: str) -> str:
+    """Return the one of some methods that the program has called in a stack: the last one before its line."""
+    while frame is not None and _is_ours(frame.f_code):
+        if frame.f_code.co_name in names:
+            otherwise = frame.f_code.co_name
+        frame = frame.f_back
+    return otherwise
+
+
+def _is_ours(code: CodeType) -> bool:
+    """Whether it is labkit's own."""
+    name = code.co_filename
+    is_own = _is_own.get(name)
+    if is_own is None:
+        is_own = _is_own[name] = name.startswith(_OWN)
+    return is_own

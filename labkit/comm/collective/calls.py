@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from labkit import _kernels
 from labkit.comm.collective.actions import action_of, group_line
-from labkit.comm.place import here, there
+from labkit.comm.place import here, spelled, there
+from labkit.comm.surface import METHODS
 from labkit.errors import MismatchError
 from labkit.selector import Choices
 
 __all__ = ["CollectiveCalls"]
+
+#: collectives on objects: they are made of those on buffers, which a program that errs has not called
+_OF_OBJECTS = frozenset(row.name for row in METHODS if row.kind == "collective" and not row.is_buffer)
 
 
 class CollectiveCalls:
@@ -37,6 +43,8 @@ class CollectiveCalls:
         self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call
         self.private: dict[tuple[Any, ...], Any] = {}
+        #: collectives of two groups under way: by context and number the name, first rank, line, ranks so far
+        self._between: dict[tuple[int, int], list[Any]] = {}
         #: every window, and who waits for which lock: by world rank the window and the rank in it (None: all)
         self.windows: list[Any] = []
         #: every file, and what they are on
@@ -79,37 +87,90 @@ class CollectiveCalls:
         if call.name is None:
             call.name, call.facts = name, facts
         elif call.name != name:
-            raise MismatchError(
-                f"rank {self.hub.rank} calls {name} where rank {call.first} called {call.name} (collective "
-                f"number {call.number + 1} on this communicator): all ranks must call the same collectives "
-                f"in the same order{self._places(call)}"
-            )
+            raise self._other_call(call, *self._spelled(call, name))
         elif call.facts != facts:
             self._compare(call, facts)
         return call
 
+    def arrive_between(self, comm: Any, name: str, number: int) -> None:
+        """Note that the running rank calls a collective of two groups, and compare with the other group.
+
+        Parameters
+        ----------
+        comm : Intercomm
+        name : str
+        number : int
+            Of the call, on this communicator.
+
+        Raises
+        ------
+        MismatchError
+            If a rank of either group called something else.
+        """
+        key = comm._context, number
+        first = self._between.setdefault(key, [name, self.hub.rank, here(), 0])
+        if first[0] != name:
+            raise MismatchError(
+                f"rank {self.hub.rank} calls {name} where rank {first[1]} called {first[0]} (collective "
+                f"number {number + 1} on this intercommunicator): both groups must call the same "
+                f"collectives in the same order\n  rank {self.hub.rank}: at {here()}\n  rank {first[1]}: at "
+                f"{first[2]}"
+            )
+        first[3] += 1
+        if first[3] == comm.size + comm.remote_size:
+            del self._between[key]
+
     def _compare(self, call: _kernels.SharedCall, facts: dict[str, Any]) -> None:
         for fact, value in facts.items():
             before = call.facts.setdefault(fact, value)
-            if before != value:
-                raise MismatchError(
-                    f"{call.name} with {fact}={value!r} at rank {self.hub.rank}, but {fact}={before!r} at "
-                    f"rank {call.first}: all ranks must give the same {fact}{self._places(call)}"
-                )
+            if before == value:
+                continue
+            mine, theirs = self._spelled(call, call.name)
+            if mine != theirs:
+                raise self._other_call(call, mine, theirs)
+            raise MismatchError(
+                f"{mine} with {fact}={value!r} at rank {self.hub.rank}, but {fact}={before!r} at "
+                f"rank {call.first}: all ranks must give the same {fact}{_perhaps(mine, fact, before, value)}"
+                f"{self._places(call)}"
+            )
+
+    def _other_call(self, call: _kernels.SharedCall, mine: str, theirs: str) -> MismatchError:
+        return MismatchError(
+            f"rank {self.hub.rank} calls {mine} where rank {call.first} called {theirs} (collective "
+            f"number {call.number + 1} on this communicator): all ranks must call the same collectives "
+            f"in the same order{self._places(call)}"
+        )
+
+    def _spelled(self, call: _kernels.SharedCall, name: str) -> tuple[str, str]:
+        """Return what the running rank and the first one have called, as the program spells it."""
+        mine = spelled(sys._getframe(), _OF_OBJECTS, name)
+        if self._is_still_in(call):
+            return mine, spelled(self._frame_of(call), _OF_OBJECTS, str(call.name))
+        return mine, mine if call.name == name else str(call.name)
+
+    def _is_still_in(self, call: _kernels.SharedCall) -> bool:
+        """Whether the first rank of a call waits in it; it may be through with it, or be the running one."""
+        other = self.hub.call_of(call.first)
+        return (
+            call.first != self.hub.rank
+            and other is not None
+            and bool(other.number == call.number and other.name == call.name)
+        )
+
+    def _frame_of(self, call: _kernels.SharedCall) -> Any:
+        """Return where the first rank of a call waits, in it or behind it; None where it runs or is over."""
+        return getattr(self.hub.greenlet(call.first), "gr_frame", None)
 
     def _places(self, call: _kernels.SharedCall) -> str:
-        """Say where the running rank and the first one are in a call; that may be through with it."""
-        text = f"\n  rank {self.hub.rank}: at {here()}"
-        other = self.hub.call_of(call.first)
-        if (
-            call.first == self.hub.rank
-            or other is None
-            or other.number != call.number
-            or other.name != call.name
-        ):
+        """Say where the running rank and the first one are."""
+        text, frame = f"\n  rank {self.hub.rank}: at {here()}", self._frame_of(call)
+        if frame is None or call.first == self.hub.rank:
             return text
-        greenlet = self.hub.greenlet(call.first)
-        return f"{text}\n  rank {call.first}: at {there(getattr(greenlet, 'gr_frame', None))}"
+        if self._is_still_in(call):
+            return f"{text}\n  rank {call.first}: at {there(frame)}"
+        now = self.hub.call_of(call.first)
+        name = "" if now is None else f" {spelled(frame, _OF_OBJECTS, str(now.name))}"
+        return f"{text}\n  rank {call.first}: by now in{name} at {there(frame)}"
 
     def note(self, comm: Any, call: Any) -> None:
         """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
@@ -130,12 +191,23 @@ class CollectiveCalls:
 
     def left(self) -> list[str]:
         """Say which windows and files were not given back; the files are closed."""
-        return [text for kept in (*self.windows, *self.files) if (text := kept.left())]
+        texts = Counter(text for kept in (*self.windows, *self.files) if (text := kept.left()))
+        return [text if times == 1 else f"{text} ({times} of them)" for text, times in texts.items()]
 
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
         call = self.hub.call_of(rank)
         return None if call is None else (call.name, call.absent())
+
+
+def _perhaps(name: str, fact: str, *values: Any) -> str:
+    """Say what a broadcast of 8 bytes may be where others broadcast something else."""
+    if (name, fact) != ("Bcast", "bytes") or 8 not in values:
+        return ""
+    return (
+        " (8 may be the length of an object, which lower-case bcast sends first: call bcast or Bcast, the "
+        "same one at all ranks)"
+    )
 
 
 def _forget(text: str) -> None:

@@ -76,6 +76,7 @@ class Intercomm(GroupExchanges, GroupObjects, Comm):
 
     def _private(self, name: str, root: int, op: str = "") -> tuple[Any, int]:
         number = arrive(self._local, name, {})
+        shared_calls(name).arrive_between(self, name, number)
         return self._own_messages(name), number & 0x3FFFFFFF | _TAG
 
     def _own_messages(self, name: str) -> Any:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.sim.checking.memory import Elements, Region, agree
-from labkit.units import format_bytes
+from labkit.units import format_bytes, ranks_text
 
 __all__ = ["Checks", "Pending", "Sent"]
 
@@ -39,14 +39,27 @@ class Pending:
     request: Any
     what: str
     regions: list[Region]
-    sums: list[int | None]
+    sums: list[int | None]  #: of buffers that are sent from, and of those of a receive
     receives: tuple[int, int, Elements, str] | None  #: context, rank, elements and name of a receive's type
+
+    found: list[int | None] = field(default_factory=list)  #: sums of a receive's, before it is waited for
 
     @classmethod
     def of(cls, request: Any, what: str, regions: list[Region], receives: Any = None) -> Pending:
-        """Note what is in the buffers that are read."""
-        sums = [None if region.is_written else region.sum() for region in regions]
+        """Note what is in the buffers that are read, and where a message is received into."""
+        is_watched = [receives is not None or not region.is_written for region in regions]
+        sums = [region.sum() if is_it else None for region, is_it in zip(regions, is_watched, strict=True)]
         return cls(request, what, regions, sums, receives)
+
+    def was_written_over(self) -> bool:
+        """Whether what has come has overwritten something that was not there when the receive was posted.
+
+        What had come before its Wait is the same afterwards: then nothing is said.
+        """
+        return any(
+            region.is_written and None not in (posted, before) and posted != before != region.sum()
+            for region, posted, before in zip(self.regions, self.sums, self.found, strict=False)
+        )
 
 
 class Checks:
@@ -122,13 +135,18 @@ class Checks:
         self._pending.setdefault(rank, {})[id(pending.request)] = pending
 
     def look(self, rank: int, requests: Iterable[Any], where: str) -> None:
-        """Before requests are waited for: tell of buffers that have changed while being sent from."""
+        """Before requests are waited for: tell of buffers that have changed while being sent from.
+
+        What lies where they receive is noted: `end` compares.
+        """
         for request in requests:
             found = self._pending.get(rank, {}).get(id(request))
             if found is None:
                 continue
+            if found.receives is not None:
+                found.found = [region.sum() if region.is_written else None for region in found.regions]
             for number, (region, before) in enumerate(zip(found.regions, found.sums, strict=True)):
-                if before is not None and region.sum() != before:
+                if not region.is_written and before is not None and region.sum() != before:
                     found.sums[number] = None
                     self.tell(
                         f"{found.what}: its buffer was changed before {where}; what arrives "
@@ -138,6 +156,11 @@ class Checks:
     def end(self, rank: int, request: Any, status: Any) -> None:
         """Note that a request is over."""
         found = self._pending.get(rank, {}).pop(id(request), None)
+        if found is not None and found.was_written_over():
+            self.tell(
+                f"{found.what}: its buffer was written into before its Wait; what has come has overwritten "
+                "that, or the other way round. Write into it after the Wait"
+            )
         if found is not None and found.receives is not None and status is not None:
             context, me, kind, name = found.receives
             self.received(context, me, status, kind, name, found.what)
@@ -146,10 +169,12 @@ class Checks:
 
     def left(self) -> list[str]:
         """Say which requests were never waited for."""
-        for pending in self._pending.values():
-            for one in pending.values():
-                if one.request:
-                    self.tell(f"{one.what}: its request was never waited for")
+        by_call: dict[str, list[int]] = {}
+        for rank, pending in sorted(self._pending.items()):
+            for call in dict.fromkeys(one.what.partition(": ")[2] for one in pending.values() if one.request):
+                by_call.setdefault(call, []).append(rank)
+        for call, ranks in by_call.items():
+            self.tell(f"{ranks_text(ranks)}: {call}: its request was never waited for")
         return self.seen()
 
     def seen(self) -> list[str]:
