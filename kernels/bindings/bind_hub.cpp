@@ -108,6 +108,7 @@ void register_python_side(nb::dict names) {
       {"request_type", &side.request_type}, {"status_type", &side.status_type},
       {"message_type", &side.message_type}, {"make_error", &side.make_error},
       {"message_no_proc", &side.message_no_proc}, {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
+      {"owner_of_thread", &side.owner_of_thread},
       {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format}, {"in_place", &side.in_place},
       {"foreign_memory", &side.foreign_memory},
       {"dumps", &side.dumps},               {"loads", &side.loads},

@@ -15,6 +15,7 @@ struct PythonSide {
   PyObject* message_no_proc = nullptr;  ///< labkit.MPI.MESSAGE_NO_PROC
   PyObject* make_error = nullptr;     ///< (error class, text) -> labkit.MPI.Exception
   PyObject* make_outside = nullptr;   ///< (what) -> the error of a call outside any run
+  PyObject* owner_of_thread = nullptr;  ///< () -> (hub, rank) whose thread this is, or None
   PyObject* make_ended = nullptr;     ///< () -> the error that unwinds a rank when its run ends
   PyObject* parse_buffer = nullptr;   ///< (spec, is_writable) -> (object or None, offset, bytes)
   PyObject* foreign_memory = nullptr;   ///< (array of another library) -> (NumPy array on its memory, is it a device's)

@@ -142,6 +142,7 @@ def _register() -> None:
             "make_error": exceptions.make_error,
             "make_outside": exceptions.make_outside,
             "make_ended": exceptions.make_ended,
+            "owner_of_thread": exceptions.find_owner_of_thread,
             "parse_buffer": buffers.parse_buffer,
             "find_format": datatypes.find_format,
             "in_place": SPECIAL["IN_PLACE"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib
 import os
@@ -88,8 +89,8 @@ def may_use_numpy(header: Mapping[str, Any], payload: bytes) -> bool:
 
 def _run_script(path: str, argv: list[str], module: str) -> None:
     """Run a file as Python does, or a module by its name, or (``-c``) the text in the file."""
-    import runpy
-
+    if module or not path.endswith(".py"):
+        import runpy
     if module:
         sys.path.insert(0, os.getcwd())
     if module == COMMAND:
@@ -104,7 +105,16 @@ def _run_script(path: str, argv: list[str], module: str) -> None:
         return
     sys.argv[:] = [path, *argv]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    runpy.run_path(path, run_name="__main__")
+    if not path.endswith(".py"):
+        runpy.run_path(path, run_name="__main__")
+        return
+    # as runpy would, but for __file__, which is absolute: of `python prog.py`, too
+    main = type(sys)("__main__")
+    vars(main).update(__file__=os.path.abspath(path), __cached__=None, __builtins__=builtins)
+    sys.modules["__main__"] = main
+    with open(path, "rb") as script:
+        text = script.read()
+    exec(compile(text, path, "exec", dont_inherit=True), vars(main))
 
 
 def until_exit(call: Callable[[], Any]) -> Any:

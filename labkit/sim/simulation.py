@@ -332,7 +332,7 @@ class _ThreadOwner:
     """A rank whose threads may call MPI, and must not."""
 
     def __init__(self, simulation: Simulation) -> None:
-        self.rank = simulation.hub.rank
+        self.hub, self.rank = simulation.hub, simulation.hub.rank
         self._simulation = simulation
 
     def report(self, name: str) -> None:

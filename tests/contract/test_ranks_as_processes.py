@@ -91,6 +91,25 @@ def test_rank_0_reads_standard_input(labkit, on):
     assert sorted(done.stdout.splitlines()) == sorted(["? 7more", "", "''", "''"])
 
 
+@pytest.mark.parametrize("on", MACHINES)
+def test_threads_know_whose_they_are(labkit, on):
+    body = """
+from concurrent.futures import ThreadPoolExecutor
+part = comm.Split(rank // 2, -rank)
+def work(n):
+    return n * comm.rank + comm.Get_size(), part.rank, MPI.COMM_SELF.size
+with ThreadPoolExecutor(2) as pool:
+    print(rank, *pool.map(work, range(2)))
+os.chdir("/")
+print(os.path.isabs(__file__))
+"""
+    done = labkit(body, on=on)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "0 (3, 1, 1) (3, 1, 1)", "1 (3, 0, 1) (4, 0, 1)", "2 (3, 0, 1) (5, 0, 1)", *["True"] * 3
+    ]  # fmt: skip
+
+
 def test_a_thread_that_calls_mpi_fails_the_run(labkit):
     done = labkit(
         "import threading\nresult = []\ndef work():\n    result.append(comm.recv(source=1))\n"

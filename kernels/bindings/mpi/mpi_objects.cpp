@@ -139,9 +139,11 @@ Context context_of(const CommObject* comm, const Hub* hub) {
   return comm->kind == CommKind::world && hub->is_spawned() ? hub->job().context | (comm->context & 1U) : comm->context;
 }
 
-std::int32_t comm_rank(const CommObject* comm, Hub* hub) {
-  if (comm->kind == CommKind::world) return hub->current() - hub->world_first();
-  return comm->kind == CommKind::self ? 0 : place_in(**comm->members, hub->current());
+std::int32_t comm_rank(const CommObject* comm, Hub* hub) { return comm_rank_of(comm, hub, hub->current()); }
+
+std::int32_t comm_rank_of(const CommObject* comm, Hub* hub, Rank world) {
+  if (comm->kind == CommKind::world) return world - hub->world_first();
+  return comm->kind == CommKind::self ? 0 : place_in(**comm->members, world);
 }
 
 bool check_comm(const CommObject* comm, Hub* hub) {

@@ -87,6 +87,7 @@ bool take_int(PyObject* value, const char* what, int otherwise, int& out);
 
 std::int32_t comm_size(const CommObject* comm, Hub* hub);
 std::int32_t comm_rank(const CommObject* comm, Hub* hub);
+std::int32_t comm_rank_of(const CommObject* comm, Hub* hub, Rank world);
 /// The number of its messages; a spawned world's is none of the first world's.
 Context context_of(const CommObject* comm, const Hub* hub);
 /// World rank of a rank of the communicator. False: a Python error (wrong rank, null communicator).

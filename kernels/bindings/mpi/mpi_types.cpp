@@ -3,6 +3,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <nanobind/nanobind.h>
+
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "python_side.hpp"
 
 namespace labkit::bindings {
+namespace nb = nanobind;
 namespace {
 
 template <class Object>
@@ -71,11 +74,24 @@ PyObject* comm_compare(PyObject* left, PyObject* right, int operation) {
 Py_hash_t comm_hash(PyObject* self) { return static_cast<Py_hash_t>(as<CommObject>(self)->context) + 1; }
 int comm_bool(PyObject* self) { return as<CommObject>(self)->kind != CommKind::null; }
 
+// In a thread that a rank has started the numbers are the rank's. False: not in one, or a Python error.
+bool number_in_thread(const CommObject* comm, bool wants_rank, long& out) {
+  if (python_side().owner_of_thread == nullptr) return false;
+  const nb::object owner = nb::steal(PyObject_CallNoArgs(python_side().owner_of_thread));
+  if (!owner.is_valid() || owner.is_none()) return false;
+  Hub* hub = nb::cast<Hub*>(owner[0]);
+  if (!check_comm(comm, hub)) return false;
+  out = wants_rank ? comm_rank_of(comm, hub, nb::cast<Rank>(owner[1])) : comm_size(comm, hub);
+  return true;
+}
+
 // Outside any run the world is this one process, as with mpi4py outside mpiexec.
 PyObject* comm_number(PyObject* self, bool wants_rank) {
   auto* comm = as<CommObject>(self);
   Hub* hub = Hub::active();
   if (hub == nullptr || hub->current() < 0) {
+    if (long number = 0; number_in_thread(comm, wants_rank, number)) return PyLong_FromLong(number);
+    if (PyErr_Occurred() != nullptr) return nullptr;
     if (comm->kind == CommKind::null || comm->kind == CommKind::group) {
       return raise_mpi(kErrComm, "null, or of a run that has ended");
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from labkit.comm.handles.base import public
 from labkit.comm.handles.constants import ERROR_CLASSES
 from labkit.comm.handles.errorcodes import class_of, text_of
@@ -96,6 +98,16 @@ def make_error(error_class: int, detail: str) -> _Exception:
 
 def told_outside(name: str) -> None:
     """Is told of a call outside any rank's main thread: while runs are on, somebody may want to know."""
+
+
+def owner_of_thread() -> tuple[Any, int] | None:
+    """Return the hub and the rank whose thread this is: while runs are on, somebody may know it."""
+    return None
+
+
+def find_owner_of_thread() -> tuple[Any, int] | None:
+    """Return what `owner_of_thread` says at present, for the compiled methods."""
+    return owner_of_thread()
 
 
 def make_outside(name: str) -> _Exception:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -218,7 +219,8 @@ class RankWorld:
         self._own = own
         self._builtins = {**vars(builtins), "__import__": self.import_module}
         self.main = self._new(ModuleType("__main__"))
-        vars(self.main).update({"__file__": script, "__cached__": None} if script else {})
+        if script:
+            vars(self.main).update({"__file__": os.path.abspath(script), "__cached__": None})
         if spec is not None:
             vars(self.main).update(__spec__=spec, __package__=spec.parent)
         self._modules = {"__main__": self.main, "__worker__": self.main}

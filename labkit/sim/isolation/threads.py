@@ -1,7 +1,8 @@
 """Threads of a rank: they may compute, and what they call of MPI ends the run with a sentence.
 
 A simulated rank's calls come from its main thread. In any other thread they would fail there, with a
-traceback that nobody reads, and the run would go on without what the thread was to do.
+traceback that nobody reads, and the run would go on without what the thread was to do. The rank's number and
+the number of ranks they may ask for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _OWNER = "_labkit_owner"
 class Owner(Protocol):
     """A rank as its threads know it."""
 
+    hub: Any
     rank: int
 
     def report(self, name: str) -> None:
@@ -47,12 +49,18 @@ def _patches() -> Iterator[Patch]:
 
     yield threading.Thread, "start", start
     yield exceptions, "told_outside", _tell
+    yield exceptions, "owner_of_thread", _hub_and_rank
 
 
 def _tell(name: str) -> None:
     owner = owner_of_thread()
     if owner is not None:
         owner.report(name)
+
+
+def _hub_and_rank() -> tuple[Any, int] | None:
+    owner = owner_of_thread()
+    return None if owner is None else (owner.hub, owner.rank)
 
 
 def owner_of_thread() -> Owner | None:
