@@ -147,7 +147,7 @@ def _checking(simulation: Simulation) -> Iterator[None]:
     from labkit.sim.checking.checks import Checks
     from labkit.sim.checking.watching import CHECKING
 
-    simulation.checks = Checks()
+    simulation.checks, simulation.calls.looks_at_stores = Checks(), True
     try:
         with CHECKING:
             yield

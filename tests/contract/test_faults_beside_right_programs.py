@@ -104,6 +104,40 @@ def sums_and_products(comm, right):
     win.Free()
 
 
+def stores_where_another_rank_puts(comm, right):
+    win = MPI.Win.Allocate(16, 8, comm=comm)
+    mine = np.frombuffer(win, "f8")
+    win.Fence()
+    if comm.rank == 0:
+        win.Put(np.ones(1), 1)  # <- rank 1 itself has stored into bytes 0 to 7 of its part
+    mine[1 if right else 0] = 5
+    win.Fence()
+    mine[:] = 0
+    win.Fence()
+    win.Free()
+
+
+def stores_while_another_rank_reads(comm, right):
+    win = MPI.Win.Allocate(8, 8, comm=comm)
+    mine = np.frombuffer(win, "f8")
+    win.Fence()
+    got = np.zeros(1)
+    win.Get(got, (comm.rank + 1) % comm.size)  # <- itself has stored into bytes 0 to 7 of its part
+    if right:
+        win.Fence()
+    mine[0] = comm.rank + 1
+    win.Fence()
+    win.Lock(comm.rank)
+    mine[0] += 1
+    win.Unlock(comm.rank)
+    comm.Barrier()
+    win.Lock(0, MPI.LOCK_SHARED)
+    win.Get(got, 0)
+    win.Unlock(0)
+    comm.Barrier()
+    win.Free()
+
+
 def nobody_takes_what_was_probed(comm, right):
     if comm.rank == 0:
         comm.send("x", 1, tag=7)  # <- nobody received it
@@ -122,7 +156,8 @@ def everybody_begins_a_barrier(comm, right):
 PROGRAMS = [
     one_group_gathers, one_rank_gathers_for_itself, one_rank_takes_another_root,
     an_object_where_a_buffer_is_taken, another_buffer_of_the_loop, cleared_too_late, a_column_across_a_row,
-    sums_and_products, nobody_takes_what_was_probed, everybody_begins_a_barrier,
+    sums_and_products, stores_where_another_rank_puts, stores_while_another_rank_reads,
+    nobody_takes_what_was_probed, everybody_begins_a_barrier,
 ]  # fmt: skip
 
 

@@ -47,6 +47,8 @@ class CollectiveCalls:
         self._between: dict[tuple[int, int], list[Any]] = {}
         #: every window, and who waits for which lock: by world rank the window and the rank in it (None: all)
         self.windows: list[Any] = []
+        #: whether stores of ranks into their parts of windows are looked for (`labkit.comm.rma.stores`)
+        self.looks_at_stores = False
         #: every file, and what they are on
         self.files: list[Any] = []
         self.storage: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from labkit.comm.typed import (
 
 __all__ = ["Operations"]
 
+_Do = TypeVar("_Do", bound=Callable[[], Any])
 _SUM = OPERATORS["SUM"]
 _DYNAMIC = CONSTANTS["WIN_FLAVOR_DYNAMIC"]
 _ERR_OP, _ERR_RMA_RANGE = 10, 68
@@ -123,6 +124,7 @@ class Operations(WindowBase):
             if (found == old).all():
                 unpack(place, new)
 
+        look = self._beside_stores(now, target_rank, place, look)
         self._fetch(now, target_rank, data_bytes(wanted), look)
         unpack(taken, found)
         if (found == old).all():
@@ -172,6 +174,19 @@ class Operations(WindowBase):
         for low, high in runs_of(place):
             now.state.note_access(now.calls.note_fault, rank, low, high, access)
         now.part.touched[rank] = None
+
+    @staticmethod
+    def _beside_stores(now: Now, rank: int, place: Simple, do: _Do) -> _Do:
+        """Return what an access does at its target; in checked runs it looks for the target's own stores."""
+        epoch, part = now.part.epoch, now.state.parts[rank]
+        if not now.calls.looks_at_stores or not epoch.is_fenced or epoch.targets is not None:
+            return do
+        runs = runs_of(place)
+
+        def watched() -> Any:
+            return do() if part.stores is None else part.stores.around(runs, do)
+
+        return watched  # type: ignore[return-value]
 
     @staticmethod
     def _send(
@@ -226,7 +241,7 @@ class Operations(WindowBase):
         on_end = None
         if given.bytes and not (is_phantom(given) or is_phantom(place)):
             data = packed(given)
-            on_end = lambda: unpack(place, data)  # noqa: E731
+            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data))
         self._send(now, target_rank, given.bytes, on_end, _PUT)
 
     def _get(
@@ -246,6 +261,7 @@ class Operations(WindowBase):
             data = packed(place) if has_data else None
             return lambda: None if data is None else unpack(taken, data)
 
+        read = self._beside_stores(now, target_rank, place, read)
         if target_rank == now.me:
             now.hub.catch_up(name)
             read()()
@@ -269,7 +285,7 @@ class Operations(WindowBase):
         on_end = None
         if given.bytes and not (is_phantom(given) or is_phantom(place)):
             data = packed(given)
-            on_end = lambda: combine(data, place)  # noqa: E731
+            on_end = self._beside_stores(now, target_rank, place, lambda: combine(data, place))
         self._send(now, target_rank, given.bytes, on_end, _ACCUMULATE, is_self=True)
         self._flush_transfers(now, target_rank)
 
@@ -320,6 +336,7 @@ class Operations(WindowBase):
                 if data is not None:
                     combine(data, place)
 
+        exchange = self._beside_stores(now, target_rank, place, exchange)
         now.hub.catch_up(name)
         atomic = now.state.parts[target_rank].atomic
         atomic.acquire(now.hub, name)

@@ -10,7 +10,8 @@ a `Get` with anything that writes, an accumulate with anything but accumulates o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from labkit.comm.place import Place
@@ -82,6 +83,13 @@ class Accesses:
             self._longest = max(self._longest, high - low)
         self._at[key].setdefault(access.kind, {})[access.origin] = access
         self._of.setdefault(access.origin, set()).add(key)
+
+    def all(self) -> Iterator[tuple[int, int, Access]]:
+        """Yield the open accesses with the bytes that they touch; of those that agree, one of each kind."""
+        for low, high in self._ranges:
+            for origins in self._at[low, high].values():
+                for access in islice(origins.values(), 1):
+                    yield low, high, access
 
     def close(self, origin: int | None = None) -> None:
         """Forget the accesses of an origin, or all: they are complete."""

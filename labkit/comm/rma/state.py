@@ -13,6 +13,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import Place
 from labkit.comm.rma.locks import Mutex, WindowLocks
 from labkit.comm.rma.races import MOST_SAID, Access, Accesses
+from labkit.comm.rma.stores import Stores
 from labkit.comm.typed import address_of
 
 __all__ = ["Epoch", "Part", "Pending", "WindowState"]
@@ -80,6 +81,7 @@ class Part:
     atomic: Mutex = field(default_factory=Mutex)
     epoch: Epoch = field(default_factory=Epoch)
     accesses: Accesses = field(default_factory=Accesses)
+    stores: Stores | None = None  #: between two fences of a checked run
     #: ranks that this one has accessed since its last flush of them
     touched: dict[int, None] = field(default_factory=dict)
     #: name, hints, error handler, attributes
@@ -164,6 +166,24 @@ class WindowState:
             )
 
         self.parts[target].accesses.add(low, high, access, tell)
+
+    def note_stores(self, note: Any, me: int) -> None:
+        """Say which accesses of an epoch that ends are at bytes that their target has stored into itself."""
+        part = self.parts[me]
+        stores, part.stores = part.stores, None
+        if stores is None:
+            return
+        for low, high, access in part.accesses.all():
+            key = (me, access.method, access.place, "store")
+            if not stores.are_at(low, high) or key in self.said or len(self.said) >= MOST_SAID:
+                continue
+            self.said[key] = None
+            note(
+                f"race on the {self.text()}: rank {self.world[me]} itself has stored into bytes {low} to "
+                f"{high - 1} of its part, or some of them, after the Fence at {stores.since}, and "
+                f"{access.method} by rank {access.origin} at {access.place} is there in the same epoch, and "
+                "nothing orders them: what comes out is chance"
+            )
 
     def lock_text(self, target: int | None) -> tuple[str, tuple[int, ...]]:
         """Say which lock is waited for and who has it; their world ranks."""

@@ -12,6 +12,7 @@ from labkit.comm.handles.groups import Group
 from labkit.comm.handles.status import Request
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
+from labkit.comm.rma.stores import Stores
 
 __all__ = ["Synchronisation"]
 
@@ -39,10 +40,14 @@ class Synchronisation(WindowBase):
         if not assertion & _NOPRECEDE:
             self._barrier(now)
             self._finish(now, now.me, None)
+            now.state.note_stores(now.calls.note_fault, now.me)
             now.part.accesses.close()
             now.part.touched.clear()
         self._barrier(now)
         epoch.is_fenced = not assertion & _NOSUCCEED
+        if now.calls.looks_at_stores:
+            is_own = epoch.is_fenced and now.part.memory.size and now.state.block is None
+            now.part.stores = Stores(now.part.memory, here()) if is_own else None
 
     # --- post, start, complete, wait ----------------------------------------------------------------
 
