@@ -247,7 +247,8 @@ class Simulation:
         if self._struck_without_room(error):
             self.time_up(innermost_frame(error))
             return
-        if self._failure is None and not self.hub.is_ending:
+        # an error of what the engine calls (the end of a transfer) has ended the run before it is told here
+        if self._failure is None and (not self.hub.is_ending or isinstance(error, Exception)):
             self._failure = self._as_failure(error)
         if not self.hub.is_ending:
             self.hub.set_ending(RunEnded)

@@ -183,6 +183,13 @@ class Op(Named):
             if right.home:
                 right.home.restore()
 
+    def _reduction_at_target(self, datatype: Any) -> Any:
+        """Return its form on the data of an accumulate, which takes derived datatypes of one basic type."""
+        basics = {kind.code for kind, _ in datatype._body.basics()}
+        if self._constant is None or datatype.is_predefined or len(basics) != 1:
+            return self._reduction(datatype)
+        return _native(self._constant.lower(), basics.pop())
+
     def _reduction(self, datatype: Any) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
         if self._constant is not None:

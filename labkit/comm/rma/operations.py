@@ -355,7 +355,10 @@ def _nothing() -> None:
 
 def _kind_of(op: Op, wanted: Target) -> str:
     """Return the kind of an accumulate, for races."""
-    return "NO_OP" if op is OPERATORS["NO_OP"] else f"{op._constant} {wanted.datatype.name}"
+    if op is OPERATORS["NO_OP"]:
+        return "NO_OP"
+    basics = {kind.dtype.str for kind, _ in wanted.datatype._usable().basics()}
+    return f"{op._constant} {', '.join(sorted(basics))}"
 
 
 def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], None]:
@@ -374,11 +377,16 @@ def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], N
         return lambda data, place: None
     if op is OPERATORS["REPLACE"]:
         return lambda data, place: unpack(place, data)
-    reduction = op._reduction(wanted.datatype)
+    reduction = op._reduction_at_target(wanted.datatype)
     if reduction is None:
         raise MPIException(_ERR_OP, f"{name}: {op!r} is not defined on {wanted.datatype!r}")
 
     def combine(data: Any, place: Simple) -> None:
-        reduction.apply(data, place.memory[place.offset : place.offset + place.bytes], True)
+        if place.datatype.is_predefined:
+            reduction.apply(data, place.memory[place.offset : place.offset + place.bytes], True)
+            return
+        there = packed(place).copy()  # of a gathered one the bytes are not ours
+        reduction.apply(data, there, True)
+        unpack(place, there)
 
     return combine

@@ -244,3 +244,52 @@ def test_phantoms_are_put_without_bytes() -> None:
         win.Free()
 
     assert lk.run(program, 2, "star:2").makespan_s > 0.5
+
+
+@pytest.mark.parametrize("op", [MPI.SUM, MPI.REPLACE])
+def test_accumulates_take_derived_datatypes_of_one_basic_type(op) -> None:
+    """Every second element, from two ranks with the type and with single elements: added, and no race."""
+
+    def program(comm):
+        win = MPI.Win.Allocate(8 * 6, 8, comm=comm)
+        mine = np.frombuffer(win, "i8")
+        mine[:] = 100
+        every_second = MPI.INT64_T.Create_vector(3, 1, 2).Commit()
+        win.Fence()
+        values = np.arange(1, 4)
+        if comm.rank == 1:
+            win.Accumulate([values, 3, MPI.INT64_T], 0, [1, 1, every_second], op)
+        if comm.rank == 2 and op == MPI.SUM:
+            win.Accumulate(values[:1], 0, 3, op)
+        win.Fence()
+        before = np.zeros(3, "i8")
+        if comm.rank == 1:
+            win.Get_accumulate(values, [before, 3, MPI.INT64_T], 0, [1, 1, every_second], op)
+        win.Fence()
+        win.Free()
+        every_second.Free()
+        return mine.tolist(), before.tolist()
+
+    run = lk.run(program, 3, "star:3")
+    if op == MPI.SUM:
+        assert run.results[1][1] == [101, 103, 103]
+        assert run.results[0][0] == [100, 102, 100, 105, 100, 106]
+    else:
+        assert run.results[1][1] == [1, 2, 3]
+        assert run.results[0][0] == [100, 1, 100, 2, 100, 3]
+    assert run.notes == []
+
+
+def test_an_error_at_the_end_of_a_transfer_fails_the_run(monkeypatch) -> None:
+    def broken(place, data):
+        raise ValueError("no room")
+
+    def program(comm):
+        win = MPI.Win.Allocate(8, 8, comm=comm)
+        win.Fence()
+        win.Put(np.zeros(1), 1 - comm.rank)
+        win.Fence()
+
+    monkeypatch.setattr("labkit.comm.rma.operations.unpack", broken)
+    with pytest.raises(lk.errors.RankError, match="no room"):
+        lk.run(program, 2, "star:2")
