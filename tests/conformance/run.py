@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +40,8 @@ MACHINES = ("simulated", "real")
 #: host seconds for a file
 LIMIT_S = 600
 _BIN = Path(sys.executable).parent
+#: ranks that wait give way to those that have no core of their own
+_PATIENT = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 def suite() -> Path:
@@ -90,7 +93,7 @@ def run(
         try:
             done = subprocess.run(
                 command, stdout=printed, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                timeout=limit + 30, cwd=tests, check=False,
+                timeout=limit + 30, cwd=tests, check=False, env={**os.environ, **_PATIENT},
             )  # fmt: skip
             ended = f"exit code {done.returncode}"
         except subprocess.TimeoutExpired:
