@@ -147,7 +147,8 @@ class Assignment:
         """
         with Sandbox(self.limits, accepts_weak=accepts_weak) as sandbox:
             seed = secrets.randbits(128) if seed is None else seed
-            grade = self._judge(SandboxBench(sandbox, source, self.function), student, seed, only)
+            bench = SandboxBench(sandbox, source, self.function, self.also)
+            grade = self._judge(bench, student, seed, only)
         grade.attempts = noted(named_in(source), grade.attempts)
         return grade
 
@@ -175,7 +176,12 @@ class Assignment:
         began, began_work_s = time.monotonic(), time.process_time() + bench.worked_s
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)
-        trial = Trial(bench, Seed(seed), self.only_messages, self.excluded_share)
+
+        def is_spent() -> bool:
+            return time.process_time() + bench.worked_s - began_work_s > self.budget_s
+
+        rules = (self.only_messages, self.excluded_share)
+        trial = Trial(bench, Seed(seed), *rules, is_spent=is_spent)
         told = Told()
         for check in chosen:
             if check.needs_simulation and not bench.is_simulated:
@@ -184,7 +190,7 @@ class Assignment:
                 verdict = Verdict(
                     0.0, told.sentence(f"not judged: {trial.endless} runs before it did not end")
                 )
-            elif time.process_time() + bench.worked_s - began_work_s > self.budget_s:
+            elif is_spent():
                 spent = f"not judged: the checks before it took all of the {self.budget_s:g} s there are"
                 verdict = Verdict(0.0, told.sentence(spent))
             else:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["needed_source"]
+__all__ = ["needed_source", "without_trials"]
 
 #: modules that a notebook sets up by calls, and the beginnings of those calls' names
 _SET_UP = ("sys", "numpy", "random", "warnings", "decimal", "gc")
@@ -41,6 +41,7 @@ class _Statement:
     stores: set[str] = field(default_factory=set)  # into: x[0] = ..., x.y = ...
     changes: set[str] = field(default_factory=set)  # perhaps: x.append(...), fill(x)
     called: list[tuple[str, bool, set[str]]] = field(default_factory=list)  # root, is it a method, given
+    line: int = 1  # of its cell
 
     @property
     def calls(self) -> bool:
@@ -81,13 +82,41 @@ def needed_source(cells: Iterable[str], functions: Collection[str] | None = None
         }
     else:
         wanted = set(functions)
-    modules = _modules(statements)
-    for one in statements:
-        _note_changes(one, modules)
-    kept = _followed(statements, wanted, functions, _set_ups(statements, modules))
+    kept = _kept(statements, wanted, functions)
     future = [one.text for one in statements if _is_future(one)]
     rest = [one.text for one in statements if id(one) in kept and not _is_future(one)]
     return "\n".join([*dict.fromkeys(future), *rest]) + "\n"
+
+
+def without_trials(script: str, functions: Collection[str]) -> str:
+    """Return a script with what only tries its functions out made blank; its lines keep their numbers.
+
+    Parameters
+    ----------
+    script : str
+        Python.
+    functions : collection of str
+        What is asked for.
+    """
+    try:
+        statements = list(_statements(script))
+        kept = _kept(statements, set(functions), functions)
+    except (RecursionError, SyntaxError, ValueError):
+        return script
+    lines = [""] * (script.count("\n") + 2)
+    for one in statements:
+        if id(one) in kept or _is_future(one):
+            for number, line in enumerate(one.text.split("\n"), one.line - 1):
+                lines[number] = f"{lines[number]}; {line}" if lines[number] else line
+    return "\n".join(lines)
+
+
+def _kept(statements: list[_Statement], wanted: set[str], functions: Collection[str] | None) -> set[int]:
+    """Return the statements that are needed, by id."""
+    modules = _modules(statements)
+    for one in statements:
+        _note_changes(one, modules)
+    return _followed(statements, wanted, functions, _set_ups(statements, modules))
 
 
 def _is_future(one: _Statement) -> bool:
@@ -267,7 +296,7 @@ def _statements(cell: str) -> Iterator[_Statement]:
         part = lines[first - 1 : end_line]
         part[-1] = part[-1][: node.end_col_offset]
         part[0] = part[0][begin:]
-        yield _looked_at(_Statement(b"\n".join(part).decode(), node))
+        yield _looked_at(_Statement(b"\n".join(part).decode(), node, line=first))
 
 
 def _looked_at(one: _Statement) -> _Statement:

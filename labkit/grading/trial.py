@@ -116,6 +116,8 @@ class Trial:
         What its processes said that they asked for and ranks are not given.
     fault_seen : Fault or None
         The last one that `fault` has found; who judges a check sets it back.
+    is_spent : callable
+        Whether the runs so far have taken all of the time there is: then none is begun any more.
     """
 
     bench: Bench
@@ -125,6 +127,7 @@ class Trial:
     endless: int = 0
     attempts: list[str] = field(default_factory=list)
     fault_seen: Fault | None = None
+    is_spent: Callable[[], bool] = lambda: False
     _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
 
     def run(self, case: Case, **how: Any) -> Outcome:
@@ -140,6 +143,8 @@ class Trial:
         return self._known[key][1]
 
     def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
+        if self.is_spent():
+            return Outcome("spent", case.ranks, "the runs before it took all of the time there is")
         if case.work is not None:
             how["work"] = case.work
         if case.is_plain:
@@ -164,7 +169,7 @@ class Trial:
             words = f"{words}{_printed(outcome)}"
             self.fault_seen = Fault(words, outcome.kind, cause_of(outcome))
             return words, hint, outcome
-        wrong = oracle(case, outcome.results) or _unreceived(case, outcome)
+        wrong = oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
         if wrong:
             head = first_line(wrong)
             wrong = f"{wrong}{_printed(outcome)}"
@@ -196,6 +201,17 @@ def _digest(arguments: Sequence[Sequence[Any]]) -> object:
     return found.digest()
 
 
+def _undone(case: Case, outcome: Outcome) -> str:
+    """Say whether a result holds what nobody has had done: it was guessed."""
+    if case.work is None or not case.work.needs_all:
+        return ""
+    done = {task for own in outcome.tasks for task in own}
+    left = [task for task in range(len(case.work.results)) if task not in done]
+    if not left:
+        return ""
+    return f"no rank has had task {left[0]} done, one of {len(left)}: a result is computed, not guessed"
+
+
 def _unreceived(case: Case, outcome: Outcome) -> str:
     """Say whether a rank knows what no message has brought it."""
     if case.needs is None or outcome.trace is None:
@@ -224,6 +240,7 @@ _HEADS = {
     "deadlock": "the program hangs: a deadlock",
     "mismatch": "the ranks do not call the same collectives",
     "time": "the program does not end",
+    "spent": "the program takes too long",
     "memory": "the program needs more memory than it may use",
     "ended": "a rank's process ended before it had returned",
     "forbidden": "a call that this assignment excludes",
@@ -235,6 +252,7 @@ _HINTS = {
     "deadlock": "Follow the cycle: who must send before it receives? Do all ranks take part, for any number "
     "of ranks? A send may wait for its receive.",
     "mismatch": "All ranks call a collective, in the same order, with the same root: is one inside an if?",
+    "spent": "All runs share one limit of time: which step of the program takes most of it?",
     "time": "Which loop has no end on that rank? Does its condition change in the loop?",
     "forbidden": "Build it from messages: send, recv, isend, irecv, sendrecv and their upper-case spellings.",
     "memory": "A rank may hold its own share of the data and a few small arrays, not everybody's.",

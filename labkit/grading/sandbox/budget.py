@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labkit.errors import LabkitError
 from labkit.grading.sandbox.outcome import Limits
+from labkit.grading.sandbox.wire import TooLate
 
 __all__ = ["Budget", "SubmissionFailure", "Watch"]
 
@@ -24,11 +25,13 @@ class SubmissionFailure(LabkitError):
     kind : str
         As in `Outcome.kind`.
     rank : int
+    is_loading : bool
+        Before the function was called.
     """
 
-    def __init__(self, kind: str, rank: int, message: str) -> None:
+    def __init__(self, kind: str, rank: int, message: str, is_loading: bool = False) -> None:
         super().__init__(message)
-        self.kind, self.rank = kind, rank
+        self.kind, self.rank, self.is_loading = kind, rank, is_loading
 
 
 class Budget:
@@ -60,6 +63,18 @@ class Budget:
         waited_s = sum(map(_queued_s, self._pids)) - self._waited_before_s
         self._over_s = self._began_s + self.limits.wall_s + waited_s
         return time.monotonic() >= min(self._over_s, self.deadline_s)
+
+    def goes_on(self, watch: Watch) -> bool:
+        """Whether a process that is waited for works, or wants to.
+
+        Raises
+        ------
+        TooLate
+            The run has had its time.
+        """
+        if self.is_over():
+            raise TooLate("no answer within the time limit")
+        return watch.is_busy()
 
     def spend(self, rank: int, n_bytes: int) -> None:
         """Count a request.

@@ -22,10 +22,13 @@ class Work:
         Of each task: plain values (`labkit.grading.sandbox.wire.encode`).
     seconds : sequence of float
         What each task takes.
+    needs_all : bool
+        A right result takes all of them: one that was found without a task was guessed.
     """
 
     results: Sequence[Any]
     seconds: Sequence[float]
+    needs_all: bool = True
 
     def number_of(self, task: Any) -> int:
         """Return a task's number.
@@ -93,7 +96,8 @@ class Outcome:
     kind : str
         "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
         collective), "time", "memory", "ended" (a process left), "forbidden" (a call the task excludes),
-        "budget" (too many calls or bytes), "protocol" (answers that are none).
+        "budget" (too many calls or bytes), "protocol" (answers that are none), "spent" (not begun: earlier
+        runs took all of the time there is).
     message : str
         The failure in words.
     rank : int or None
@@ -113,6 +117,8 @@ class Outcome:
         Which tasks of the case's `Work` each rank has had done, in order.
     attempts : list of str
         What the processes said that they asked for and ranks are not given: evidence, no proof.
+    is_loading : bool
+        It failed before the function was called: in what the submission does when it is loaded.
     """
 
     kind: str
@@ -127,6 +133,7 @@ class Outcome:
     output: list[str] = field(default_factory=list)
     tasks: list[list[int]] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
+    is_loading: bool = False
 
     @property
     def is_finished(self) -> bool:

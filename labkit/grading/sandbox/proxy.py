@@ -50,6 +50,7 @@ _ANSWERED = (
     MPIException, ValueError, TypeError, KeyError, IndexError, OverflowError, BufferError, StopIteration
 )  # fmt: skip
 _POSTS = ("send", "ssend", "isend", "issend")
+_CHARGES = ("begin", "end", "compute")
 _MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
 #: collectives that are made of messages of a private communicator
 _OF_MESSAGES = (
@@ -78,14 +79,17 @@ class RankProxy:
         Whether time passes for what it charges.
     work : Work, optional
         The tasks that it may have done.
+    talks_early : bool
+        Whether it may communicate before its function is called, while it is loaded.
     """
 
     def __init__(
         self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True,
-        work: Work | None = None,
+        work: Work | None = None, talks_early: bool = True,
     ) -> None:  # fmt: skip
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
         self.only_messages, self.charges, self.work = only_messages, charges, work
+        self.talks_early = talks_early
         self.output = ""
         self.tasks: list[int] = []
         self.attempts: list[str] = []
@@ -108,12 +112,14 @@ class RankProxy:
         self._comms = {0: comm, -1: mpi().COMM_SELF}
         while True:
             header, parts = self._read()
-            operation = header.get("op")
+            operation, is_loading = header.get("op"), header.get("loading") is True
             if operation == "result":
                 return self._result(header, parts)
             if operation in _ENDS:
-                raise self._failure(str(operation), text(header.get("text"), 6000))
+                raise self._failure(str(operation), text(header.get("text"), 6000), is_loading)
             self._note_place(header.get("at"))
+            if is_loading and not self.talks_early and operation not in _CHARGES:
+                raise self._failure("forbidden", f"{self._place} communicates while it is loaded", True)
             try:
                 answer, out = self._serve(operation, header, parts)
             except _ANSWERED as error:
@@ -124,15 +130,16 @@ class RankProxy:
 
     # --- the line to the process ------------------------------------------------------------------
 
-    def _failure(self, kind: str, message: str) -> SubmissionFailure:
-        return self.failure or SubmissionFailure(kind, self.rank, message)  # the first one says why
+    def _failure(self, kind: str, message: str, is_loading: bool = False) -> SubmissionFailure:
+        return self.failure or SubmissionFailure(kind, self.rank, message, is_loading)  # the first says why
+
+    def _alive(self) -> Callable[[], bool]:
+        """Return what tells whether the process still works; a new one for each wait."""
+        return partial(self.budget.goes_on, Watch(self.pid, self.budget.limits.idle_s))
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
-            watch = Watch(self.pid, self.budget.limits.idle_s)
-            header, parts = read_frame(
-                self.descriptor, self.budget.deadline_s, partial(self._is_alive, watch)
-            )
+            header, parts = read_frame(self.descriptor, self.budget.deadline_s, self._alive())
         except TooLate:
             raise self._failure(
                 "time",
@@ -156,15 +163,10 @@ class RankProxy:
         self.budget.spend(self.rank, sum(len(part) for part in parts))
         return header, parts
 
-    def _is_alive(self, watch: Watch) -> bool:
-        if self.budget.is_over():
-            raise TooLate("no answer within the time limit")
-        return watch.is_busy()
-
     def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
         try:
-            write_frame(self.descriptor, answer, parts, self.budget.deadline_s)
-        except TooLate:
+            write_frame(self.descriptor, answer, parts, self.budget.deadline_s, self._alive())
+        except (TooLate, Idle):
             raise self._failure("time", "it does not take the answers to its calls") from None
         except Closed:
             raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
@@ -393,5 +395,5 @@ _SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
     "leave": RankProxy.leave,
     "make": RankProxy.make,
     "task": RankProxy.task,
-    **dict.fromkeys(("begin", "end", "compute"), RankProxy.machine),
+    **dict.fromkeys(_CHARGES, RankProxy.machine),
 }

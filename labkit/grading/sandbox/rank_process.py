@@ -79,6 +79,7 @@ class Caller:
         self.room = MOST_OUTPUT
         self.operators: list[Any] = []
         self.notes: list[str] = []
+        self.is_loading = False
 
     def printed(self) -> str:
         """Return what was printed since the last request."""
@@ -88,7 +89,8 @@ class Caller:
     def tell(self, header: dict[str, Any], parts: Any = ()) -> None:
         """Send a request that is not answered."""
         asked, self.notes[:] = list(self.notes), []
-        write_frame(self.descriptor, {**header, "out": self.printed(), "asked": asked}, parts)
+        said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
+        write_frame(self.descriptor, {**header, **said}, parts)
 
     def ask(self, header: dict[str, Any], parts: Any = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
@@ -147,6 +149,10 @@ class Caller:
 
     def reconfigure(self, **how: Any) -> None:
         """Nothing is buffered here, and no encoding chosen."""
+
+    def fileno(self) -> int:
+        """Return the descriptor of the null device: what is written past this object is lost."""
+        return 1
 
     def isatty(self) -> bool:
         """Whether somebody is watching."""
@@ -253,7 +259,9 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     vars(module).update(dict.fromkeys(SHOWN_BY_NAME, Silent()))
     sys.modules["submission"] = module
     watch(caller.notes)
+    caller.is_loading = True
     exec(compile(source, SUBMISSION, "exec", dont_inherit=True), vars(module))
+    caller.is_loading = False
     function = vars(module).get(job["function"])
     if function is None:
         raise NameError(f"the submission defines no function {job['function']!r}")

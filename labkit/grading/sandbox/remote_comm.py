@@ -14,6 +14,7 @@ from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.communicator import COMM_NULL
 from labkit.comm.create import _grid as make_grid
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
+from labkit.comm.handles.errhandlers import Errhandler
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.special import is_in_place
@@ -146,6 +147,10 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
 
     #: what communicators on a grid are: `labkit.grading.sandbox.remote_grid` says it
     grid_class: type[RemoteComm]
+    #: errors are raised in any case
+    _errhandler = Errhandler._of("ERRORS_RETURN")
+    name = ""
+    is_inter, is_intra = False, True
 
     def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
         self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
@@ -172,6 +177,30 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         if name not in names.COMM and name not in names.TOPOLOGY:
             raise AttributeError(f"a communicator has no attribute {name!r}")
         raise UnsupportedError(REFUSED.format(name))
+
+    def Get_name(self) -> str:
+        """Name of the communicator, empty until this rank gives it one."""
+        return self.name
+
+    def Set_name(self, name: str) -> None:
+        """Give it a name."""
+        self.name = str(name)
+
+    def Is_inter(self) -> bool:
+        """Whether it joins two groups: never."""
+        return False
+
+    def Is_intra(self) -> bool:
+        """Whether its ranks are one group: always."""
+        return True
+
+    def Get_errhandler(self) -> Errhandler:
+        """Return the handler."""
+        return self._errhandler
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set the handler. Errors are raised in any case."""
+        self._errhandler = errhandler
 
     def Abort(self, errorcode: int = 0) -> None:
         """End the whole run."""

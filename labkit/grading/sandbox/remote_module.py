@@ -14,6 +14,8 @@ from labkit import context
 from labkit.comm.module import simulated_module
 from labkit.comm.package import Rc
 from labkit.comm.pickling import pickle
+from labkit.errors import UnsupportedError
+from labkit.grading.sandbox.harmless import answer
 from labkit.grading.sandbox.imports import StandIns
 from labkit.grading.sandbox.remote_comm import RemoteComm, RemoteRequest
 from labkit.grading.sandbox.remote_grid import RemoteCart
@@ -78,6 +80,26 @@ class _Refuse(importlib.abc.MetaPathFinder):
         return None
 
 
+class _Absent:
+    """A class of mpi4py that graded runs do not have: told when it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self._name}.{name} is not there in graded runs: data travels in messages")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedError(f"{self._name} is not there in graded runs: data travels in messages")
+
+
+def _set_clock(timeit: Any, wtime: Any) -> None:
+    """Give a module that measures a rank's own clock, where it stands as a default, too."""
+    before, timeit.default_timer = timeit.default_timer, wtime
+    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
+        function.__defaults__ = tuple(wtime if one is before else one for one in function.__defaults__)
+
+
 def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
     """Make this process a rank; the communicator of all ranks.
 
@@ -114,6 +136,9 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
         setattr(time, clock, machine.wtime)
         setattr(time, f"{clock}_ns", lambda: int(machine.wtime() * 1e9))
     if "timeit" in sys.modules:  # it took its clock when it was imported, before the rank was one
-        sys.modules["timeit"].default_timer = machine.wtime  # type: ignore[attr-defined]
+        _set_clock(sys.modules["timeit"], machine.wtime)
+    answer(machine.wtime)
+    for absent in ("Win", "File"):
+        setattr(module, absent, _Absent(f"MPI.{absent}"))
     assert pickle.is_default
     return comm

@@ -171,6 +171,7 @@ class Sandbox:
         charges: bool = True,
         work: Work | None = None,
         is_plain: bool = False,
+        talks_early: bool = True,
     ) -> Outcome:
         """Run ``function(comm, *arguments[rank])`` of a submission on simulated ranks.
 
@@ -194,6 +195,8 @@ class Sandbox:
             Tasks: then each rank's last argument is a function that has one done.
         is_plain : bool
             Call ``function(*arguments[0])``, without a communicator, on one rank.
+        talks_early : bool
+            Whether it may communicate while it is loaded; else that is a failure.
 
         Returns
         -------
@@ -211,7 +214,7 @@ class Sandbox:
         self._load(source)
         descriptors, pids = self._fork(ranks)
         budget = Budget(self.limits, pids)
-        rules = (budget, only_messages, charges, work)
+        rules = (budget, only_messages, charges, work, talks_early)
         proxies = [RankProxy(r, descriptors[r], pids[r], *rules) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
@@ -348,7 +351,8 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
 
 def _failed(error: LabkitError, failures: list[SubmissionFailure], ranks: int) -> Outcome:
     if failures:
-        return Outcome(failures[0].kind, ranks, str(failures[0]), failures[0].rank)
+        first = failures[0]
+        return Outcome(first.kind, ranks, str(first), first.rank, is_loading=first.is_loading)
     if isinstance(error, DeadlockError):
         return Outcome("deadlock", ranks, str(error))
     if isinstance(error, MismatchError):

@@ -64,7 +64,11 @@ _Alive = Callable[[], bool]
 
 
 def write_frame(
-    descriptor: int, header: dict[str, Any], parts: Sequence[Any] = (), deadline_s: float | None = None
+    descriptor: int,
+    header: dict[str, Any],
+    parts: Sequence[Any] = (),
+    deadline_s: float | None = None,
+    is_alive: _Alive | None = None,
 ) -> None:
     """Send a frame.
 
@@ -78,10 +82,12 @@ def write_frame(
         What travels beside it.
     deadline_s : float, optional
         Of the monotonic clock.
+    is_alive : callable, optional
+        Asked every now and then while nothing is taken; False ends the wait.
 
     Raises
     ------
-    Closed, TooLate
+    Closed, TooLate, Idle
     """
     views = [memoryview(part).cast("B") for part in parts]
     text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
@@ -90,14 +96,16 @@ def write_frame(
         raise WireError(f"a message of {size + len(text)} bytes is more than may be sent")
     for view in (memoryview(_HEAD.pack(len(text), size) + text), *views):
         while view:
-            view = view[_put(descriptor, view, deadline_s) :]
+            view = view[_put(descriptor, view, deadline_s, is_alive) :]
 
 
-def _put(descriptor: int, view: memoryview, deadline_s: float | None) -> int:
+def _put(descriptor: int, view: memoryview, deadline_s: float | None, is_alive: _Alive | None) -> int:
     try:
         return os.write(descriptor, view)
     except BlockingIOError:
-        _wait(descriptor, deadline_s, is_write=True)
+        is_ready = _wait(descriptor, deadline_s, True, None if is_alive is None else _LOOK_S)
+        if not is_ready and is_alive is not None and not is_alive():
+            raise Idle("nothing is taken, and no work is done") from None
         return 0
     except OSError as error:
         raise Closed("the other side is gone") from error

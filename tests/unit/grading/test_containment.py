@@ -28,7 +28,7 @@ TRIES = {
     "signal group": "os.killpg(os.getpgid(0), 0)",
     "raise signal": "import signal; signal.pthread_kill(__import__('threading').get_ident(), 0)",
     "write file": "open('/tmp/labkit-escape', 'w')",
-    "append": "open(os.devnull, 'a')",
+    "append": "open(os.__file__, 'a')",
     "make folder": "os.mkdir('/tmp/labkit-escape')",
     "make fifo": "os.mkfifo('/tmp/labkit-escape')",
     "link": "os.symlink('/etc/passwd', '/tmp/labkit-escape')",

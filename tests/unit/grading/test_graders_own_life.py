@@ -9,9 +9,12 @@ import pytest
 
 from labkit.errors import DataError
 from labkit.grading.assignments import ASSIGNMENTS
+from labkit.grading.bench import OpenBench
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.imports import imported_by, load
+from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
+from labkit.grading.trial import Trial
 
 LIMITS = Limits(cpu_s=2, wall_s=60, memory_bytes=64 << 20)
 
@@ -87,3 +90,31 @@ def test_a_script_is_read_in_the_encoding_that_it_names(tmp_path: Path) -> None:
     (tmp_path / "c.py").write_bytes("def f():\n    return 'Zo\xeb'\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"c\.py is not utf-8 \(byte "):
         read_submission(tmp_path / "c.py", "f")
+
+
+def test_a_rank_that_takes_no_answers_and_sleeps_ends_its_run(sandbox: Sandbox) -> None:
+    source = """
+import threading
+from labkit.grading.sandbox.wire import write_frame
+
+def f(comm):
+    asked = {"op": "sendrecv", "comm": -1, "dest": 0, "tag": 0, "source": 0, "recvtag": 0}
+    for _ in range(40):
+        write_frame(comm._caller.descriptor, asked, [bytes(100_000)])
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+"""
+    outcome = sandbox.run(source, "f", 1, [()])
+    assert (outcome.kind, outcome.message) == ("time", "it does not take the answers to its calls")
+
+
+def test_no_run_begins_after_the_time_of_all_is_spent() -> None:
+    spent = iter([False, False, True, True])
+    bench = OpenBench(lambda comm, data, root: comm.bcast(data, root))
+    trial = Trial(bench, Seed(3), is_spent=lambda: next(spent))
+    verdict = ASSIGNMENTS["broadcast"].check_named("powers").judge(trial)
+    assert verdict.score == 0
+    assert "8 ranks, root 0, 3 integers (2 smaller cases were right): the program takes too long" in (
+        verdict.feedback
+    )
