@@ -131,6 +131,14 @@ def _exceeded(case: Case, bound: Bound, value: float, most: float) -> str:
     return f"{case}: {found} {_NAMES[bound.what]}; at most {allowed} are allowed."
 
 
+def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -> str:
+    (small, before), (large, after) = few, many
+    return (
+        f"From {small.ranks} to {large.ranks} ranks the {_NAMES[check.bounds[0].what]} grow from "
+        f"{number(before)} to {number(after)}; at most {check.most_growth:g} times as many are allowed."
+    )
+
+
 def _amounts(bound: Bound, value: float, most: float) -> tuple[str, str]:
     """Return what was found, and what is allowed: the formula and its value."""
     from labkit.html import quantity
@@ -152,6 +160,9 @@ class Costs:
     bounds : sequence of Bound
     hint : str
     is_bonus : bool
+    most_growth : float, optional
+        From the first case to the last one the first bound's count grows at most so many times: a bound alone
+        is met on few ranks by whoever packs what grows too fast.
     """
 
     name: str
@@ -162,11 +173,13 @@ class Costs:
     bounds: Sequence[Bound]
     hint: str = ""
     is_bonus: bool = False
+    most_growth: float | None = None
     needs_simulation = True
 
     def judge(self, trial: Trial) -> Verdict:
         """Count on every case, from the smallest on, until a bound is exceeded."""
         seen = ""
+        first: tuple[Case, float] | None = None
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
             if wrong:
@@ -177,6 +190,10 @@ class Costs:
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
                 found, allowed = _amounts(bound, value, most)
                 seen = f"{found} {_NAMES[bound.what]}, of at most {allowed}"
+            counted = self.bounds[0].value(outcome)
+            first = first or (case, counted)
+            if self.most_growth is not None and counted > self.most_growth * first[1]:
+                return Verdict(0.0, _outgrown(self, first, (case, counted)), self.hint)
         return Verdict(1.0, f"On {case}: {seen}.")
 
 

@@ -82,8 +82,9 @@ def _any_number(seed: int) -> Iterator[Case]:
 
 
 def _cost_cases(seed: int) -> Iterator[Case]:
-    for ranks in Seed.of(seed).ranks(24, 48, 2, "cost"):
-        yield _case(seed, ranks, 50, 512)
+    (few,) = Seed.of(seed).ranks(5, 8, 1, "cost")
+    for ranks in (few, 8 * few):  # with so many keys that all of them are more than the tables allowed
+        yield _case(seed, ranks, 3000, 512)
 
 
 def _few_tables(case: Case) -> float:
@@ -148,7 +149,7 @@ SCALING_BUG = Assignment(
         Correct("any_number", "Any number of ranks, keys and buckets", 2, _any_number, _oracle,
                 "What is in the buffer of rank 0 after an exclusive prefix sum?"),
         Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED],
-              "A rank needs the sum of the tables before it, not the tables."),
+              "A rank needs the sum of the tables before it, not the tables.", most_growth=4.0),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(seed, p, 20, 1024), _oracle,
                 "log p", on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0, bounds=[_RECEIVED],
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),

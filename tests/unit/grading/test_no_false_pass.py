@@ -264,3 +264,63 @@ def test_a_trial_of_ones_own_charges_nothing_for_growth_either() -> None:
         return comm.scatter(blocks)
 
     assert find_assignment("sort").try_out(parallel_sort, only=["scaling"]).points == 0
+
+
+def test_rows_that_nobody_had_computed_were_guessed() -> None:
+    """Whoever finds the set's constant from a few rows knows the others, in no simulated time."""
+    import labkit as lk
+
+    def knows_all_but(count: int):
+        def answer(ranks, arguments, work, **how):
+            n = len(work.results)
+            dealt = [[y for y in range(count, n) if y % ranks == rank] for rank in range(ranks)]
+            own = lk.run(lambda comm: comm.gather(bytes(8 * 48 * n)), ranks, on="star", trace=True)
+            picture = [np.array(work.results)] + [None] * (ranks - 1)
+            return Outcome("finished", ranks, results=picture, trace=own.trace, tasks=dealt, makespan_s=1e-3)
+
+        return answer
+
+    julia = find_assignment("julia")
+    for name in ("right", "once", "speedup", "any_costs"):
+        check = julia.check_named(name)
+        assert check.judge(Trial(_Bench(knows_all_but(0)), Seed(7))).score == 1, name
+        guessed = check.judge(Trial(_Bench(knows_all_but(1)), Seed(7)))
+        assert guessed.score == 0
+        assert "no rank has had task 0 done, one of 1: a result is computed, not guessed" in guessed.feedback
+
+
+def test_what_grows_with_p_is_found_however_small_it_is_packed() -> None:
+    def places(comm, keys, buckets):
+        counts = np.bincount(keys, minlength=buckets)
+        every = np.empty((comm.size, buckets), np.int16)  # a quarter of the bytes that the bound is made for
+        comm.Allgather(counts.astype(np.int16), every)
+        first = np.cumsum(every.sum(0)) - every.sum(0) + every[: comm.rank].sum(0)
+        found, order = np.empty(len(keys), np.int64), np.argsort(keys, kind="stable")
+        within = np.arange(len(keys)) - (np.cumsum(counts) - counts)[keys[order]]
+        found[order] = first[keys[order]] + within
+        return found
+
+    (found,) = find_assignment("scaling_bug").try_out(places, only=["volume"]).results
+    assert found.points == 0
+    assert "ranks the bytes received by the busiest rank grow from" in found.feedback
+
+
+def test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgement() -> None:
+    def forgets(comm, keys):
+        keys[:] = 0
+        return keys
+
+    def smooths_in_place(comm, block, tolerance, most):
+        for _ in range(most):
+            above = comm.sendrecv(
+                block[-1].copy(), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size
+            )
+            below = comm.sendrecv(
+                block[0].copy(), (comm.rank - 1) % comm.size, source=(comm.rank + 1) % comm.size
+            )
+            rows = np.vstack([above, block, below])
+            block[:] = (rows[:-2] + 2 * rows[1:-1] + rows[2:]) / 4
+        return block, most
+
+    assert find_assignment("sort").try_out(forgets, only=["easy"]).points == 0
+    assert find_assignment("deadlock").try_out(smooths_in_place, only=["short", "long"]).points == 4
