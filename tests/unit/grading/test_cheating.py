@@ -10,6 +10,7 @@ from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
 from tests.support.submissions_cheating import CHEATING, Cheating
+from tests.support.submissions_clever import CLEVER
 
 LIMITS = Limits(cpu_s=2, idle_s=2)
 
@@ -22,19 +23,22 @@ def _points(sandbox: Sandbox, cheating: Cheating) -> tuple[float, str]:
     return verdict.score, verdict.feedback
 
 
+EVERY = [*CHEATING, *CLEVER]
+
+
 def test_there_are_enough_and_no_two_are_the_same() -> None:
-    assert len(CHEATING) >= 150
-    assert len({cheating.source for cheating in CHEATING}) == len({c.name for c in CHEATING}) == len(CHEATING)
+    assert len(EVERY) >= 170
+    assert len({cheating.source for cheating in EVERY}) == len({c.name for c in EVERY}) == len(EVERY)
 
 
-@pytest.mark.parametrize("cheating", CHEATING[::24], ids=lambda cheating: cheating.name)
+@pytest.mark.parametrize("cheating", EVERY[::24], ids=lambda cheating: cheating.name)
 def test_a_few_of_them_pass_nothing(sandbox: Sandbox, cheating: Cheating) -> None:
     assert _points(sandbox, cheating)[0] == 0
 
 
 @pytest.mark.slow
 def test_not_one_of_them_passes(sandbox: Sandbox) -> None:
-    found = {cheating.name: _points(sandbox, cheating) for cheating in CHEATING}
+    found = {cheating.name: _points(sandbox, cheating) for cheating in EVERY}
     assert {name: feedback for name, (score, feedback) in found.items() if score} == {}
     broken = [name for name, (_, feedback) in found.items() if "SyntaxError" in feedback]
     assert broken == [], "a submission that cannot run tries nothing"
