@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit import context
 from labkit.comm.module import simulated_module
