@@ -33,7 +33,7 @@ from labkit.units import format_bytes
 __all__ = ["History", "Known", "Record", "farthest_similar", "records_of"]
 
 #: how long a transaction waits for those of others
-_WAIT_S = 60.0
+_WAIT_S = 15.0
 _MAKE = """
 CREATE TABLE IF NOT EXISTS decisions (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, bytes REAL NOT NULL, winner TEXT NOT NULL,
@@ -156,6 +156,11 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
                 base.executescript(f"BEGIN IMMEDIATE;{_MAKE}COMMIT;")
             yield base
     except (sqlite3.Error, ValueError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            raise DataError(
+                f"history {path}: somebody has held it locked for {_WAIT_S:g} s, and a transaction takes "
+                "milliseconds; end the program that does, or take another file"
+            ) from error
         raise DataError(
             f"history {path}: {error}; it is made as an SQLite file in a folder that can be written"
         ) from error

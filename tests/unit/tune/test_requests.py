@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
+import sys
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
@@ -262,6 +265,16 @@ def test_a_history_that_is_none(tmp_path):
     (tmp_path / "text").write_text("no database")
     for path in (tmp_path / "text", tmp_path / "nowhere" / "h.sqlite"):
         with pytest.raises(LabkitError, match="made as an SQLite file"):
+            lk.run(loop, 2, "star", args=(10, 1), history=path)
+
+
+def test_a_history_that_somebody_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[History.__module__], "_WAIT_S", 0.1)
+    path = tmp_path / "history.sqlite"
+    lk.run(loop, 2, "star", args=(10, 1), history=path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LabkitError, match=r"locked for 0\.1 s"):
             lk.run(loop, 2, "star", args=(10, 1), history=path)
 
 
