@@ -203,4 +203,12 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             f"{where}: {key} = {value!r} is no condition; there are machine = 'pattern', "
             f"{', '.join(_FLAGS)} = true or false, and {amounts} with {', '.join(_COMPARISONS)} = a number"
         )
+    for amount in _AMOUNTS:
+        least, below, most = (conditions.get(f"{amount}{suffix}") for suffix in _COMPARISONS)
+        if least is not None and (
+            (below is not None and below <= least) or (most is not None and most < least)
+        ):
+            raise ScheduleError(
+                f"{where}: it can never apply: {amount} from {least} on and below that at once"
+            )
     return Rule(operation, use, conditions)

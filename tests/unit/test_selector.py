@@ -95,6 +95,11 @@ def test_what_cannot_work_is_refused_before_anything_runs(coll, text):
     [
         ({"operation": "bcast"}, "rules, rule 1: a rule has operation and use"),
         ({"operation": "bcast", "use": "ring", "bytes": 8}, "bytes = 8 is no condition; there are machine"),
+        (
+            {"operation": "bcast", "use": "ring", "bytes_from": 8, "bytes_below": 8},
+            "it can never apply: bytes",
+        ),
+        ({"operation": "bcast", "use": "ring", "ranks_from": 8, "ranks_at_most": 7}, "it can never apply"),
         ({"operation": "bcast", "use": "ring", "power_of_two": 1}, "power_of_two = 1 is no condition"),
         ({"operation": "bcast", "use": "ring", "ranks_from": True}, "ranks_from = True is no condition"),
     ],
