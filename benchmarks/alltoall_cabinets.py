@@ -1,6 +1,7 @@
 """All-to-all on graphene with four cabinets of 256 nodes: what each selector loses against the fastest.
 
     python benchmarks/alltoall_cabinets.py [--ranks 16,64,128,256] [--sizes 32K,128K,512K,2M]
+    python benchmarks/alltoall_cabinets.py --ranks 192,256,272,320 --sizes 32K --algorithms ring,bruck
 
 The machine is that of figure 12 in A. Degomme et al.: Simulating MPI applications: the SMPI approach (TPDS
 28(8), 2017, doi:10.1109/TPDS.2017.2669305): `graphene` with 256 nodes in each of its cabinets, a rank on each
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="32K,128K,512K,2M")
     parser.add_argument("--times", help="a CSV file: what it has is not simulated again")
     parser.add_argument("--total", action="store_true", help="sizes are of all of a rank's blocks together")
+    parser.add_argument("--algorithms", help="only these, and how their times grow")
     words = parser.parse_args()
     ranks, sizes = numbers_of(words.ranks, "--ranks"), numbers_of(words.sizes, "--sizes")
     began = time.process_time()
@@ -87,12 +89,18 @@ def main() -> None:
             points = [point for point in points if point not in known]
         if not points:
             continue
-        found = measure(made, "alltoall", points, candidates("alltoall"))
+        names = words.algorithms.split(",") if words.algorithms else candidates("alltoall")
+        found = measure(made, "alltoall", points, names)
         times = found if times is None else pd.concat([times, found], ignore_index=True)
         print(f"p = {p}: {time.process_time() - began:.0f} s of CPU time", flush=True)
         if words.times:
             times.to_csv(words.times, index=False)
     assert times is not None
+    if words.algorithms:
+        print("\nMicroseconds for each other rank")
+        times["us"] = 1e6 * times["time_s"] / (times["ranks"] - 1)
+        print(times.pivot(index=["bytes", "ranks"], columns="algorithm", values="us").round(0).to_string())
+        return
     tuned = Tuned("alltoall", made, times)
     number = times.groupby("ranks")["bytes"].rank("dense").astype(int)
     learned = Tuned("alltoall", made, times[number % 2 == 1])

@@ -48,12 +48,7 @@ SPECS = (
     "fattree:5x4:1x5:1x1",
     "star:5,bw=1Gbps,lat=24us,cores=4",
 )
-LARGE_SPECS = (
-    "star:64,bw=1Gbps,lat=24us",
-    "torus:4x4x4",
-    "fattree:8x8:1x8:1x1",
-    "star:16,bw=1Gbps,lat=24us,cores=4",
-)
+LARGE_SPECS = ("star:64,bw=1Gbps,lat=24us", "torus:4x4x4", "fattree:8x8:1x8:1x1")
 #: ranks of the goldens -> the machines they are on
 MACHINES = {16: SPECS, 17: SPECS, 64: LARGE_SPECS}
 #: bytes of the goldens, where not 4096
@@ -125,6 +120,9 @@ def write_goldens(numbers: list[int]) -> None:
                     continue
                 if error < 1e-6:
                     kept.append(found)
+    for found in kept:
+        if np.ndim(found["begin_s"]) and not any(found["begin_s"]):
+            found["begin_s"] = 0.0
     lines = ",\n".join(json.dumps(found) for found in kept)
     GOLDENS.write_text(f"[\n{lines}\n]\n")
     print(len(kept), "kept of", len({found["smpi"] for found in kept}), "algorithms")

@@ -86,10 +86,10 @@ def plan_points(
         cells = {name: cell(value) for name, value in chosen.items()}
         options = {} if choice is None else {"coll": choice}
         if choice is not None:
-            if is_real(where):
+            if is_real(where) and not machine_of(where).takes_coll:
                 raise MachineError(
-                    f"coll={choice_text(choice)!r} chooses algorithms of a simulated machine, and {where!r} "
-                    "has those of its MPI library; leave out one of them"
+                    f"coll={choice_text(choice)!r} chooses algorithms of a simulated machine or of "
+                    f"on='mpi', and {where!r} has those of its MPI library; leave out one of them"
                 )
             cells["coll"] = choice_text(choice)
         points.append(Point(number, int(p), where, net, chosen, cells, options))
