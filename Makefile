@@ -9,7 +9,7 @@ export BOKEH_RESOURCES := inline
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long bench fuzz sanitize levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -43,9 +43,11 @@ test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: sanitize levels      ## the long suites, the browser's too, and the C++ tests under the sanitizers
+test-long: $(VENV)/.set-up-dev      ## the long suites, the browser's too, and the C++ tests under the sanitizers
+	$(MAKE) --no-print-directory sanitize-cpp levels
+	@# one process each
+	$(MAKE) --no-print-directory -j2 sanitize-python browser-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not browser"
-	$(MAKE) --no-print-directory browser-test
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
 	@command -v slurmctld munged >/dev/null || PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null \
@@ -93,21 +95,26 @@ types: build/wheel/.installed
 
 wheel: build/wheel/.installed
 
-cpp-test: $(VENV)/.set-up-dev   ## the engine's own C++ tests
+build/cpp/.configured: $(VENV)/.set-up-dev
 	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON >/dev/null
-	$(BIN)/cmake --build build/cpp
-	$(BIN)/ctest --test-dir build/cpp --output-on-failure
+	@touch $@
 
-sanitize: $(VENV)/.set-up-dev   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
+cpp-test: build/cpp/.configured   ## the engine's own C++ tests
+	$(BIN)/cmake --build build/cpp
+	$(BIN)/ctest --test-dir build/cpp -j 2 --output-on-failure
+
+levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3
+	$(BIN)/cmake --build build/cpp --target levels
+
+sanitize: sanitize-cpp sanitize-python   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
+
+sanitize-cpp: $(VENV)/.set-up-dev
 	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
 	$(BIN)/cmake --build build/sanitize
-	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python kernels/tests/sanitized_python.py
+	$(BIN)/ctest --test-dir build/sanitize -j 2 --output-on-failure
 
-levels: $(VENV)/.set-up-dev     ## the engine computes the same bits at -O2 and at -O3
-	$(BIN)/cmake -S kernels -B build/levels -G Ninja -DCMAKE_BUILD_TYPE= -DLABKIT_LEVELS=ON >/dev/null
-	$(BIN)/cmake --build build/levels
-	$(BIN)/ctest --test-dir build/levels --output-on-failure
+sanitize-python: $(VENV)/.set-up-dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python kernels/tests/sanitized_python.py
 
 # Images: docker/README.md. No target above needs them, nor does CI.
 image:           ## the Docker image, by Docker, by podman, or as root on Debian without either

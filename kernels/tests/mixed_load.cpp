@@ -1,7 +1,7 @@
 // A load that uses everything, and its result to the last bit.
 //
-// Built twice, with -O2 and -O3 (engine included); the two must print the same (ctest
-// `same_bits_at_O2_and_O3`). Each line: load, messages, events, makespan, hash of all clocks.
+// Built twice, with -O2 and -O3 (engine included); the two must print the same (`make
+// levels`). Each line: load, messages, events, makespan, hash of all clocks.
 #include <bit>
 #include <cinttypes>
 #include <cstdio>

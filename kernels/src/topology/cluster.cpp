@@ -20,7 +20,10 @@ std::int64_t capped_product(std::int64_t a, std::int64_t b) {
 
 std::string joined(const std::vector<std::int32_t>& sizes) {
   std::string text;
-  for (const std::int32_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+  for (const std::int32_t size : sizes) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(size);
+  }
   return text;
 }
 

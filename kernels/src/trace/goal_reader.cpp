@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "blank.hpp"
 #include "labkit/trace/goal.hpp"
 
 namespace labkit {
@@ -15,8 +16,6 @@ std::string shown(std::string_view word) {
   for (const char c : word.substr(0, 40)) text += c >= ' ' && c <= '~' ? c : '?';
   return text + "'";
 }
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 }  // namespace
 

@@ -8,8 +8,6 @@
 namespace labkit {
 namespace {
 
-constexpr std::uint8_t number(WaitState state) { return static_cast<std::uint8_t>(state); }
-
 /// One collective at a time.
 class Joint {
  public:

@@ -8,6 +8,9 @@
 
 namespace labkit {
 
+/// A state as it stands in the columns.
+constexpr std::uint8_t number(WaitState state) { return static_cast<std::uint8_t>(state); }
+
 /// Adds the waits of whole collectives, and their meetings.
 void find_joint_waits(const CallColumns& calls, const BlockedColumns& blocked, WaitStates& found);
 

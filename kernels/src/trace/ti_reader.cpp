@@ -7,10 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include "blank.hpp"
+
 namespace labkit {
 namespace {
-
-constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 template <class Number>
 bool parse(std::string_view word, Number& value) {

@@ -11,8 +11,6 @@
 namespace labkit {
 namespace {
 
-constexpr std::uint8_t number(WaitState state) { return static_cast<std::uint8_t>(state); }
-
 /// The messages to each rank in each communicator, in the order of their receives, and which of those not yet received was sent first.
 class Inboxes {
  public:
