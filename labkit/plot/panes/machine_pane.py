@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, TapTool
 from bokeh.plotting import figure
 from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def machine_pane(title: str, data: dict[str, Any], layout: Layout | None, width:
     """Draw the pane of `machine_data`; its layout is that of the data."""
     fig = figure(width=width, height=height, tools=TOOLS, active_drag=None, toolbar_location=None)
     source = ColumnDataSource(data)
-    letters = {"text_font_size": "11px", "text_font": FONT, "text_color": "#333333", "source": source}
+    letters = {"text_font_size": "11px", "text_font": value(FONT), "text_color": "#333333", "source": source}
     look = {"fill_color": "color", "line_color": "edge", "line_width": "wide", "source": source}
     if layout is None:
         columns, rows = _grid(len(data["node"]), width, height)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, TapTool
 from bokeh.plotting import figure
 
@@ -112,7 +113,7 @@ def tree_pane(title: str, data: dict[str, Any], room: int, name: str, width: int
         y="y", left=0, right=width, height=1.0, fill_color="back", line_color=None, source=source, name=name,
     )  # fmt: skip
     bars.nonselection_glyph = bars.selection_glyph = None
-    letters: dict[str, Any] = {"text_font": FONT, "text_baseline": "middle", "text_color": "#222222"}
+    letters: dict[str, Any] = {"text_font": value(FONT), "text_baseline": "middle", "text_color": "#222222"}
     fig.text(x="x_mark", y="y", text="mark", text_font_size="11px", source=source, **letters)
     fig.scatter(
         x="x_box", y="y", size=11, marker="square", fill_color="color", line_color="#888888", source=source

@@ -186,6 +186,13 @@ def test_mistakes_are_sentences() -> None:
     assert "bytes sent in work" in lk.plot.report(recorded(), "bytes", "work").reading
 
 
+def test_the_letters_have_a_font_and_no_column_of_its_name() -> None:
+    from bokeh.core.validation.check import check_integrity
+
+    models = set(lk.plot.report(recorded()).layout.references())
+    assert not check_integrity(models).error
+
+
 @pytest.mark.mpi
 def test_real_beside_simulated() -> None:
     real = lk.run(program, 3, on="mpi", trace=True)
