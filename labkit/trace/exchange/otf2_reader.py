@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labkit.comm.surface import METHODS
 from labkit.errors import DataError
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION
+from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["Archive", "read_otf2"]
 
@@ -24,6 +26,9 @@ _POSTS = {
     "call": int, "done": int, "peer": int, "tag": int, "context": int, "bytes": int, "order": int,
     "is_send": bool, "is_cancelled": bool,
 }  # fmt: skip
+_BEGUN = frozenset(
+    row.name for row in METHODS if row.kind in ("collective", "neighbor") and row.form == "nonblocking"
+)
 _NO_CALL: dict[str, Any] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
 _NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {"is_cancelled": False, "bytes": 0}
 #: numbers of communicators begin behind those that a recorder has for the world and a rank alone
@@ -198,6 +203,15 @@ def _read(otf2: Any, archive: Any) -> Archive:
     notes = [f"{others} events of locations that are no ranks of MPI are left out"] if others else []
     if lost := sum(rank.lost for rank in rows):
         notes.append(f"{lost} messages outside any call of MPI are left out")
+    begun = 0
+    for rank in rows:
+        begins = [name in _BEGUN or name.startswith(STARTS) for name in rank.names]
+        begun += sum(begins[one["name"]] for one in rank.calls)
+    if begun:
+        notes.append(
+            f"{begun} calls begin nonblocking or persistent collectives: which of them are one the archive "
+            "does not say, so waits for them have no cause and are not found"
+        )
     machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
     return Archive(
         [rank.timeline() for rank in rows], [(rank.first_s, rank.last_s) for rank in rows],

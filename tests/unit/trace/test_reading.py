@@ -81,6 +81,15 @@ def test_a_run_comes_back_from_its_archive(on: str, tmp_path: Path) -> None:
         back.what_if("inner", 0.5)
 
 
+def test_what_an_archive_does_not_say_is_a_note(tmp_path: Path) -> None:
+    def begun(comm: Any) -> None:
+        lk.compute(seconds=1e-3 * comm.rank)
+        comm.Ibarrier().Wait()
+
+    lk.run(begun, 3, "star:3", trace=True).export(tmp_path / "run.otf2")
+    assert "3 calls begin nonblocking" in " ".join(lk.read_trace(tmp_path / "run.otf2").notes)
+
+
 def test_calls_as_score_p_records_them(tmp_path: Path) -> None:
     """Requests with their numbers; functions around; a thread that is no rank; a wildcard receive."""
     with otf2.writer.open(str(tmp_path / "a"), timer_resolution=1_000_000) as archive:
