@@ -181,6 +181,9 @@ def run(
         Network model of a simulated run (default: the platform's, else ``lab``).
     trace : bool
         Record every message, wait and computation, on any machine: `Run.trace` is a `labkit.trace.Trace`.
+        Simulated time does not change. On real MPI every call takes a few microseconds longer: `Run.trace`
+        says how many were measured, and `Run.waits` warns where that is 5 % of a rank's time or more (a
+        ping-pong of 10^5 messages a second takes 40 % longer: ``benchmarks/recording.py``).
     timeout_s : float or None
         Limit of host time in seconds; None for no limit.
     seed : int

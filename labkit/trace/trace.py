@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from labkit.trace.beside import Beside
-from labkit.units import format_bytes, format_count
+from labkit.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:  # pandas is imported only when a trace is made
     import pandas as pd
@@ -61,6 +61,8 @@ class Trace:
         ranks when these began.
     blocks : dict
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
+    call_cost_s : list of float or None
+        Of a recorded real run by rank what the recorder takes of a call, as measured at the end of the run.
     counted : list of dict or None
         Of a real run with ``counters=`` these by call path: rows of `labkit.trace.summary.Summary`.
     given_waits : pandas.DataFrame or None
@@ -88,6 +90,7 @@ class Trace:
     blocks: dict[int, list[int]] = field(default_factory=dict)
     given_waits: pd.DataFrame | None = None
     counted: list[dict[str, Any]] | None = None
+    call_cost_s: list[float] | None = None
 
     @classmethod
     def from_columns(
@@ -113,6 +116,19 @@ class Trace:
         if self.beside is None:
             return pd.DataFrame({"rank": [], "name": [], "begin_s": [], "end_s": []})
         return self.beside.operations
+
+    def recording_share(self) -> float:
+        """Return what recording took of a real rank's time, where that is most; 0 of simulated runs."""
+        if not self.call_cost_s or self.calls is None or self.begins_s is None:
+            return 0.0
+        counts = self.calls["rank"].value_counts()
+        spans = zip(self.call_cost_s, self.begins_s, self.ends_s, strict=True)
+        shares = [
+            cost * int(counts.get(rank, 0)) / (end - begin)
+            for rank, (cost, begin, end) in enumerate(spans)
+            if end > begin
+        ]
+        return max(shares, default=0.0)
 
     def payloads(self) -> pd.DataFrame:
         """Return who gave how much to whom when: messages, and the blocks of a real run's collectives.
@@ -147,5 +163,14 @@ class Trace:
             f"{format_count(len(self.waits))} waits, {format_count(len(self.computations))} computations"
             f"{f', {format_count(len(self.operations))} nonblocking collectives' if self.beside else ''}"
             f"{f', {format_count(len(self.calls))} calls' if self.calls is not None else ''}"
-            f"{f'; {self.clocks.text()}' if self.clocks is not None else ''}"
+            f"{f'; {self.clocks.text()}' if self.clocks is not None else ''}{self._cost()}"
+        )
+
+    def _cost(self) -> str:
+        if not self.call_cost_s or not max(self.call_cost_s):
+            return ""
+        share = format_share(self.recording_share())
+        return (
+            f"; recording took about {format_seconds(max(self.call_cost_s))} of a call, at most {share} of a "
+            "rank's time"
         )

@@ -17,6 +17,7 @@ from labkit.comm.collective.actions import phase_line
 from labkit.errors import MachineError
 from labkit.trace.recorder.collectives import Collectives
 from labkit.trace.recorder.communicators import Communicators
+from labkit.trace.recorder.cost import call_cost_s
 from labkit.trace.recorder.ledger import Ledger
 from labkit.trace.recorder.messages import Messages
 from labkit.trace.recorder.objects import Objects
@@ -69,6 +70,8 @@ class Recorder:
         self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times, is_summed, counters)
         self._classes: dict[Any, Any] = {}
         self._before: dict[str, Any] = {}
+        #: the communicator of this rank alone, recorded
+        self._alone: Any = None
         self._leave_out = tuple(leave_out)
         #: phases that are left out, and how many of those that the rank is in
         self._is_left_out: dict[str, bool] = {}
@@ -116,6 +119,7 @@ class Recorder:
             ("REQUEST_NULL", "Request"), ("MESSAGE_NULL", "Message"), ("MESSAGE_NO_PROC", "Message"),
         ):  # fmt: skip
             names[constant] = names[kind](getattr(mpi, constant))
+        self._alone = names["COMM_SELF"]
         self._before = {name: getattr(mpi, name) for name in names}
         mpi.__dict__.update(names)
         ledger.log.resume()
@@ -207,6 +211,19 @@ class Recorder:
             self.ledger.is_busy = self._depth > 0
 
     # -- the end --------------------------------------------------------------------------------------------
+
+    def call_cost_s(self) -> float | None:
+        """Measure what a call takes longer for being noted; nothing of this recorder may be read any more.
+
+        None where that cannot be measured: the program has ended MPI itself, or lines are written.
+        """
+        if self.ledger.has_lines or self._mpi.Is_finalized():
+            return None
+        self.ledger.is_busy = False
+        try:
+            return call_cost_s(self._alone)
+        finally:
+            self.ledger.is_busy = True  # stopped, as it was
 
     def finish(self) -> None:
         """Note the computation after the last call; what follows is not the program's."""

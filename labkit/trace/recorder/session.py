@@ -130,7 +130,10 @@ class Staged:
         if self._recorder is None or not self._settings["has_times"]:
             return None
         self._compare_clocks()
-        return {**self._recorder.ledger.timeline(), "clock": list(self._samples)}
+        found = {**self._recorder.ledger.timeline(), "clock": list(self._samples)}
+        if "calls" in found:
+            found["call_cost_s"] = self._recorder.call_cost_s()
+        return found
 
     def uninstall(self) -> None:
         """Put mpi4py's names back: what follows is not recorded."""

@@ -98,6 +98,7 @@ def trace_of(
         [begin - zero for begin, _ in spans],
     )  # fmt: skip
     trace.blocks = blocks
+    trace.call_cost_s = [float(one.get("call_cost_s") or 0.0) for one in timelines]
     trace.given_waits = window_waits(calls, names, windows)
     if count := clocks.violations:
         plural = "s end before they begin" if count > 1 else " ends before it begins"

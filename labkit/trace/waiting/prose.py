@@ -19,12 +19,22 @@ __all__ = ["as_html", "as_text", "reading"]
 #: below this share of all ranks' time there is nothing to be explained
 LITTLE = 0.01
 _ROWS = 8
+#: from this share on, what recording takes of a rank's time is said
+_DISTURBING = 0.05
 #: letters of a phase's name, with those around it
 _LONGEST = 90
 
 
 def reading(waiting: Waiting) -> str:
     """Say what wait states a run had, what they go back to, and what its critical path could win."""
+    said = _found(waiting)
+    if waiting.recording_share >= _DISTURBING:
+        share = _percent(waiting.recording_share)
+        said += f" Recording took about {share} of a rank's time: short phases with many calls look longer."
+    return said
+
+
+def _found(waiting: Waiting) -> str:
     spent = waiting.ranks * waiting.makespan_s
     where = f"{waiting.program} on {waiting.on}, {waiting.ranks} rank{'s' if waiting.ranks != 1 else ''}"
     if not spent > 0 or waiting.seconds <= 0:

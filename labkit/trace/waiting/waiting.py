@@ -57,6 +57,8 @@ class Waiting:
         wait states), waiting_s, critical_s (of both, on the critical path).
     critical : pandas.DataFrame
         The critical path: rank, begin_s, end_s. It leads over wait states to the rank that came late.
+    recording_share : float
+        Of a real run what recording took of a rank's time, where that is most: `Trace.recording_share`.
     """
 
     program: str
@@ -69,6 +71,7 @@ class Waiting:
     paths: pd.DataFrame
     totals: pd.DataFrame
     critical: pd.DataFrame
+    recording_share: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -238,7 +241,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
         run.program, run.on, run.ranks, run.makespan_s, trace.clocks is not None,
         waits[[*order, "row", "cause_row", "direct_s", "passed_s"]],
         delays[["rank", "path", "phase", "call", "begin_s", "end_s", "direct_s", "indirect_s"]],
-        paths, _totals(found, paths), pd.DataFrame(found["path"]),
+        paths, _totals(found, paths), pd.DataFrame(found["path"]), trace.recording_share(),
     )  # fmt: skip
     return waiting, found["call_path"]
 
