@@ -179,7 +179,7 @@ def test_what_lines_cannot_say_is_timed_all_the_same(real):
     run = lk.run(program, 2, real, trace=True)
     assert run.results == [True, True]
     assert "trace: what MPI.Win moves is not in the trace" in run.notes
-    assert {"Idup", "Barrier", "Bcast_init", "Start", "Wait"} <= set(run.trace.calls["call"])
+    assert {"Idup", "Barrier", "Bcast_init", "Start(Bcast)", "Wait"} <= set(run.trace.calls["call"])
 
 
 def test_a_script_is_recorded_from_its_start_to_its_finalize(tmp_path):
