@@ -213,5 +213,6 @@ if "IPython" in sys.modules:
     _show_errors_in_notebooks()
     importlib.import_module("labkit.jupyter.names").offer_names()
     importlib.import_module("labkit.jupyter.names").load_when_called()
+    importlib.import_module("labkit.jupyter.hints").offer_hints()
 sys.modules[__name__].__class__ = _Package
 importlib.import_module("labkit.moved").find_moved()

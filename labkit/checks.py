@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, ProgramError
+from labkit.nearest import nearest
 
 __all__ = ["check_limit", "check_program", "check_ranks", "check_repeats", "check_script", "program_name"]
 
@@ -25,9 +26,21 @@ def check_ranks(ranks: Any) -> None:
             f"ranks must be a whole number, got {name}: the program comes first, as in labkit.run({name}, 4)"
         )
     if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
-        raise MachineError(f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})")
+        said = f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})"
+        raise MachineError(said + _meant(ranks))
     if ranks < 1:
         raise MachineError(f"ranks must be at least 1, got {ranks}")
+
+
+def _meant(ranks: Any) -> str:
+    """Say what was meant by some numbers of ranks, or by a number with quotes or a point."""
+    if isinstance(ranks, list | tuple | range):
+        return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
+    if isinstance(ranks, str) and ranks.strip().isdecimal():
+        return f"; write {int(ranks)}, without quotes"
+    if isinstance(ranks, float) and ranks.is_integer():
+        return f"; write {int(ranks)}, or int(...)"
+    return ""
 
 
 def check_limit(timeout_s: Any) -> None:
@@ -87,6 +100,8 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         name = getattr(program, "__name__", "program")
         call = f"{name}(comm, *args, **kwargs)"
         hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
+        for unknown in kwargs.keys() - signature.parameters.keys():
+            hint = hint or nearest(unknown, [*signature.parameters][1:])
         raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}{hint}") from None
     return found
 

@@ -263,7 +263,8 @@ def names(problem: str) -> tuple[str, ...]:
     True
     """
     if problem not in problems():
-        raise ScheduleError(f"no problem is called {problem!r}; known: {', '.join(problems())}")
+        hint = nearest(problem, problems())
+        raise ScheduleError(f"no problem is called {problem!r}; known: {', '.join(problems())}{hint}")
     package = importlib.import_module(f"labkit.algorithms.{problem}")
     found = (m.name for m in pkgutil.iter_modules(package.__path__) if not m.ispkg)
     return tuple(sorted(name for name in found if not name.startswith("_")))
@@ -306,7 +307,9 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
     """
     if (problem, name) not in teaching_forms():
         known = ", ".join("/".join(pair) for pair in teaching_forms())
-        raise ScheduleError(f"{problem}/{name} has no readable form; there are: {known}")
+        forms = {of: [one for other, one in teaching_forms() if other == of] for of, _ in teaching_forms()}
+        hint = nearest(name, forms[problem]) if problem in forms else nearest(problem, forms, 1)
+        raise ScheduleError(f"{problem}/{name} has no readable form; there are: {known}{hint}")
     module = importlib.import_module(f"labkit.algorithms.{_TEACHING}.{problem}.{name}")
     function: Callable[..., Any] = getattr(module, name)
     return function

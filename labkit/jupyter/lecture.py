@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from labkit import registry
+from labkit.errors import ScheduleError
 from labkit.html import quantity
 from labkit.run import machine_of
 from labkit.study import Study, sweep
@@ -143,7 +144,7 @@ class Race:
         return compare({self.name: self.studies}, width=420)._repr_mimebundle_(include, exclude)
 
 
-def lecture(problem: str, name: str) -> Lecture:
+def lecture(problem: str, name: str = "") -> Lecture:
     """Show an algorithm as a lecture writes it, in at most 40 lines, beside the one that is used.
 
     The form has no ties, no dtypes and no options; its first lines say what it needs and what it promises.
@@ -152,7 +153,7 @@ def lecture(problem: str, name: str) -> Lecture:
     Parameters
     ----------
     problem, name : str
-        As in `labkit.registry.teaching_forms`.
+        As in `labkit.registry.teaching_forms`; a problem with one readable form needs no name.
 
     Returns
     -------
@@ -170,6 +171,11 @@ def lecture(problem: str, name: str) -> Lecture:
     >>> str(race).splitlines()[0]
     'reduce/binomial: as the lecture writes it, as labkit uses it, and how many times as long the first takes'
     """
+    forms = [one for of, one in registry.teaching_forms() if of == problem]
+    if not name and forms:
+        if len(forms) > 1:
+            raise ScheduleError(f"which of {problem}'s readable forms? {problem} has {', '.join(forms)}")
+        (name,) = forms
     return Lecture(problem, name, registry.teaching_form(problem, name))
 
 

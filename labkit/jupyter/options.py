@@ -7,6 +7,7 @@ import shlex
 from typing import Any, NoReturn
 
 from labkit.errors import MachineError, ProgramError
+from labkit.nearest import nearest
 from labkit.options import add_run_options
 from labkit.run import machine_of
 
@@ -41,9 +42,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments: "):
             words = message.removeprefix("unrecognized arguments: ")
-            message = f"{words!r} is no option here" + (
-                f"; the number of ranks is -n {words}" if words.isdigit() else ""
-            )
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            hint = nearest(words.split()[0], flags, 1)
+            if words.isdigit():
+                hint = f"; the number of ranks is -n {words}"
+            elif not hint and not words.startswith("-"):
+                hint = "; an option begins with --, as in --on torus:4x4"
+            message = f"{words!r} is no option here{hint}"
         raise ProgramError(f"{self.prog}: {message}; %%spmd? shows the options")
 
 

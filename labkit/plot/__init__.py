@@ -7,11 +7,13 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
+from labkit.plot.subject import asks_for_its_subject
 
 if TYPE_CHECKING:
     from labkit.plot.beside.card_figure import card as card
     from labkit.plot.beside.misfits_figure import misfits as misfits
     from labkit.plot.beside.plan_figure import plan as plan
+    from labkit.plot.beside.prediction_figure import predictions as predictions
     from labkit.plot.beside.regions_figure import regions as regions
     from labkit.plot.calibration_figure import calibration as calibration
     from labkit.plot.compare_figure import compare as compare
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from labkit.plot.panes.report_panes import report as report
     from labkit.plot.phase_figure import phases as phases
     from labkit.plot.phase_figure import shares as shares
-    from labkit.plot.prediction_figure import predictions as predictions
     from labkit.plot.scaling_figure import scaling as scaling
     from labkit.plot.sends_figure import sends as sends
     from labkit.plot.summands_figure import summands as summands
@@ -44,14 +45,13 @@ _NAMED = {
     "efficiency_figure": ("efficiency", "speedup"),
     "explanation_figure": ("critical_path", "heat", "utilisation"),
     "phase_figure": ("phases", "shares"),
-    "prediction_figure": ("predictions",),
     "waits_figure": ("delays", "waits"),
 }
 #: what is there besides
 _OTHERS = {
     "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
-    "plan": "beside.plan_figure", "regions": "beside.regions_figure",
+    "plan": "beside.plan_figure", "predictions": "beside.prediction_figure", "regions": "beside.regions_figure",
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
@@ -98,6 +98,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise unknown_name("labkit.plot", name, _figures())
     value = getattr(importlib.import_module(f"labkit.plot.{module}"), _SAME_AS.get(name, name))
+    value = asks_for_its_subject(value, f"labkit.plot.{name}")
     globals()[name] = value
     return value
 

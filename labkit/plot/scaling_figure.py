@@ -17,6 +17,7 @@ from labkit.plot.legend import add_legend
 from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, style_axes, value_axis, wrap
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Samples, Term, Verdict
+from labkit.scaling.samples import LEAST_VALUES
 
 __all__ = ["Curves", "curves_of", "draw", "scaling"]
 
@@ -41,7 +42,7 @@ class Curves:
 
 
 def scaling(
-    subject: Verdict | Model,
+    subject: Verdict | Model | None,
     samples: Samples | None = None,
     *,
     metric: str = "",
@@ -56,9 +57,8 @@ def scaling(
 
     Parameters
     ----------
-    subject : Verdict or Model
-        What to draw. A verdict without a model (too few values) cannot be drawn as curves; its
-        measurements are.
+    subject : Verdict, Model or None
+        What to draw. Of a verdict without a model (too few values), or of None, only the measurements are.
     samples : Samples, optional
         The measurements; those of the verdict, or the points of the model, by default.
     metric, unit, phase, parameter : str
@@ -122,7 +122,8 @@ def curves_of(
     E times D(x)/D(x0) above and below, x0 the least measured value.
     """
     x = samples.x
-    at = np.geomspace(x[0], x[-1] * (_BEYOND if x.size > 1 else 1.0), _POINTS)
+    is_alone = x.size == 1 or (model is None and verdict is None)
+    at = np.geomspace(x[0], x[-1] * (1.0 if is_alone else _BEYOND), _POINTS)
     summary = samples.summary(aggregate)
     points = summary.points
     line = model.predict(at) if model is not None else np.full_like(at, np.nan)
@@ -250,14 +251,15 @@ def _axis_label(metric: str, unit: str, phase: str) -> str:
 def _words(verdict: Verdict | None, model: Model | object) -> str:
     if verdict is not None:
         return f"{markup.MATCH_SIGNS[verdict.match]} {verdict.sentence(Term.pretty)}"
-    assert isinstance(model, Model)
+    if not isinstance(model, Model):
+        return f"Measured: too few values for a model, which needs {LEAST_VALUES}."
     return f"It grows as {model.term.pretty()}."
 
 
 def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, parameter: str, unit: str) -> str:
     """Return how to read the picture: the model's numbers, and what the data leave open."""
     if model is None:
-        return "Too few values for a model."
+        return "Measure at more values." if verdict is None else "Too few values for a model."
     r2 = "" if model.r2_adjusted is None else f", adjusted R² {model.r2_adjusted:.3f}"
     name = "No law; the nearest curve is" if model.is_nearest else "Model"
     text = f"{name} {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."

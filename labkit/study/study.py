@@ -16,6 +16,7 @@ from labkit import html as markup
 from labkit.errors import ExpectationError, SuggestsNames
 from labkit.scaling import Expectation, Model, Term, Verdict
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
+from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.choices import Choices
 from labkit.study.doubts import doubted
 from labkit.study.formats.interchange import Interchange
@@ -205,6 +206,8 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
     ) -> Any:
         """Draw one curve with its model and, if given, its expectation and verdict; of several a line each.
 
+        Of fewer than five values there is no model: only what was measured is drawn.
+
         Parameters
         ----------
         expectation : str, optional
@@ -227,10 +230,10 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         if len(curves) > 1:
             return labkit.plot.lines(curves)
         (curve,) = curves.values()
-        model = fit_samples(curve.samples, symbol=curve.symbol)
-        return labkit.plot.scaling(
-            model, samples=curve.samples, metric=curve.metric, unit=curve.unit, phase=curve.phase
-        )
+        is_enough = len(curve.samples.x) >= LEAST_VALUES
+        model = fit_samples(curve.samples, symbol=curve.symbol) if is_enough else None
+        names = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase, "parameter": curve.symbol}
+        return labkit.plot.scaling(model, curve.samples, **names)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
+from labkit.plot.subject import asks_for_its_subject
 
 if TYPE_CHECKING:
     from labkit.jupyter.explorers.collective_player import CollectivePlayer as CollectivePlayer
@@ -66,6 +67,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise unknown_name("labkit.explore", name, _VERBS)
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = asks_for_its_subject(value, f"labkit.explore.{name}")
     globals()[name] = value
     return value
 

@@ -19,7 +19,12 @@ __all__ = ["Explorer", "Player", "choice", "number", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
-_PALE = ".labkit-pale { opacity: .35 }"
+#: JupyterLab's handle is a white disc with a faint border, and its track an eighth of the control
+_LOOK = (
+    ".labkit-pale { opacity: .35 } "
+    ".labkit-explorer .noUi-handle { border: 1.5px solid var(--jp-ui-font-color2, #555) } "
+    ".labkit-explorer .widget-slider .widget-readout { min-width: 3.2em; max-width: 4.5em; flex: 0 1 auto }"
+)
 _STYLE = {"description_width": "7.5em"}
 
 
@@ -48,6 +53,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         self._due: asyncio.TimerHandle | None = None
         self._is_setting = False
         super().__init__()
+        self.add_class("labkit-explorer")
 
     def start(self, controls: Sequence[Any], *rest: Any, is_wide: bool = False) -> None:
         """Lay out the controls and what they change, and draw for the first time.
@@ -69,7 +75,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         for control in controls:
             if "value" in control.traits():
                 control.observe(self._changed, "value")
-        heading = w.HTML(f"<style>{_PALE}</style><b>{escape(self.title)}</b>")
+        heading = w.HTML(f"<style>{_LOOK}</style><b>{escape(self.title)}</b>")
         self.compute()  # what the caller gave, and does not fit, is the caller's error
         self._shown = rest
         for one in rest:

@@ -52,7 +52,8 @@ class Progress:
         heads = [read_head(self._folder / f"rank-{rank}.wait") for rank in range(self._ranks)]
         calls = sum(head.epoch // 2 for head in heads if head is not None)
         waiting = sum(head.is_waiting for head in heads if head is not None) if done < self._ranks else 0
-        said = f"{waiting} ranks wait" if any(heads) or not self._has_calls else "starting"
+        wait = "rank waits" if waiting == 1 else "ranks wait"
+        said = f"{waiting} {wait}" if any(heads) or not self._has_calls else "starting"
         if any(heads) and self._has_calls:
             said = f"{calls:,} blocking calls of MPI, {said}"
         return f"{said}, {done} of {self._ranks} ranks have finished"

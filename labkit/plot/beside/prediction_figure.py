@@ -18,6 +18,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, MARKERS, heading, style_axes, value_axis
@@ -43,7 +44,17 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
     Returns
     -------
     Figure
+
+    Raises
+    ------
+    DataError
+        The table lacks a column.
     """
+    missing = [name for name in (by, "problem", "algorithm", "error") if name not in table]
+    if missing:
+        raise DataError(
+            f"a table of labkit.calibration.reality.compare is drawn here, got none: no {', '.join(missing)}"
+        )
     names = [str(name) for name in dict.fromkeys(table[by])]
     kinds = [f"{a} {b}" for a, b in dict.fromkeys(zip(table["problem"], table["algorithm"], strict=True))]
     limit = max(1.15 * float(table["error"].abs().max()), 0.12)

@@ -1,0 +1,76 @@
+"""What to type instead, below an error of Python's own that a cell has met on something of labkit's.
+
+Errors that labkit raises say it themselves; these are raised before any of its code is reached: a module that
+is called, an object that is indexed, a call with too few arguments.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+__all__ = ["hint_of", "offer_hints"]
+
+_CALLED = {
+    "plot": "lk.plot is a module of figures: lk.plot.gantt(run) draws a run, study.plot() a study",
+    "explore": "lk.explore is a module of explorers: lk.explore.topology() is one",
+    "algorithms": "lk.algorithms is a module: lk.algorithms.sorting holds the sorts, a file each",
+    "datasets": "lk.datasets is a module: lk.datasets.inputs and others hold the data",
+    "errors": "lk.errors is a module of what labkit raises",
+}
+_INDEXED = {
+    "Study": "the table of a study is study.data, and study.filter(n=1000) is a part of it",
+    "Run": "run.results has an entry for each rank",
+    "Verdict": "verdict.match is a verdict's word, verdict.model its model",
+}
+_TOO_FEW = {
+    "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
+    "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
+    "sweep": "lk.sweep(program, [2, 4, 8, 16, 32]) runs a program on these numbers of ranks",
+}
+
+
+def hint_of(error: BaseException) -> str:
+    """Return one sentence that says what to type; an empty text where nothing is known.
+
+    Parameters
+    ----------
+    error : BaseException
+        As a cell has raised it.
+
+    Examples
+    --------
+    >>> hint_of(TypeError("'Run' object is not subscriptable"))
+    'run.results has an entry for each rank'
+    """
+    said = str(error)
+    if not isinstance(error, TypeError):
+        return ""
+    if said == "'module' object is not callable":
+        frames = traceback.extract_tb(error.__traceback__)
+        called = re.findall(r"\.(\w+)\(", frames[-1].line or "") if frames else []
+        return next((_CALLED[name] for name in called if name in _CALLED), "")
+    if indexed := re.fullmatch(r"'(\w+)' object is not (subscriptable|iterable)", said):
+        return _INDEXED.get(indexed[1], "")
+    if short := re.match(r"(\w+)\(\) missing \d+ required positional argument", said):
+        return _TOO_FEW.get(short[1], "")
+    return ""
+
+
+def offer_hints() -> None:
+    """Print them below errors in the running IPython, once."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    events = getattr(shell, "events", None)
+    if events is not None and _tell not in events.callbacks["post_run_cell"]:
+        events.register("post_run_cell", _tell)
+
+
+def _tell(result: Any) -> None:
+    """Print the hint of a cell's error."""
+    error = getattr(result, "error_in_exec", None)
+    hint = hint_of(error) if error is not None else ""
+    if hint:
+        print(hint)

@@ -1,0 +1,66 @@
+"""Figures and explorers that are handed something else: a sentence that says what they take."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, LabkitError
+
+
+def program(comm):
+    with lk.phase("all"):
+        comm.barrier()
+
+
+@functools.cache
+def things():
+    run = lk.run(program, 3)
+    study = lk.sweep(program, [1, 2, 3], repeats=1, progress=False)
+    return {"run": run, "study": study, "verdict": study.expect("log p"), "number": 4, "function": program,
+            "frame": study.data, "none": None}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", [lk.plot, lk.explore], ids=["plot", "explore"])
+def test_whatever_is_handed_over_ends_in_a_sentence(room):
+    for name in dir(room):
+        figure = getattr(room, name)
+        for kind, thing in things().items():
+            if room is lk.explore and kind in ("none", "study", "verdict"):
+                continue  # drawn, or tried below: an explorer takes long
+            said = ""
+            try:
+                figure(thing)
+            except LabkitError as error:
+                said = str(error)
+            assert "has no '" not in said, f"{name}({kind}): {said}"
+            assert len(said.splitlines()) <= 1, f"{name}({kind}): {said}"
+
+
+@pytest.mark.parametrize(
+    ("figure", "kind", "said"),
+    [
+        (lk.plot.gantt, "study", r"labkit.plot.gantt takes a run; got a study; study.plot\(\) draws a study"),
+        (lk.plot.speedup, "run", r"labkit.plot.speedup takes a study; got a run; labkit.plot.gantt\(run\)"),
+        (lk.plot.topology, "run", 'takes a machine, such as "torus:4x4"; got a run'),
+        (lk.plot.delays, "function", r"takes a run; got a function; labkit.run\(function, 8, trace=True\)"),
+        (lk.plot.lines, "study", r"takes the curves of a study, study.curves\(\); got a study"),
+        (lk.explore.messages, "study", "labkit.explore.messages takes a run; got a study"),
+        (lk.explore.model, "run", "takes a study or a list; got a run"),
+    ],
+)
+def test_the_sentence_says_what_draws_the_thing(figure, kind, said):
+    with pytest.raises(DataError, match=said):
+        figure(things()[kind])
+
+
+def test_a_figure_without_its_subject_says_what_it_takes():
+    with pytest.raises(DataError, match=r"takes a run: labkit.plot.gantt\(run\)$"):
+        lk.plot.gantt()
+    assert lk.plot.gantt.__doc__.startswith("Draw what the ranks of a run did")
+
+
+def test_a_study_of_few_values_is_drawn_without_a_model():
+    assert "too few values for a model" in things()["study"].plot().reading
