@@ -51,7 +51,8 @@ _NAMED = {
 _OTHERS = {
     "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
-    "plan": "beside.plan_figure", "predictions": "beside.prediction_figure", "regions": "beside.regions_figure",
+    "plan": "beside.plan_figure", "predictions": "beside.prediction_figure",
+    "regions": "beside.regions_figure",
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
