@@ -52,11 +52,11 @@ def quantity(value: float, unit: str = "", digits: int = 4) -> str:
     """Return a value with its unit and an SI prefix where the unit takes one: ``193.8 µs``."""
     if unit not in SI_UNITS or value == 0:
         is_whole = float(value).is_integer() and abs(value) < 1e15
-        rounded = value if is_whole and abs(value) >= 1e4 else float(f"{value:.{digits}g}")
+        rounded = value if is_whole and abs(value) >= 1e3 else float(f"{value:.{digits}g}")
         return f"{number(rounded, digits)}{f' {unit}' if unit else ''}"
     for scale, prefix in _PREFIXES:
         if abs(value) >= 0.99995 * scale:
-            return f"{value / scale:.{digits}g} {prefix}{unit}"
+            return f"{number(float(f'{value / scale:.{digits}g}'), digits)} {prefix}{unit}"
     scale, prefix = (1e-12, "p") if unit == "s" else (1.0, "")
     return f"{value / scale:.{digits}g} {prefix}{unit}"
 
@@ -72,10 +72,13 @@ def number(value: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> number(120000.0), number(1024), number(0.25), number(2.5e7)
-    ('120,000', '1024', '0.25', '25,000,000')
+    >>> number(120000.0), number(1024), number(0.25), number(2.5e7), number(2048.4, 3)
+    ('120,000', '1024', '0.25', '25,000,000', '2050')
     """
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{digits}g}"
+    if 1e4 <= abs(value) < 1e15:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e15 else text
 
 
 def badge(match: str) -> str:
