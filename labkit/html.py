@@ -53,7 +53,8 @@ def quantity(value: float, unit: str = "", digits: int = 4) -> str:
     if unit not in SI_UNITS or value == 0:
         is_whole = float(value).is_integer() and abs(value) < 1e15
         rounded = value if is_whole and abs(value) >= 1e3 else float(f"{value:.{digits}g}")
-        return f"{number(rounded, digits)}{f' {unit}' if unit else ''}"
+        shown = number(rounded, max(digits, 4) if is_whole else digits)
+        return f"{shown}{f' {unit}' if unit else ''}"
     for scale, prefix in _PREFIXES:
         if abs(value) >= 0.99995 * scale:
             return f"{number(float(f'{value / scale:.{digits}g}'), digits)} {prefix}{unit}"
