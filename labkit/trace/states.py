@@ -90,7 +90,7 @@ STATES = [
     State(
         "start-ups and calls", "#D55E00", "right_diagonal_line", "start-ups and calls of a rank", "overhead"
     ),
-    State("message under way", "#4B0F5E", "dot", "messages under way", "transfer"),
+    State("message under way", "#8E4FA8", "dot", "messages under way", "transfer"),
     State("collective", "#009E73", "cross", "collectives", "collective"),
     State("not yet begun", "#F4F4F4", "blank", "a rank that began late", "start"),
     State(
