@@ -11,7 +11,9 @@ import contextlib
 import importlib
 import inspect
 import io
+import itertools
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -137,6 +139,7 @@ SETTINGS: dict[str, Any] = {
     "html_sidebars": {"**": ["about.html", "searchbox.html", "navigation.html"]},
     "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
     "html_show_copyright": False,
+    "html_show_search_summary": False,  # a page that is opened from a disk may not fetch others
     "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
     "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",
     "myst_heading_anchors": 3, "exclude_patterns": [".doctrees"], "root_doc": "index",
@@ -242,6 +245,13 @@ _FOREIGN = (
     "AttributeError",
     "tuple",
     "VBox",
+    "Box",
+    "DOMWidget",
+    "CoreWidget",
+    "Widget",
+    "LoggingHasTraits",
+    "HasTraits",
+    "HasDescriptors",
     "int",
     "ndarray",
     "ABC",
@@ -269,12 +279,26 @@ def algorithms() -> Iterator[str]:
 
 
 def _literal(text: str) -> list[str]:
-    """A docstring whose layout is its own: first paragraph as prose, the rest as it was typed."""
-    first, _, rest = text.partition("\n\n")
-    lines = [" ".join(first.split()).replace("`", "``").replace("````", "``"), ""]
-    if rest.strip():
-        lines += ["::", "", *textwrap.indent(rest.rstrip(), "    ").splitlines(), ""]
+    """A docstring whose layout is its own: prose as prose, paragraphs in columns as they were typed."""
+    lines: list[str] = []
+    parts = text.strip("\n").split("\n\n")
+    for is_prose, group in itertools.groupby(parts, key=_is_prose):
+        if is_prose:
+            for part in group:
+                said = re.sub("::$", ":", " ".join(part.split()))
+                lines += [said.replace("`", "``").replace("````", "``"), ""]
+        else:
+            lines += _as_typed("\n\n".join(group))
     return lines
+
+
+def _is_prose(part: str) -> bool:
+    rest = part.splitlines()
+    return not any(re.match(r"[\s*|>\[-]|\w+(\(.*\))? *[:=] ", line) or "  " in line for line in rest)
+
+
+def _as_typed(text: str) -> list[str]:
+    return [".. code-block:: text", "", *textwrap.indent(text.rstrip(), "    ").splitlines(), ""]
 
 
 def platforms() -> Iterator[str]:
@@ -318,7 +342,7 @@ def models() -> Iterator[str]:
         table = tomllib.loads(path.read_text("utf-8"))
         yield from _title(path.stem, "-")
         yield from [f"{table['title']}.", ""]
-        yield from ["::", "", *textwrap.indent(table["source"].strip(), "    ").splitlines(), ""]
+        yield from _as_typed(table["source"].strip())
 
 
 def options() -> Iterator[str]:
@@ -365,7 +389,7 @@ def commands() -> Iterator[str]:
         os.environ["COLUMNS"] = "100"
         with contextlib.redirect_stdout(said):
             main([name, "--help"])
-        yield from ["::", "", *textwrap.indent(said.getvalue().rstrip(), "    ").splitlines(), ""]
+        yield from _as_typed(said.getvalue())
 
 
 if __name__ == "__main__":
