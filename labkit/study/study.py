@@ -232,8 +232,8 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         (curve,) = curves.values()
         is_enough = len(curve.samples.x) >= LEAST_VALUES
         model = fit_samples(curve.samples, symbol=curve.symbol) if is_enough else None
-        names = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase, "parameter": curve.symbol}
-        return labkit.plot.scaling(model, curve.samples, **names)
+        axes: dict[str, Any] = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase}
+        return labkit.plot.scaling(model, curve.samples, parameter=curve.symbol, **axes)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).

@@ -42,6 +42,20 @@ FIRST = [
         ["Figure size"],
     ),
     ('lk.run("prg.py", 2)', ["does not exist; give the path of a Python file"]),
+    # typing errors, arguments in another order, odd types, figures of the wrong thing
+    ("lk.run(f, [2, 4, 8])", ["several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"]),
+    ('lk.run(f, "4")', ["write 4, without quotes"]),
+    ("lk.plot(study)", ["study.plot() a study"]),
+    ('study["value"]', ["the table of a study is study.data"]),
+    ('lk.judge(study, "log p")', ['study.expect("p log p") a study']),
+    ("lk.plot.gantt(study)", ["takes a run; got a study; study.plot() draws a study", "-labkit/"]),
+    ("lk.plot.speedup(lk.run(f, 4))", ["takes a study; got a run; labkit.plot.gantt(run)", "-labkit/"]),
+    ("study.plot()", ["too few values for a model"]),
+    ("lk.sweep(pi, [1, 2], N=[1000])", ["did you mean 'n'?", "-labkit/"]),
+    ('lk.explore.collective("broadcast")', ["did you mean 'bcast'?"]),
+    ('lk.lecture("bcast")', ["Broadcast down a binomial tree"]),
+    ("%%spmd -n 4 --trcae\nrank", ["did you mean '--trace'?"]),
+    ("%%spmd -n 4 -on torus\nrank", ["an option begins with --, as in --on torus:4x4"]),
 ]
 
 MAKE = """async (sources) => {

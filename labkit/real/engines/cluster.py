@@ -17,6 +17,8 @@ def cluster(
 ) -> LocalCluster:  # fmt: skip
     """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
 
+    A deadlock is told with its cycle while all engines are on this host; on others it ends at the time limit.
+
     Parameters
     ----------
     engines : int

@@ -59,6 +59,11 @@ def failure(
         error = _deadlock(places, reports)
     elif error is None and reports.is_late:
         error = too_late(timeout_s, _places(places, reports))
+        if not reports.sees_waits:
+            error.add_note(
+                "If all of them wait for each other, this is a deadlock: it is recognised, with its cycle, "
+                "only on engines that labkit has started on this host."
+            )
     elif error is None:
         interrupted = [rank for rank, one in sorted(records.items()) if one["kind"] == "interrupted"]
         error = MachineError(

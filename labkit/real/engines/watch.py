@@ -54,6 +54,8 @@ class Reports:
         Whether the time limit was reached.
     blame : Blame or None
         Who waits for whom, where nobody could go on.
+    sees_waits : bool
+        Whether it could be seen who waits for whom: on engines that labkit has started on this host.
     stack_files : dict
         Files with the stacks of stuck ranks, as text.
     host_seconds : float
@@ -65,6 +67,7 @@ class Reports:
     stuck: list[int] = field(default_factory=list)
     is_late: bool = False
     blame: Blame | None = None
+    sees_waits: bool = True
     stacks: dict[int, str] = field(default_factory=dict)
     host_seconds: float = 0.0
 
@@ -153,6 +156,7 @@ class _Watch:
         self.is_stopping = False
         #: finds out when nobody can go on; None where that cannot be seen from here
         self.waits = self._noted_waits()
+        self.reports.sees_waits = self.waits is not None
 
     def file(self, rank: int, kind: str) -> str:
         """Return the path of one of a rank's files."""

@@ -125,7 +125,8 @@ def slurm(profile: str = "", **options: Any) -> Slurm:
     """Describe a Slurm cluster, to be given as ``on=``; in short ``on="slurm"`` or ``on="slurm:PROFILE"``.
 
     A run or sweep with it submits batch jobs, waits for them and brings everything back. Interrupted, or
-    after its process died, the same call finds its jobs again: nothing is submitted twice.
+    after its process died, the same call finds its jobs again: nothing is submitted twice. A deadlock is told
+    with its cycle in a job on one node; on several it ends at the time limit of the run.
 
     Parameters
     ----------

@@ -1,0 +1,58 @@
+"""Errors of Python's own on things of labkit: the hint below them."""
+
+from __future__ import annotations
+
+import pytest
+
+import labkit as lk
+from labkit.errors import MachineError, ProgramError, ScheduleError
+from labkit.jupyter.hints import hint_of
+
+
+def program(comm, n=1):
+    return comm.rank
+
+
+@pytest.mark.parametrize(
+    ("mistake", "hint"),
+    [
+        (lambda: lk.plot(1), "lk.plot.gantt(run) draws a run"),
+        (lambda: lk.explore("torus:4x4"), "lk.explore.topology() is one"),
+        (lambda: lk.run(program, 2)[0], "run.results"),
+        (lambda: lk.fit([1, 2]), "study.fit() a study"),
+        (lambda: lk.judge([1, 2], "p"), 'study.expect("p log p") a study'),
+        (lambda: lk.sweep(program), "lk.sweep(program, [2, 4, 8, 16, 32])"),
+        (lambda: len(3), ""),
+        (lambda: program(), ""),
+    ],
+)
+def test_a_mistake_gets_its_hint_and_any_other_none(mistake, hint):
+    with pytest.raises(TypeError) as caught:
+        mistake()
+    assert hint in hint_of(caught.value) if hint else hint_of(caught.value) == ""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "said"),
+    [
+        (
+            lambda: lk.run(program, [2, 4]),
+            MachineError,
+            r"are a sweep: labkit.sweep\(program, \[2, 4, 8\]\)$",
+        ),
+        (lambda: lk.run(program, "4"), MachineError, "; write 4, without quotes$"),
+        (lambda: lk.run(program, 4.0), MachineError, r"; write 4, or int\(...\)$"),
+        (lambda: lk.run(program, 4.5), MachineError, r"got 4.5 \(float\)$"),
+        (lambda: lk.sweep(program, [2], N=[1], progress=False), ProgramError, "; did you mean 'n'"),
+        (lambda: lk.lecture("sorting"), ScheduleError, "has exact_splitting_sort, histogram_sort"),
+        (lambda: lk.lecture("broadcast"), ScheduleError, "did you mean 'bcast'"),
+        (lambda: lk.lecture("bcast", "binomail"), ScheduleError, "did you mean 'binomial'"),
+    ],
+)
+def test_a_word_or_number_that_is_meant_otherwise_is_answered_with_what_to_type(mistake, kind, said):
+    with pytest.raises(kind, match=said):
+        mistake()
+
+
+def test_a_problem_with_one_readable_form_needs_no_name():
+    assert lk.lecture("bcast").name == "binomial"
