@@ -11,9 +11,7 @@ import contextlib
 import importlib
 import inspect
 import io
-import itertools
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -31,6 +29,9 @@ from labkit.cli.main import COMMANDS, main
 from labkit.jupyter.report import with_mathml
 from labkit.platform import machines
 from labkit.platform.spec import kinds
+
+sys.path.insert(0, str(Path(__file__).parent))
+from prose import as_typed, as_written
 
 ROOT = Path(__file__).parents[2]
 #: pages of words, each made by the function of its name
@@ -131,7 +132,8 @@ SETTINGS: dict[str, Any] = {
     "extensions": ["sphinx.ext.autodoc", "numpydoc", "myst_parser"],
     "html_theme": "alabaster",
     "html_theme_options": {
-        "description": "Reference manual", "fixed_sidebar": True, "page_width": "72rem",
+        "description": "Reference manual", "fixed_sidebar": True, "page_width": "82rem",
+        "body_max_width": "62rem", "code_font_size": "0.8em",
         "sidebar_width": "16rem",
         "font_family": "system-ui, 'DejaVu Sans', sans-serif", "head_font_family": "system-ui, sans-serif",
         "code_font_family": "'DejaVu Sans Mono', monospace", "show_powered_by": False,
@@ -275,30 +277,7 @@ def algorithms() -> Iterator[str]:
         for name in registry.names(problem):
             doc = inspect.getdoc(importlib.import_module(f"labkit.algorithms.{problem}.{name}")) or ""
             yield from _title(f"{problem}: {name}", "~")
-            yield from _literal(doc)
-
-
-def _literal(text: str) -> list[str]:
-    """A docstring whose layout is its own: prose as prose, paragraphs in columns as they were typed."""
-    lines: list[str] = []
-    parts = text.strip("\n").split("\n\n")
-    for is_prose, group in itertools.groupby(parts, key=_is_prose):
-        if is_prose:
-            for part in group:
-                said = re.sub("::$", ":", " ".join(part.split()))
-                lines += [said.replace("`", "``").replace("````", "``"), ""]
-        else:
-            lines += _as_typed("\n\n".join(group))
-    return lines
-
-
-def _is_prose(part: str) -> bool:
-    rest = part.splitlines()
-    return not any(re.match(r"[\s*|>\[-]|\w+(\(.*\))? *[:=] ", line) or "  " in line for line in rest)
-
-
-def _as_typed(text: str) -> list[str]:
-    return [".. code-block:: text", "", *textwrap.indent(text.rstrip(), "    ").splitlines(), ""]
+            yield from as_written(doc)
 
 
 def platforms() -> Iterator[str]:
@@ -342,7 +321,7 @@ def models() -> Iterator[str]:
         table = tomllib.loads(path.read_text("utf-8"))
         yield from _title(path.stem, "-")
         yield from [f"{table['title']}.", ""]
-        yield from _as_typed(table["source"].strip())
+        yield from as_typed(table["source"].strip())
 
 
 def options() -> Iterator[str]:
@@ -376,7 +355,7 @@ def formats() -> Iterator[str]:
     yield from _title("Formats of files")
     for title, module in FORMATS.items():
         yield from _title(title, "-")
-        yield from _literal(inspect.getdoc(importlib.import_module(module)) or "")
+        yield from as_written(inspect.getdoc(importlib.import_module(module)) or "")
 
 
 def commands() -> Iterator[str]:
@@ -386,10 +365,10 @@ def commands() -> Iterator[str]:
         yield from _title(f"labkit {name}", "-")
         yield from [f"{about[:1].upper()}{about[1:]}.".replace("`", "``"), ""]
         said = io.StringIO()
-        os.environ["COLUMNS"] = "100"
+        os.environ["COLUMNS"] = "96"
         with contextlib.redirect_stdout(said):
             main([name, "--help"])
-        yield from _as_typed(said.getvalue())
+        yield from as_typed(said.getvalue())
 
 
 if __name__ == "__main__":

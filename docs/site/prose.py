@@ -1,0 +1,51 @@
+"""Docstrings whose layout is their own, as reStructuredText: prose, and what stands in columns."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+
+__all__ = ["as_typed", "as_written"]
+
+#: the word that begins a paragraph, as in **Cost**: ...
+_HEAD = re.compile(r"\*\*\w+\*\*")
+
+
+def as_written(text: str) -> list[str]:
+    """Return a docstring's lines: paragraphs of prose as prose, those in columns as they were typed.
+
+    Parameters
+    ----------
+    text : str
+        Dedented; its first paragraph is prose.
+    """
+    first, *parts = text.strip("\n").split("\n\n")
+    lines = [_escaped(" ".join(first.split())), ""]
+    for is_prose, group in itertools.groupby(parts, key=_is_prose):
+        if is_prose:
+            for part in group:
+                lines += [_escaped(re.sub("::$", ":", " ".join(part.split()))), ""]
+        else:
+            lines += as_typed("\n\n".join(group))
+    return lines
+
+
+def _is_prose(part: str) -> bool:
+    typed = re.compile(r"[\s*|>\[-]|\w+(\(.*\))? *[:=] |.*  ")
+    return bool(_HEAD.match(part)) or not any(map(typed.match, part.splitlines()))
+
+
+def _escaped(text: str) -> str:
+    """Take the formulas of a docstring as they are; its code and the bold word at its head stay such."""
+    head = _HEAD.match(text)
+    text = text[head.end() :] if head else text
+    parts = re.split(r"(``.+?``|`[^`]+`)", text)
+    parts[::2] = [re.sub(r"([\\*|]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
+    parts[1::2] = [f"``{part.strip('`')}``" for part in parts[1::2]]
+    return (head[0] if head else "") + "".join(parts)
+
+
+def as_typed(text: str) -> list[str]:
+    """Return a text's lines as a block in which nothing is changed."""
+    return [".. code-block:: text", "", *textwrap.indent(text.rstrip(), "    ").splitlines(), ""]
