@@ -23,7 +23,7 @@ def fine(comm):
         ("lk.sweep(fine, ranks=[2, 4]).expect('p^2 logp')", "ExpectationError: expectation 'p^2 logp'"),
         ("lk.judge([1, 2, 3], [1, 2], 'p')", "DataError: x must have shape"),
         ("lk.fit([1, 2], ['a', 'b'])", "DataError"),
-        ("lk.plot.heat(3)", "DataError: a figure of an explanation takes a recorded run"),
+        ("lk.plot.heat(3)", "DataError: labkit.plot.heat takes an explanation or a run; got a number (3)"),
         ("lk.plot.gant", "UnknownNameError: labkit.plot has no 'gant'; did you mean 'gantt'?"),
         ("lk.explore.sort", "labkit.explore has no 'sort'; did you mean 'sorting'?"),
         ("lk.rnu", "labkit has no 'rnu'; did you mean 'run'?"),
