@@ -181,8 +181,8 @@ class OpenBench:
         from labkit.run import run
 
         function = self._named(how.pop("function", None))
-        # of each run's own: what a function changes in place must not change what it is judged by
-        given = copy.deepcopy([tuple(own) for own in arguments])
+        # of each run's and rank's own: what a function changes in place must not change what it is judged by
+        given = [copy.deepcopy(tuple(own)) for own in arguments]
         only_messages, charges = how.pop("only_messages", False), how.pop("charges", True)
         work, is_plain = how.pop("work", None), how.pop("is_plain", False)
 

@@ -214,7 +214,8 @@ def _without_trials(one: _Statement, needed: set[str]) -> None:
             shorter = next(_statements(ast.unparse(ast.fix_missing_locations(line))))
         except RecursionError:  # a list of thousands of sums
             return
-        one.text, one.uses = shorter.text, shorter.uses
+        # one line: in a script whose lines keep their numbers, the next line is another statement's
+        one.text, one.uses = shorter.text.removesuffix("\n    pass") + " pass", shorter.uses
 
 
 def _trials(statements: list[_Statement], functions: Collection[str] | None) -> set[int]:

@@ -35,13 +35,14 @@ def answer(wtime: Callable[[], float]) -> None:
     """
     if resource is not None:
         struct, endless = resource.struct_rusage, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        _put(resource, "getrusage", lambda who: struct((wtime(), *[0.0] * 15)))
+        _put(resource, "getrusage", lambda who: struct((wtime(), 0.0, *[0] * 14)))
         _put(resource, "getrlimit", lambda kind: endless)
         _put(resource, "setrlimit", lambda kind, limits: None)
     _put(os, "times", lambda: os.times_result((wtime(), 0.0, 0.0, 0.0, wtime())))
     _put(os, "getpriority", lambda which, who: 0)
     _put(time, "clock_gettime", lambda clock: wtime())
     _put(time, "clock_gettime_ns", lambda clock: int(wtime() * 1e9))
+    _put(time, "clock_getres", lambda clock: _CLOCK.resolution)
     _put(time, "get_clock_info", lambda name: _CLOCK)
     builtins.open = io.open = _with_null_device(io.open)
 
@@ -59,7 +60,8 @@ def _with_null_device(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(plain)
     def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if file == os.devnull and isinstance(mode, str) and set(mode) & set("wax+"):
+        path = os.fspath(file) if isinstance(file, os.PathLike) else file
+        if path == os.devnull and isinstance(mode, str) and set(mode) & set("wax+"):
             kwargs["closefd"] = False  # of the standard output's, which is this device
             return plain(1, mode.replace("x", "w").replace("a", "w"), *args, **kwargs)
         return plain(file, mode, *args, **kwargs)

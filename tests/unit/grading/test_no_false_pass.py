@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from labkit.grading import Case, Correct, find_assignment, student_seed
+from labkit.grading.bench import OpenBench
 from labkit.grading.checks import Bound, Scaling
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
@@ -322,5 +323,11 @@ def test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgement(
             block[:] = (rows[:-2] + 2 * rows[1:-1] + rows[2:]) / 4
         return block, most
 
+    def adds_to_its_own(comm, shared):
+        shared += comm.rank
+        comm.barrier()
+        return int(shared[0])
+
+    assert OpenBench(adds_to_its_own).run(3, [(np.zeros(1),)] * 3).results == [0, 1, 2]
     assert find_assignment("sort").try_out(forgets, only=["easy"]).points == 0
     assert find_assignment("deadlock").try_out(smooths_in_place, only=["short", "long"]).points == 4

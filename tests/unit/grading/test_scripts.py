@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,15 @@ def test_a_trial_at_the_end_of_a_script_neither_counts_nor_fails(sandbox: Sandbo
     assert (tried.messages, tried.bytes, tried.makespan_s) == (plain.messages, plain.bytes, plain.makespan_s)
 
 
+def test_a_loop_of_a_trial_keeps_its_variable_and_leaves_the_next_line_alone() -> None:
+    source = "n = 4\nfor n in (1,\n          2):\n    print(f(n))\ndef f(x):\n    return n * x\n"
+    source += "for n in (3, 5): print(f(n))\nm = 7\n"
+    scope: dict[str, Any] = {}
+    exec(without_trials(source, ["f"]), scope)
+    assert scope["f"](2) == 10
+    assert scope["f"].__code__.co_firstlineno == 5
+
+
 def test_what_the_function_needs_may_communicate_when_it_is_loaded(sandbox: Sandbox) -> None:
     source = "from mpi4py import MPI\nHALF = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)\n"
     source += "def f(comm):\n    return HALF.size\n"
@@ -84,16 +94,17 @@ def test_a_whole_assignment_is_passed_with_a_trial_at_the_end() -> None:
 
 
 HABITS = {
-    "use of memory": "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
+    "use of memory": "f'{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:d} kB'",
     "a larger stack": "resource.setrlimit(resource.RLIMIT_STACK, resource.getrlimit(resource.RLIMIT_STACK))",
     "times": "0 <= os.times().user < 1",
     "a clock": "0 <= time.clock_gettime(time.CLOCK_MONOTONIC) < 1",
-    "a clock's resolution": "time.get_clock_info('perf_counter').resolution",
+    "a clock's resolution": "time.get_clock_info('perf_counter').resolution, time.clock_getres(0)",
     "timeit": "timeit.timeit('1 + 1', number=9)",
     "the time of day": "datetime.datetime.now().year",
     "priority": "os.getpriority(os.PRIO_PROCESS, 0)",
     "cores": "os.cpu_count(), len(os.sched_getaffinity(0))",
     "the null device": "open(os.devnull, 'w').write('x'), io.open('/dev/null', 'ab').write(b'x')",
+    "the null device's path": "pathlib.Path(os.devnull).open('w').write('x')",
     "no output": "print('x', file=open(os.devnull, mode='w', encoding='utf-8'))",
     "faults told": "faulthandler.enable()",
     "a communicator's name": "comm.Set_name('a'), comm.name, comm.Is_inter(), comm.is_intra",
@@ -104,7 +115,7 @@ HABITS = {
 
 def test_what_programs_ask_by_habit_is_answered(sandbox: Sandbox) -> None:
     source = """
-import datetime, faulthandler, io, os, resource, time, timeit
+import datetime, faulthandler, io, os, pathlib, resource, time, timeit
 from mpi4py import MPI
 
 def attempt(comm, tries):
