@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import traceback
+from types import ModuleType
 from typing import Any
 
 __all__ = ["hint_of", "offer_hints"]
 
 _CALLED = {
-    "plot": "lk.plot is a module of figures: lk.plot.gantt(run) draws a run, study.plot() a study",
-    "explore": "lk.explore is a module of explorers: lk.explore.topology() is one",
-    "algorithms": "lk.algorithms is a module: lk.algorithms.sorting holds the sorts, a file each",
-    "datasets": "lk.datasets is a module: lk.datasets.inputs and others hold the data",
-    "errors": "lk.errors is a module of what labkit raises",
+    "labkit.plot": "lk.plot is a module of figures: lk.plot.gantt(run) draws a run, study.plot() a study",
+    "labkit.jupyter.explorers": "lk.explore is a module of explorers: lk.explore.topology() is one",
+    "labkit.algorithms": "lk.algorithms is a module: lk.algorithms.sorting holds the sorts, a file each",
+    "labkit.datasets": "lk.datasets is a module: lk.datasets.inputs and others hold the data",
+    "labkit.errors": "lk.errors is a module of what labkit raises",
 }
 _INDEXED = {
     "Study": "the table of a study is study.data, and study.filter(n=1000) is a part of it",
@@ -48,14 +49,38 @@ def hint_of(error: BaseException) -> str:
     if not isinstance(error, TypeError):
         return ""
     if said == "'module' object is not callable":
-        frames = traceback.extract_tb(error.__traceback__)
-        called = re.findall(r"\.(\w+)\(", frames[-1].line or "") if frames else []
-        return next((_CALLED[name] for name in called if name in _CALLED), "")
+        names = [one.__name__ for one in _called(error) if isinstance(one, ModuleType)]
+        return next((_CALLED[name] for name in names if name in _CALLED), "")
     if indexed := re.fullmatch(r"'(\w+)' object is not (subscriptable|iterable)", said):
-        return _INDEXED.get(indexed[1], "")
+        return "" if _is_foreign(_names_at(error).get(indexed[1])) else _INDEXED.get(indexed[1], "")
     if short := re.match(r"(\w+)\(\) missing \d+ required positional argument", said):
-        return _TOO_FEW.get(short[1], "")
+        own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
+        return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")
     return ""
+
+
+def _called(error: BaseException) -> list[Any]:
+    """Return what the line of an error calls by a name, of modules too: ``f(...)``, ``lk.plot(...)``."""
+    frames, names = traceback.extract_tb(error.__traceback__), _names_at(error)
+    found = []
+    for path in re.findall(r"([A-Za-z_][\w.]*)\(", (frames[-1].line or "") if frames else ""):
+        first, *rest = path.split(".")
+        one = names.get(first)
+        for name in rest:
+            one = getattr(one, name, None) if isinstance(one, ModuleType) else None
+        found.append(one)
+    return found
+
+
+def _names_at(error: BaseException) -> dict[str, Any]:
+    """Return the names where an error was raised, with what they stand for."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return {**frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
+
+
+def _is_foreign(thing: Any) -> bool:
+    """Whether a function or class is somebody else's, called as one of labkit's."""
+    return thing is not None and not str(getattr(thing, "__module__", "")).startswith("labkit")
 
 
 def offer_hints() -> None:

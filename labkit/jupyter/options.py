@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: "):
             words = message.removeprefix("unrecognized arguments: ")
             flags = [flag for action in self._actions for flag in action.option_strings]
-            hint = nearest(words.split()[0], flags, 1)
+            hint = nearest(words.partition(" ")[0], flags, 1)
             if words.isdigit():
                 hint = f"; the number of ranks is -n {words}"
             elif not hint and not words.startswith("-"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections as container
+from types import SimpleNamespace
+
 import pytest
 
 import labkit as lk
@@ -11,6 +14,20 @@ from labkit.jupyter.hints import hint_of
 
 def program(comm, n=1):
     return comm.rank
+
+
+def a_run_of_somebody_else():
+    class Run:
+        pass
+
+    return Run()[0]
+
+
+def fit(x, y):
+    return x, y
+
+
+axes = SimpleNamespace(plot=lambda x: x)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +41,9 @@ def program(comm, n=1):
         (lambda: lk.sweep(program), "lk.sweep(program, [2, 4, 8, 16, 32])"),
         (lambda: len(3), ""),
         (lambda: program(), ""),
+        (lambda: container(axes.plot(3)), ""),  # of a module that is not labkit's
+        (a_run_of_somebody_else, ""),
+        (lambda: fit(3), ""),
     ],
 )
 def test_a_mistake_gets_its_hint_and_any_other_none(mistake, hint):

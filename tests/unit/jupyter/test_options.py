@@ -69,6 +69,7 @@ def test_options_reach_the_run(notebook):
     [
         ("", "how many ranks? give -n"),
         ("16", "'16' is no option here; the number of ranks is -n 16"),
+        ('-n 4 ""', "'' is no option here; an option begins with --"),
         ("-n four", "invalid int value: 'four'"),
         ("-n 0", "ranks must be at least 1, got 0"),
         ("-n 5 --on torus:2x2", "5 ranks do not fit on torus:2x2"),
