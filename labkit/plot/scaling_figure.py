@@ -88,7 +88,7 @@ def scaling(
             "makes the one, study.fit() the other, and study.plot() draws a study"
         )
     if samples is None:
-        raise DataError("a verdict without its samples cannot be drawn; pass samples=...")
+        raise DataError("there are no measurements to draw; pass samples=...")
     aggregate = verdict.aggregate if verdict is not None else "auto"
     curves = curves_of(verdict, model if isinstance(model, Model) else None, samples, aggregate)
     name = title or (
@@ -97,7 +97,7 @@ def scaling(
     fitted = model if isinstance(model, Model) else None
     fig = draw(curves, verdict, fitted, unit, parameter, width, height)
     fig.yaxis.axis_label = _axis_label(metric, unit, phase)
-    words = _words(verdict, model)
+    words = _words(verdict, model, samples)
     _write(fig, name, words, verdict, _reading(verdict, fitted, curves, parameter, unit))
     return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
 
@@ -248,10 +248,12 @@ def _axis_label(metric: str, unit: str, phase: str) -> str:
     return name if unit in ("s", "B", "") else f"{name} [{unit}]"
 
 
-def _words(verdict: Verdict | None, model: Model | object) -> str:
+def _words(verdict: Verdict | None, model: Model | object, samples: Samples) -> str:
     if verdict is not None:
         return f"{markup.MATCH_SIGNS[verdict.match]} {verdict.sentence(Term.pretty)}"
     if not isinstance(model, Model):
+        if len(samples.x) >= LEAST_VALUES:
+            return "Measured; no model was given."
         return f"Measured: too few values for a model, which needs {LEAST_VALUES}."
     return f"It grows as {model.term.pretty()}."
 
@@ -259,6 +261,8 @@ def _words(verdict: Verdict | None, model: Model | object) -> str:
 def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, parameter: str, unit: str) -> str:
     """Return how to read the picture: the model's numbers, and what the data leave open."""
     if model is None:
+        if verdict is None and len(curves.samples.x) >= LEAST_VALUES:
+            return "labkit.fit makes a model."
         return "Measure at more values." if verdict is None else "Too few values for a model."
     r2 = "" if model.r2_adjusted is None else f", adjusted R² {model.r2_adjusted:.3f}"
     name = "No law; the nearest curve is" if model.is_nearest else "Model"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
+import reprlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -22,9 +22,10 @@ _THINGS = {
     "Study": ("a study", "study.plot() draws a study, labkit.plot.speedup(study) its speedup"),
     "Verdict": ("a verdict", "labkit.plot.scaling(verdict) draws a verdict"),
     "Model": ("a model", "labkit.plot.scaling(model) draws a model"),
-    "Platform": ('a machine, such as "torus:4x4",', "labkit.plot.topology(machine) draws a machine"),
+    "Platform": ("a machine", "labkit.plot.topology(machine) draws a machine"),
     "Calibration": ("a calibration", "labkit.plot.calibration(found) draws a calibration"),
     "Explanation": ("an explanation", ""),
+    "Expectation": ("an expectation", ""),
     "Table": ("a table of verdicts", ""),
     "Tuned": ("what labkit.tune returned", ""),
     "Card": ("a card of labkit.card", ""),
@@ -33,8 +34,8 @@ _THINGS = {
     "Report": ("what run.report returned", ""),
     "Waiting": ("what run.waits returned", ""),
     "Schedule": ("a schedule", ""),
-    "Curve": ("the curves of a study, study.curves(),", ""),
-    "DataFrame": ("a data frame", "Study(frame) makes a study of one"),
+    "Curve": ("a curve", ""),
+    "DataFrame": ("a data frame", "labkit.Study(frame) makes a study of one"),
     "str": ("a text", ""),
     "int": ("a number", ""),
     "float": ("a number", ""),
@@ -45,6 +46,16 @@ _THINGS = {
         "a function",
         "labkit.run(function, 8, trace=True) makes a run of it, labkit.sweep a study",
     ),
+}
+#: what an annotation says that a figure takes, where that is not a thing's own name
+_TAKEN = {
+    "Platform": 'a machine, such as "torus:4x4"',
+    "Expectation": 'an expectation, labkit.scaling.read_expectation("p log p")',
+    "Mapping[str, Study]": "several studies by name",
+    "Mapping[str, Mapping[str, Study]]": "studies by machine and program, {machine: {program: study}}",
+    "Mapping[str, Curve]": "the curves of a study, study.curves()",
+    "Mapping[str, float]": "numbers by name",
+    "Sequence[float]": "a list of numbers",
 }
 
 
@@ -66,42 +77,40 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
     if not isinstance(figure, FunctionType):
         return figure
     first = next(iter(inspect.signature(figure).parameters.values()), None)
-    said = str(first.annotation) if first is not None else ""
-    wanted = re.findall(r"\w+", said.replace("[str, ", "[").replace("Sequence[float]", "Sequence | list"))
-    named = [one for one in wanted if one in _THINGS]
-    known = [one for one in named if one != "str" or "Platform" not in named]
-    if first is None or first.kind is first.VAR_POSITIONAL or not known or {"Any", "Callable"} & set(wanted):
+    kinds = str(first.annotation).split(" | ") if first is not None else []
+    classes = {kind.partition("[")[0].rpartition(".")[2] for kind in kinds}
+    known = [kind.rpartition(".")[2] if "[" not in kind else kind for kind in kinds]
+    takes = [_TAKEN.get(kind) or _THINGS[kind][0] for kind in known if kind in _TAKEN or kind in _THINGS]
+    if "Platform" in classes:  # which may be given as a text
+        takes = [_TAKEN["Platform"]]
+    if first is None or first.kind is first.VAR_POSITIONAL or not takes or "Any" in classes:
         return figure
+    wanted = ", ".join(takes[:-1]) + (" or " if takes[1:] else "") + takes[-1]
 
     @functools.wraps(figure)
     def asked(*args: Any, **kwargs: Any) -> Any:
         if args or first.name in kwargs or first.default is not first.empty:
             subject = args[0] if args else kwargs.get(first.name, first.default)
-            if not _fits(subject, wanted) and subject is not first.default:
-                raise DataError(_sentence(name, first.name, known, subject))
+            if not _fits(subject, classes) and subject is not first.default:
+                raise DataError(f"{name} takes {wanted}; got {_named(subject)}")
         else:
-            raise DataError(f"{name} takes {_list(known).rstrip(',')}: {name}({first.name})")
+            raise DataError(f"{name} takes {wanted}: {name}({first.name})")
         return figure(*args, **kwargs)
 
     return asked
 
 
-def _fits(subject: Any, wanted: list[str]) -> bool:
+def _fits(subject: Any, wanted: set[str]) -> bool:
     """Whether a subject may be what is drawn; a class that is not known here is left to the figure itself."""
     classes = {one.__name__ for one in type(subject).__mro__}
-    if classes & set(wanted) or (subject is None and "None" in wanted) or not classes & set(_THINGS):
+    if classes & wanted or (subject is None and "None" in wanted) or not classes & set(_THINGS):
         return True
     return "Sequence" in wanted and isinstance(subject, list | tuple)
 
 
-def _list(known: list[str]) -> str:
-    said = list(dict.fromkeys(_THINGS[one][0] for one in known))
-    return ", ".join(said[:-1]) + (" or " if said[1:] else "") + said[-1]
-
-
-def _sentence(name: str, parameter: str, known: list[str], subject: Any) -> str:
+def _named(subject: Any) -> str:
+    """Return what a subject is, and what draws it."""
     kind = next(one.__name__ for one in type(subject).__mro__ if one.__name__ in _THINGS)
     what, instead = _THINGS[kind]
-    got = f"{what} ({subject!r})" if isinstance(subject, str | int | float) else what
-    wanted = _list(known).rstrip(",")
-    return f"{name} takes {wanted}; got {got[:80].rstrip(',')}" + (f"; {instead}" if instead else "")
+    got = f"{what} ({reprlib.repr(subject)})" if isinstance(subject, str | int | float) else what
+    return got + (f"; {instead}" if instead else "")

@@ -25,7 +25,7 @@ _LABELLED = 64
 
 
 def topology(
-    machine: str | os.PathLike[str] | Platform,
+    machine: str | os.PathLike[str] | Platform | Sequence[Any],
     *,
     ranks: int | None = None,
     route: tuple[int, int] | None = None,

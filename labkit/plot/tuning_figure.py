@@ -39,8 +39,13 @@ def tuning(explanation: Explanation, *, width: int = 480) -> Figure:
     Raises
     ------
     DataError
-        Nothing was measured yet.
+        Nothing was measured yet, or an explanation of something else.
     """
+    if not hasattr(explanation, "decisions"):  # a run's explanation is called so, too
+        raise DataError(
+            "labkit.plot.tuning takes the explanation of a request or a timer of labkit.tune, "
+            "request.explain(); labkit.plot.heat draws the explanation of a run"
+        )
     drawn = [one for one in explanation.decisions if one.rows]
     if not drawn:
         raise DataError("nothing was measured yet, or a codelet was preselected: there is nothing to draw")

@@ -49,7 +49,10 @@ FIRST = [
     ('study["value"]', ["the table of a study is study.data"]),
     ('lk.judge(study, "log p")', ['study.expect("p log p") a study']),
     ("lk.plot.gantt(study)", ["takes a run; got a study; study.plot() draws a study", "-labkit/"]),
-    ("lk.plot.speedup(lk.run(f, 4))", ["takes a study; got a run; labkit.plot.gantt(run)", "-labkit/"]),
+    (
+        "lk.plot.speedup(lk.run(f, 4))",
+        ["takes a study or several", "got a run; labkit.plot.gantt(run)", "-labkit/"],
+    ),
     ("lk.sweep(pi, [2, 4, 8], progress=False).plot()", ["too few values for a model"]),
     ("lk.sweep(pi, [1, 2], N=[1000])", ["did you mean 'n'?", "-labkit/"]),
     ('lk.explore.collective("broadcast")', ["did you mean 'bcast'?"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as w
@@ -38,7 +39,7 @@ class TopologyExplorer(Explorer):
 
     view: TopologyView
 
-    def __init__(self, machine: str | Platform = "torus:4x4") -> None:
+    def __init__(self, machine: str | Platform | Sequence[Any] = "torus:4x4") -> None:
         super().__init__("Topology")
         known = [*kinds(), *machines.names()]
         kind, shape, options = _taken_apart(machine)
@@ -137,12 +138,12 @@ def _example(kind: str) -> tuple[str, str]:
     return kinds()[kind].EXAMPLE if kind in kinds() else ("", "")
 
 
-def _hosts(machine: str | Platform) -> int:
+def _hosts(machine: str | Platform | Sequence[Any]) -> int:
     """Count the hosts; a machine that grows has some."""
     return platform(machine).hosts or 2
 
 
-def _taken_apart(machine: str | Platform) -> tuple[str, str, str]:
+def _taken_apart(machine: str | Platform | Sequence[Any]) -> tuple[str, str, str]:
     """Kind, shape and options of a specification."""
     spec = machine.spec if isinstance(machine, Platform) else str(machine)
     head, _, options = spec.partition(",")
@@ -150,7 +151,7 @@ def _taken_apart(machine: str | Platform) -> tuple[str, str, str]:
     return (kind, shape or _example(kind)[0], options) if kind in kinds() else (head, "", options)
 
 
-def topology(machine: str | Platform = "torus:4x4") -> TopologyExplorer:
+def topology(machine: str | Platform | Sequence[Any] = "torus:4x4") -> TopologyExplorer:
     """Explore a machine: its picture, diameter, bisection and links, routes, and what makes links hot.
 
     Parameters

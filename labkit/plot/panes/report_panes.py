@@ -299,7 +299,8 @@ class View:
             if shown.is_difference:
                 said += f"; from {low} on rank {least} to {high} on rank {most}"
             elif high == low:
-                said += f"; the same on every rank ({high})"
+                about = "" if values[most] == values[least] else "about "
+                said += f"; {about}the same on every rank ({high})"
             else:
                 of_all = "; of all ranks most on rank" if self.ranks else "; most on rank"
                 said += f"{of_all} {most} ({high}), least on rank {least} ({low})"

@@ -43,12 +43,19 @@ def test_whatever_is_handed_over_ends_in_a_sentence(room):
     ("figure", "kind", "said"),
     [
         (lk.plot.gantt, "study", r"labkit.plot.gantt takes a run; got a study; study.plot\(\) draws a study"),
-        (lk.plot.speedup, "run", r"labkit.plot.speedup takes a study; got a run; labkit.plot.gantt\(run\)"),
+        (
+            lk.plot.speedup,
+            "run",
+            r"labkit.plot.speedup takes a study or .*; got a run; labkit.plot.gantt\(run\)",
+        ),
         (lk.plot.topology, "run", 'takes a machine, such as "torus:4x4"; got a run'),
         (lk.plot.delays, "function", r"takes a run; got a function; labkit.run\(function, 8, trace=True\)"),
         (lk.plot.lines, "study", r"takes the curves of a study, study.curves\(\); got a study"),
         (lk.explore.messages, "study", "labkit.explore.messages takes a run; got a study"),
-        (lk.explore.model, "run", "takes a study or a list; got a run"),
+        (lk.explore.model, "run", "takes a study or a list of numbers; got a run"),
+        (lk.plot.guess, "number", "takes numbers by name or an expectation, .*; got a number"),
+        (lk.plot.compare, "study", "takes studies by machine and program, .*; got a study"),
+        (lk.plot.efficiency, "number", "takes a study or several studies by name; got a number"),
     ],
 )
 def test_the_sentence_says_what_draws_the_thing(figure, kind, said):
@@ -60,6 +67,25 @@ def test_a_figure_without_its_subject_says_what_it_takes():
     with pytest.raises(DataError, match=r"takes a run: labkit.plot.gantt\(run\)$"):
         lk.plot.gantt()
     assert lk.plot.gantt.__doc__.startswith("Draw what the ranks of a run did")
+
+
+@pytest.mark.parametrize("room", [lk.plot, lk.explore], ids=["plot", "explore"])
+def test_a_machine_may_be_a_list_of_edges(room):
+    edges = [("a", "switch"), ("b", "switch")]
+    assert room.topology(edges) is not None
+    assert room.topology(tuple(edges)) is not None
+
+
+def test_the_explanation_of_a_run_is_none_of_a_request():
+    with pytest.raises(
+        DataError, match=r"request.explain\(\); labkit.plot.heat draws the explanation of a run"
+    ):
+        lk.plot.tuning(lk.run(program, 3, trace=True).explain())
+
+
+def test_measurements_alone_are_not_said_to_be_too_few():
+    samples = lk.judge([1, 2, 4, 8, 16], [1.0, 2.0, 4.0, 8.0, 16.0], "p").samples
+    assert lk.plot.scaling(None, samples).reading == "Measured; no model was given."
 
 
 def test_a_study_of_few_values_is_drawn_without_a_model():
