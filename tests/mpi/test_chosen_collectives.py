@@ -33,8 +33,13 @@ def test_every_call_gives_what_mpi4py_gives():
 
 
 def on_many_communicators(comm):
+    text = bytes(range(91)) * 11
+    data = bytearray(len(text)) if comm.rank else text  # the root's cannot be written
+    comm.Bcast(data)
     grid = comm.Create_cart([comm.size], [True])
-    given = [comm, comm.Dup(), comm.Split(comm.rank % 2, comm.rank), grid, grid.Sub([True])]
+    part = comm.Split(comm.rank % 2, comm.rank)
+    merged = part.Create_intercomm(0, comm, 1 - comm.rank % 2).Merge()
+    given = [comm, comm.Dup(), part, grid, grid.Sub([True]), merged]
     sums = []
     for one in given:
         total = np.empty(100)
@@ -43,17 +48,18 @@ def on_many_communicators(comm):
         sums.append(float(total[0]) == one.size * (one.size + 1) / 2 and one.allreduce(1) == one.size)
         if one is not comm:
             one.Free()
-    return sums, isinstance(given[3], lk.MPI.Cartcomm), comm == lk.MPI.COMM_WORLD
+    return sums, isinstance(given[3], lk.MPI.Cartcomm), comm == lk.MPI.COMM_WORLD, data == text
 
 
 def test_communicators_and_traces():
-    coll = "allreduce=ring,barrier=tree"
+    coll = "allreduce=ring,barrier=tree,bcast=scatter_ring_allgather"
     run = lk.run(on_many_communicators, 3, "mpi", coll=coll, trace=True)
-    assert run.results == [([True] * 5, True, True)] * 3
+    assert run.results == [([True] * 6, True, True, True)] * 3
     taken = {(at.operation, at.ranks, at.n_bytes): name for at, name in run.collectives.items()}
     assert taken == {
         ("allreduce", 3, 800): "ring", ("barrier", 3, 0): "tree",
         ("allreduce", 2, 800): "ring", ("barrier", 2, 0): "tree",
+        ("bcast", 3, 1001): "scatter_ring_allgather",
     }  # fmt: skip
     assert set(run.collectives) == {Situation(*at, machine="mpi") for at in taken}
 
@@ -75,6 +81,10 @@ def test_the_library_is_forced(tmp_path, monkeypatch):
     assert sum(map(int, sent)) // 8000 == 7
 
 
+def too_small_at_the_root(comm):
+    comm.Gather(np.ones(4), np.empty(6) if comm.rank == 0 else None)
+
+
 def gapped(comm):
     kind = lk.MPI.DOUBLE.Create_vector(2, 1, 2).Commit()
     comm.Bcast([np.zeros(4), 1, kind])
@@ -93,3 +103,5 @@ def test_what_cannot_be_is_refused():
     assert "on a simulated machine take labkit's: bcast=linear" in words("bcast=library:linear", "star:2")
     with pytest.raises(RankError, match="predefined datatypes"):
         lk.run(gapped, 2, "mpi", coll="bcast=linear")
+    with pytest.raises(RankError, match=r"rank 0 failed.*at the root send 4 elements of float64 and recv 6"):
+        lk.run(too_small_at_the_root, 2, "mpi", coll="gather=linear")

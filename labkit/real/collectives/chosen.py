@@ -18,7 +18,7 @@ from labkit.comm.surface import MAKERS, METHODS, Method, made
 from labkit.errors import DataError
 from labkit.real.collectives.carried import Carried, situation_of
 from labkit.real.collectives.messages import Message
-from labkit.schedule import PROBLEMS
+from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Selector, Situation
 from labkit.selector.settled import settled
 
@@ -29,7 +29,7 @@ _Call = Callable[..., Any]
 #: classes of communicators, each after the one that it is derived from, and that one
 _CLASSES = {
     "Intracomm": "", "Topocomm": "Intracomm", "Cartcomm": "Topocomm", "Graphcomm": "Topocomm",
-    "Distgraphcomm": "Topocomm",
+    "Distgraphcomm": "Topocomm", "Intercomm": "",
 }  # fmt: skip
 #: the methods that a schedule can stand for
 _OWN = frozenset(problem.method for problem in PROBLEMS.values() if problem.layout != "table")
@@ -70,7 +70,7 @@ class Chosen:
 
     def _methods(self, native: Any) -> dict[str, Any]:
         methods: dict[str, Any] = {"__module__": self._mpi.__name__, "__hash__": None}
-        for row in METHODS:
+        for row in METHODS if native is not self._mpi.Intercomm else ():
             if row.kind == "collective" and row.form == "blocking" and row.is_buffer and row.name in _OWN:
                 space = {"SUM": self._mpi.SUM, "call": self._call(row, getattr(native, row.name))}
                 methods[row.name] = made(row, "call(self, {args})", space)
@@ -102,6 +102,8 @@ class Chosen:
                 carried[problem.name] = Carried(problem, node)
             message = _read(carried[problem.name], private, arguments)
             if message is None or not message.fits(problem, ranks):
+                if message is not None and problem.at_root and not problem.is_reduction:
+                    raise DataError(_misfit(problem, message))  # the others do not come to the library's
                 return original(comm, *arguments)
             self._taken[at] = name = settled(at, name, node)
             carried[problem.name].begin(private, name, at, message, is_at_once=True)()
@@ -155,6 +157,16 @@ def _read(carried: Carried, comm: Any, arguments: Any) -> Message | None:
         raise
     except Exception:
         return None
+
+
+def _misfit(problem: Problem, message: Message) -> str:
+    have = " and ".join(
+        f"{name} {array.size} elements of {array.dtype}" for name, array in message.buffers.items()
+    )
+    return (
+        f"{problem.method}: at the root {have}; labkit's algorithms over real messages take elements of one "
+        "type, and one block for each rank where there are several"
+    )
 
 
 def _ranks_in_a_row(hosts: list[str]) -> int | None:

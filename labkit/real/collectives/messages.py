@@ -44,6 +44,13 @@ class Message:
         """Return what `Prepared` takes."""
         return {"op": self.op, "counts": self.counts, **self.buffers}
 
+    def take_one_type(self) -> None:
+        """Where nothing is computed, take elements of one size for the same."""
+        kinds = {array.dtype: None for array in self.buffers.values()}
+        if len(kinds) > 1 and len({kind.itemsize for kind in kinds}) == 1:
+            first = next(iter(kinds))
+            self.buffers = {name: array.view(first) for name, array in self.buffers.items()}
+
     def fits(self, problem: Problem, ranks: int) -> bool:
         """Whether the buffers of a collective without tables can be what they are called.
 
@@ -63,17 +70,16 @@ class Message:
         if spec is None or _is_in_place(spec):
             return None
         buffer, *rest = spec if isinstance(spec, list | tuple) else [spec]
-        array = np.asarray(buffer)
+        array = _array_of(buffer)
         each = array.itemsize
         if rest and not _is_counts(rest[-1]):
             datatype = rest.pop()
             each = np.dtype(datatype).itemsize if isinstance(datatype, str) else datatype.Get_size()
         if not rest or rest[0] is None:
             return int(array.nbytes) // blocks
-        if np.ndim(rest[0]) == 0:  # a count is of one block
-            return int(rest[0]) * each
-        counts = rest[0][0] if isinstance(rest[0], tuple) else rest[0]
-        return int(np.sum(counts) * each) // blocks
+        counts = rest[0][0] if isinstance(rest[0], tuple) else rest[0]  # (count, displacement)
+        size = int(np.sum(counts) * each)
+        return size if np.ndim(counts) == 0 else size // blocks  # a count is of one block
 
 
 def mpi_of(comm: Any) -> Any:
@@ -107,9 +113,13 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
         if spec is None or _is_in_place(spec) or (name in problem.at_root and me != call.root):
             continue
         call.buffers[name], counts = _elements(spec)
+        if name == "data" and me == call.root and not call.buffers[name].flags.writeable:
+            call.buffers[name] = call.buffers[
+                name
+            ].copy()  # there are algorithms that write what is there again
         if counts is not None and problem.layout != "table":
-            blocks = ranks if problem.shapes[name] == "all" else 1
-            call.buffers[name] = call.buffers[name][: int(np.sum(counts[0])) * blocks]
+            blocks, first = ranks if problem.shapes[name] == "all" else 1, int(counts[1][0])
+            call.buffers[name] = call.buffers[name][first : first + int(np.sum(counts[0])) * blocks]
         elif counts is not None:
             tables[name] = counts
     if problem.layout == "table":
@@ -117,6 +127,8 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
         call.counts = tables
     if any(_is_in_place(spec) for spec in specs.values()):
         _take_in_place(problem, specs, call, me, ranks)
+    if not problem.is_reduction:
+        call.take_one_type()
     return call
 
 
@@ -202,7 +214,9 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
             counts = (np.atleast_1d(rest[0][0]), np.atleast_1d(rest[0][1]))
         elif rest and rest[0] is not None:
             counts = np.atleast_1d(rest[0])
-    array = np.asarray(buffer)
+    array = _array_of(buffer)
+    if array.flags.f_contiguous:
+        array = array.T  # as it lies in memory
     if not array.flags.c_contiguous:
         raise DataError(
             "labkit's algorithms over real messages take contiguous buffers; this one has gaps: copy it, or "
@@ -216,6 +230,10 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
     if isinstance(counts, tuple):
         return array, counts
     return array, (counts, np.cumsum(counts) - counts)
+
+
+def _array_of(buffer: Any) -> _Array:
+    return np.asarray(memoryview(buffer) if isinstance(buffer, bytes) else buffer)
 
 
 def _is_counts(value: Any) -> bool:

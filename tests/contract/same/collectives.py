@@ -114,6 +114,29 @@ def collective_forms(comm):
 
 
 @case
+def where_the_data_lie(comm):
+    p, me = comm.size, comm.rank
+    x, all_ = np.arange(6.0) + me, functools.partial(np.full, 8 * p, -1.0)
+    yield "behind others", lambda: (b := x.copy(), comm.Bcast([b, (2, 3), MPI.DOUBLE]))[0]
+    yield (
+        "blocks behind others",
+        lambda: (
+            b := all_(),
+            comm.Gather([x, 2, 1, MPI.DOUBLE], [b, (2, 3), MPI.DOUBLE] if me == 0 else None),
+        )[0],
+    )
+    yield (
+        "by columns",
+        lambda: (b := np.full((2, 3 * p), -1.0).T, comm.Allgather(np.asfortranarray(x.reshape(2, 3)), b))[0],
+    )
+    yield "unchangeable", lambda: (b := b"abcdefg" if me == 0 else bytearray(7), comm.Bcast(b))[0]
+    yield (
+        "taken for others at the root",
+        lambda: (b := np.zeros((p, 6), np.int64 if me == 0 else float), comm.Gather(x, b))[0].view(float),
+    )
+
+
+@case
 def vector_forms(comm):
     p, me = comm.size, comm.rank
     counts = [k + 1 for k in range(p)]
