@@ -130,6 +130,7 @@ def _followed(
     trials = _trials(statements, functions)
     fixed = {name for one in statements for name in one.binds if _is_fixed(one)}
     fixed -= {name for one in statements for name in one.binds if not _is_fixed(one)}
+    fixed -= {name for one in statements if one.is_definition for name in one.stores}  # global, in functions
     definitions = _definitions(statements)
     own = {name for one in statements if not one.is_import for name in one.binds}
     effects = {id(one): _effects(one, definitions) for one in statements}

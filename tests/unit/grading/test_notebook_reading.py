@@ -56,6 +56,10 @@ RIGHT: dict[str, tuple[list[str], Any]] = {
         [1],
     ),
     "a global set by a function": (["def g():\n    global T\n    T = 5", "g()", "def f():\n    return T"], 5),
+    "a number set by a function": (
+        ["N = 0\ndef g():\n    global N\n    N = 5", "g()", "def f():\n    return N"],
+        5,
+    ),
     "the recursion limit": (
         [
             "import sys\nsys.setrecursionlimit(5000)",
