@@ -247,16 +247,29 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
     ...     pass
     """
 
-    __slots__ = ("_context", "name")
+    __slots__ = ("_context", "_is_used", "name")
 
     def __init__(self, name: str) -> None:
+        self._is_used = True
         if not isinstance(name, str) or not name:
             raise ValueError(f"a phase needs a name that is a non-empty string, got {name!r}")
         self.name = name
         self._context: MachineContext | None = None
+        self._is_used = False
+
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not self._is_used and not is_ending():
+            _tell(
+                f"lk.phase({self.name!r}) alone marks nothing: write `with lk.phase({self.name!r}):` before "
+                "the indented lines of the phase, or @lk.phase in front of a function"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (self.name,)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Let each call of a function be such a step."""
+        self._is_used = True
         name = self.name
 
         @functools.wraps(function)
@@ -267,6 +280,7 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
         return called
 
     def __enter__(self) -> phase:
+        self._is_used = True
         self._context = current()
         if self._context is not None:
             self._context.begin_phase(self.name)
@@ -282,6 +296,20 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
             if _watcher is not None and kind is None:
                 _watcher(self._context.rank, self.name, sys._getframe(1).f_locals)
             self._context.end_phase(self.name)
+
+
+def _copied(name: str) -> phase:
+    """Make what a rank has in place of somebody else's phase: whether it is used, the original tells."""
+    made = phase(name)
+    made._is_used = True
+    return made
+
+
+def _tell(text: str) -> None:
+    """Have the run of the running rank say something, where its machine can."""
+    note = getattr(current(), "note", None)
+    if note is not None:
+        note(text)
 
 
 #: of one charge: sums of larger ones leave the range of numbers, and what waits for them never ends

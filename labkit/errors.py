@@ -32,6 +32,8 @@ __all__ = [
 
 
 _NOTED_RANKS, _NOTED_LINES = 16, 5
+#: of an interrupted run: nothing went wrong, and what was printed is all there is to see
+_KEPT_LINES = 100
 
 
 class LabkitError(Exception):
@@ -69,18 +71,18 @@ class RunInterrupted(KeyboardInterrupt):
     def __init__(self, output: Sequence[str] = ()) -> None:
         super().__init__("the run was interrupted, and its ranks were ended")
         self.output = list(output)
-        _note_output(self, output)
+        _note_output(self, output, _KEPT_LINES)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the output."""
         return type(self), (self.output,)
 
 
-def _note_output(error: BaseException, output: Sequence[str]) -> None:
+def _note_output(error: BaseException, output: Sequence[str], most: int = _NOTED_LINES) -> None:
     for rank, text in [(r, t) for r, t in enumerate(output) if t.strip()][:_NOTED_RANKS]:
         lines = text.rstrip().splitlines()
-        cut = f" (the last {_NOTED_LINES} of {len(lines)} lines)" if len(lines) > _NOTED_LINES else ""
-        shown = "\n".join(f"  {line}" for line in lines[-_NOTED_LINES:])
+        cut = f" (the last {most} of {len(lines)} lines)" if len(lines) > most else ""
+        shown = "\n".join(f"  {line}" for line in lines[-most:])
         error.add_note(f"rank {rank} had printed{cut}:\n{shown}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from dataclasses import replace
 
 from labkit.grading.checks import COUNTS_ONLY
@@ -31,6 +33,7 @@ class Told:
         fault : Fault or None
             What was wrong with the run that the verdict is about.
         """
+        verdict = replace(verdict, hint=_without(verdict.hint, ()))
         if verdict.score >= 1 or fault is None:
             return verdict
         if fault.words not in verdict.feedback and first_line(fault.words) not in verdict.feedback:
@@ -41,13 +44,13 @@ class Told:
         if not before:
             self._causes[fault.cause] = title
             self._wrong = self._wrong or (title if fault.kind == "wrong" else "")
-            self._hints.add(verdict.hint)
+            self._hints.update(_sentences(verdict.hint))
             return verdict
         short = f"as in “{before}”"
         feedback = verdict.feedback
         for words in (fault.words, first_line(fault.words)):
             feedback = feedback.replace(words, short, 1)
-        return replace(verdict, feedback=feedback, hint="" if verdict.hint in self._hints else verdict.hint)
+        return replace(verdict, feedback=feedback, hint=_without(verdict.hint, self._hints))
 
     def sentence(self, words: str) -> str:
         """Return a sentence the first time, and that it holds again afterwards."""
@@ -55,3 +58,12 @@ class Told:
             return "not judged, either"
         self._sentences.add(words)
         return words
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.?!])\s+", text)
+
+
+def _without(text: str, said: Container[str]) -> str:
+    """Leave out of a text the sentences that it, or somebody before, has said."""
+    return " ".join(one for one in dict.fromkeys(_sentences(text)) if one not in said)

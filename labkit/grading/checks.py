@@ -15,7 +15,7 @@ from labkit.grading.trial import Case, Oracle, Trial, first_line
 __all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling"]
 
 #: begins what is said of a run whose result is wrong, where its cost was to be judged
-COUNTS_ONLY = "the cost of a run counts only when its result is right; this one is not"
+COUNTS_ONLY = "the cost of a run counts only when its result is right by allowed calls; this one is not"
 
 
 def star_of(ranks: int) -> str:

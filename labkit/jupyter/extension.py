@@ -43,6 +43,7 @@ def load_ipython_extension(shell: Any) -> None:
     if completer is not None:
         completer.custom_matchers.append(matcher(shell))
     shell.events.register("post_run_cell", spmd.tell_of_name)
+    shell.input_transformers_cleanup.append(_with_body)
     _loaded[id(shell)] = spmd
 
 
@@ -52,8 +53,17 @@ def unload_ipython_extension(shell: Any) -> None:
     if spmd is None:
         return
     spmd.machines.stop()
+    if _with_body in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.remove(_with_body)
     shell.events.unregister("post_run_cell", spmd.tell_of_name)
     own = getattr(getattr(shell, "Completer", None), "custom_matchers", [])
     own[:] = [one for one in own if getattr(one, "matcher_identifier", "") != "labkit.spmd"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spmd", None)
+
+
+def _with_body(lines: list[str]) -> list[str]:
+    """Give a cell of ``%%spmd`` alone an empty line: IPython refuses a cell magic without a body unheard."""
+    words = " ".join(lines).split()
+    is_alone = bool(words) and words[0] == "%%spmd" and len([line for line in lines if line.strip()]) == 1
+    return [lines[0].rstrip("\n") + "\n", "\n"] if is_alone and lines[0].strip() else lines

@@ -37,6 +37,8 @@ _SCALINGS = ("strong", "weak")
 _NAMES = {"weak": ("local", "per_rank", "each"), "strong": ("total", "overall", "global")}
 #: exponents of the work over the ranks that are this near to 0 and 1 tell strong and weak scaling
 _FLAT = 0.35
+#: by how much an efficiency is above 1 before it is called superlinear: less is within what repeats scatter
+_SUPERLINEAR = 0.05
 
 
 def efficiency(
@@ -212,7 +214,7 @@ def _reading(
         lost = f", below 50% from {number(p[half[0]])} on" if half.size and half[0] > 0 else ""
         parts.append(
             f"{f'{name}: s' if name else 'S'}peedup {speedup[-1]:.3g} and efficiency "
-            f"{format_share(float(share[-1]))} at {number(p[-1])} ranks{lost}"
+            f"{format_share(float(share[-1]))} at {number(p[-1])} ranks{lost}{_above_ideal(p, share)}"
         )
     if baseline_s is None:
         first = ", ".join(dict.fromkeys(f"{number(p[0])}" for p, _, _ in lines.values()))
@@ -220,6 +222,18 @@ def _reading(
     else:
         base = f"against {quantity(baseline_s, 's')} on one rank"
     return f"{'; '.join(parts)} ({scaling}; {base})."
+
+
+def _above_ideal(p: Floats, share: Floats) -> str:
+    """Say that more than p times as fast was found, and where: why, the times alone do not tell."""
+    best = int(np.argmax(share))
+    if share[best] <= 1 + _SUPERLINEAR:
+        return ""
+    ranks = f"{number(p[best])} rank{'s' if p[best] != 1 else ''}"
+    return (
+        f", above the ideal (superlinear), most at {ranks} with {format_share(float(share[best]))}: caches, "
+        "less work in all, or a slow baseline may be why"
+    )
 
 
 def _numbers(lines: Mapping[str, tuple[Floats, Floats, Floats]]) -> str:

@@ -35,6 +35,8 @@ class RankContext:
         self.tally: RealTally | None = None
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
+        #: what there is to say of the run
+        self.noted: list[str] = []
         #: what collectives have taken: `labkit.selector.Situation` to name
         self.taken: dict[Any, str] = {}
 
@@ -73,6 +75,11 @@ class RankContext:
         if self.tally is not None:
             self.tally.add(self.rank, name, amount)
 
+    def note(self, text: str) -> None:
+        """Say something about the run, once."""
+        if text not in self.noted:
+            self.noted.append(text)
+
     def begin_counting(self, has_counts: bool) -> None:
         """Count from now on, or not."""
         if has_counts:
@@ -89,10 +96,11 @@ class RankContext:
         return {"tally": tally.end()}
 
     def end_deciding(self) -> dict[str, Any]:
-        """Return what requests and collectives have decided as part of a repetition's times; of rank 0."""
+        """Return what was decided (rank 0 tells it) and noted, as part of a repetition's times."""
         rows = self.decisions.rows() if self.rank == 0 else []
         taken = {"taken": dict(self.taken)} if self.taken and self.rank == 0 else {}
-        return taken | ({"decided": rows} if rows else {})
+        noted = {"noted": self.noted} if self.noted else {}
+        return taken | ({"decided": rows} if rows else {}) | noted
 
     def wtime(self) -> float:
         """Return the host's monotonic clock, in seconds."""
@@ -100,5 +108,5 @@ class RankContext:
 
     def reset(self) -> None:
         """Forget everything before the next repetition."""
-        self.phases, self._open = [], []
+        self.phases, self._open, self.noted = [], [], []
         self.decisions = Decisions()

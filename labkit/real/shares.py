@@ -136,6 +136,7 @@ def gather_runs(
         ]
         decisions = Decisions.of(times[0].get("decided", ()))
         notes += decisions.notes()
+        notes += dict.fromkeys(note for one in times for note in one.get("noted", ()))
         conduct = shares[0][-1][0].get("conduct")
         notes += conduct.notes() if conduct is not None else ()
         own = {"machine": dict(facts["machine"]), "notes": notes, "conduct": conduct}

@@ -281,7 +281,7 @@ class Run(Recorded):
         where = {"mpi": "real MPI", "cluster": "a cluster's MPI", "slurm": "Slurm"}.get(self.on, self.on)
         model = f", model {self.model}" if self.model else ""
         return (
-            f"{self.program}: {self.ranks} rank{'s' if self.ranks != 1 else ''} on {where}{model}, "
+            f"{self.program}: {self.ranks:,} rank{'s' if self.ranks != 1 else ''} on {where}{model}, "
             f"makespan {format_seconds(self.makespan_s)}"
         )
 

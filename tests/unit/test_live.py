@@ -79,6 +79,11 @@ def test_an_interrupt_keeps_what_was_printed():
     assert isinstance(caught.value, KeyboardInterrupt)
 
 
+def test_an_interrupt_shows_more_than_the_last_lines():
+    shown = RunInterrupted(["".join(f"step {i}\n" for i in range(50))]).__notes__
+    assert shown[0].startswith("rank 0 had printed:\n  step 0\n  step 1")
+
+
 def test_lines_come_whole_and_the_oldest_go():
     lines = Lines(3)
     for rank, text in [(0, "a"), (1, "x\ny\n"), (0, "b\n"), (0, "c\nd")]:

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+import labkit as lk
 from labkit.result import PHASE_COLUMNS, Run, phase_frame
 from labkit.units import format_bytes, format_count, format_seconds
 
@@ -136,3 +137,23 @@ def test_what_lies_outside_all_phases_is_a_row_of_its_own():
     assert "outside phases        4 s     2.33 s\n" in repr(run) + "\n"
     assert "outside phases" in run._repr_html_()
     assert "outside phases" not in repr(Run("program", 3, "star", makespan_s=4.0))
+
+
+UNUSED = lk.phase("for later")
+
+
+@pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
+def test_a_phase_without_with_is_told_and_one_that_is_kept_is_not(on):
+    used = lk.phase("kept")
+
+    def program(comm):
+        lk.phase("bare")
+        kept = UNUSED  # a rank's copy of somebody else's
+        with used, lk.phase("good"):
+            return lk.phase("of a function")(lambda: kept.name)()
+
+    run = lk.run(program, 2, on=on)
+    assert [note for note in run.notes if "phase" in note] == [
+        "lk.phase('bare') alone marks nothing: write `with lk.phase('bare'):` before the indented lines of "
+        "the phase, or @lk.phase in front of a function"
+    ]

@@ -73,5 +73,6 @@ def check(name: str, answer: Any) -> Answer:
     """
     if name not in EXERCISES:
         also = nearest(str(name), EXERCISES, 1)
-        raise DataError(f"there is no exercise {name!r}{also} Exercises: {', '.join(EXERCISES)}")
+        every = f"{also} Exercises:" if also else "; there are"
+        raise DataError(f"there is no exercise {name!r}{every} {', '.join(EXERCISES)}")
     return EXERCISES[name].check(answer)

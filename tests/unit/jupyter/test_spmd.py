@@ -104,6 +104,13 @@ def test_what_a_failed_cell_had_printed_stays_at_hand(notebook):
     assert notebook.run("import sys; print(sys.last_value.output[1][:6])") == "err\n0\n\n"
 
 
+def test_the_magic_alone_is_answered_though_its_cell_is_empty(notebook):
+    assert "-n RANKS" in notebook.run("%%spmd --help")
+    assert notebook.run("%%spmd -n 2").startswith("cell: 2 ranks on star")
+    notebook.run("%unload_ext labkit")
+    assert "not found" in notebook.run("%%spmd --help")
+
+
 def test_a_deadlock_is_reported_with_the_cells_lines(notebook):
     text = notebook.run(CELL + "if rank == 1:\n    comm.recv(source=0)\nelse:\n    comm.Barrier()")
     assert isinstance(notebook.error, DeadlockError)

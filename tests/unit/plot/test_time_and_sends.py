@@ -138,6 +138,12 @@ def test_weak_scaling_and_relative_speedup() -> None:
     assert "b: 2: 100%" in figure.alt
 
 
+def test_more_than_p_times_as_fast_is_said_and_a_little_more_is_not() -> None:
+    reading = plot.efficiency(study(lambda p: 8.0 / p if p < 16 else 6.0 / p)).reading
+    assert "above the ideal (superlinear), most at 16 ranks with 133%" in reading
+    assert "superlinear" not in plot.efficiency(study(lambda p: 8.0 / p if p < 16 else 7.9 / p)).reading
+
+
 def test_what_efficiency_refuses() -> None:
     with pytest.raises(DataError, match='"strong" or "weak", got \'hard\''):
         plot.efficiency(study(lambda p: 1.0), "hard")
