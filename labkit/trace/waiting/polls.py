@@ -7,7 +7,8 @@ of the blocking call in its place. What is polled for is not recorded: it is tak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,10 @@ _PROBES = frozenset(row.name for row in METHODS if row.form == "nonblocking" and
 _LATE_SENDER, _LATE_RECEIVER = kind_number("late sender"), kind_number("late receiver")
 
 Array = NDArray[np.float64]
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
-def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, list[Any]]:
+def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, NDArray[Any]]:
     """Find for which messages ranks waited in their tests and probes.
 
     Parameters
@@ -41,12 +43,11 @@ def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, list[Any]]:
 
     Returns
     -------
-    dict of lists
+    dict of arrays
         The columns of `labkit.trace.waiting.tables.given_columns`.
     """
-    found: dict[str, list[Any]] = {
-        name: [] for name in ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
-    }
+    names = ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
+    found: dict[str, NDArray[Any]] = {name: np.empty(0) for name in names}
     calls, messages = trace.calls, trace.messages
     if calls is None or not len(calls) or not len(messages):
         return found
@@ -64,33 +65,24 @@ def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, list[Any]]:
     for side, mine in (("recv_operation", received), ("send_operation", sent)):
         if side in messages:  # a collective's, that goes on beside the rank
             mine &= messages[side].to_numpy() < 0
-    receives, sends = _by_rank(destination, over, received), _by_rank(source, over, sent)
-    arrivals = _by_rank(destination, posted, own)
-
-    def add(row: int, message: int, is_receiver: bool) -> None:
-        cause = source[message] if is_receiver else destination[message]
-        when = posted[message] if is_receiver else taken[message]
-        there = int(calls_at(calls, np.array([cause]), np.array([when]))[0])
-        until = min(end[row], begin[there] if there >= 0 else when)
-        if until > begin[row]:
-            state = _LATE_SENDER if is_receiver else _LATE_RECEIVER
-            values = (owner[row], begin[row], until, cause, row, there, state)
-            for column, value in zip(found.values(), values, strict=True):
-                column.append(value)
-
-    for row in tests.tolist():
-        rank, since = int(owner[row]), begin[row]
-        message = _first(receives.get(rank), over, taken, since)
-        if message >= 0:
-            add(row, message, True)
-        elif (message := _first(sends.get(rank), over, posted, since)) >= 0:
-            add(row, message, False)
-    for row in probes.tolist():
-        rank, since = int(owner[row]), begin[row]
-        message = _first(arrivals.get(rank), posted, -taken, since, -since)
-        if message >= 0:
-            add(row, message, True)
-    return found
+    polls = owner[tests], begin[tests]
+    to_it = _next(polls, destination[received], taken[received], over[received], np.flatnonzero(received))
+    from_it = _next(polls, source[sent], posted[sent], over[sent], np.flatnonzero(sent))
+    always = np.full(int(own.sum()), -np.inf)
+    coming = _next(
+        (owner[probes], begin[probes]), destination[own], always, posted[own], np.flatnonzero(own), taken[own]
+    )
+    rows, message = np.append(tests, probes), np.append(np.where(to_it >= 0, to_it, from_it), coming)
+    is_receiver = np.append(to_it >= 0, coming >= 0)
+    known = message >= 0
+    rows, message, is_receiver = rows[known], message[known], is_receiver[known]
+    cause = np.where(is_receiver, source[message], destination[message])
+    when = np.where(is_receiver, posted[message], taken[message])
+    there = calls_at(calls, cause, when)
+    until = np.minimum(end[rows], np.where(there >= 0, begin[there], when))
+    state = np.where(is_receiver, _LATE_SENDER, _LATE_RECEIVER)
+    columns = (owner[rows], begin[rows], until, cause, rows, there, state)
+    return {name: column[until > begin[rows]] for name, column in zip(names, columns, strict=True)}
 
 
 def polled_operations(
@@ -105,54 +97,51 @@ def polled_operations(
         return none, none
     begin, end, owner = (calls[name].to_numpy() for name in ("begin_s", "end_s", "rank"))
     tests = np.flatnonzero(kinds.are(_TESTS) & (end > begin))
-    if not len(tests):
-        return none, none
     since, over = (operations[name].to_numpy(np.float64) for name in ("begin_s", "end_s"))
-    own = _by_rank(operations["rank"].to_numpy(np.int64), over, np.ones(len(over), bool))
+    rank, number = operations["rank"].to_numpy(np.int64), np.arange(len(operations))
+    tested = _next((owner[tests], begin[tests]), rank, since, over, number)
     best: dict[int, int] = {}
-    for row in tests.tolist():
-        operation = _first(own.get(int(owner[row])), over, since, begin[row])
-        if operation < 0:
-            continue
+    for row, operation in zip(tests.tolist(), tested.tolist(), strict=True):
         before = best.get(operation)
-        if before is None or end[row] - begin[row] > end[before] - begin[before]:
+        if operation >= 0 and (before is None or end[row] - begin[row] > end[before] - begin[before]):
             best[operation] = row
     return np.array([*best.values()], np.int64), np.array([*best], np.int64)
 
 
-#: rows in order of a key, these keys, and from each place on the least of another column
-_Own = tuple[NDArray[np.int64], Array, dict[str, Array]]
-
-
-def _by_rank(rank: NDArray[np.int64], key: Array, chosen: NDArray[np.bool_]) -> dict[int, _Own]:
-    rows = np.flatnonzero(chosen)
-    rows = rows[np.lexsort((key[rows], rank[rows]))]
-    borders = np.flatnonzero(np.diff(rank[rows])) + 1
-    return {int(rank[part[0]]): (part, key[part], {}) for part in np.split(rows, borders) if len(part)}
-
-
-def _first(own: _Own | None, key: Array, low: Array, since: float, most: float | None = None) -> int:
-    """Return the first row of a rank whose key is above a time and whose `low` is at most `most`; -1: none.
+def _next(
+    polls: tuple[NDArray[np.int64], Array],
+    rank: NDArray[np.int64],
+    enters: Array,
+    key: Array,
+    name: NDArray[np.int64],
+    leaves: Array | None = None,
+) -> NDArray[np.int64]:
+    """Return for each poll what is over next of all that its rank has open then; -1: nothing.
 
     Parameters
     ----------
-    own : tuple or None
-        What `_by_rank` has of the rank.
-    key, low : arrays
-        By row.
-    since : float
-    most : float, optional
-        Default: the time.
+    polls : tuple of arrays
+        Their ranks, in ascending order, and times, ascending for each rank.
+    rank, enters, key, name : arrays
+        Of what ranks have: whose it is, from when on it is open, when it is over, and what it is called here.
+    leaves : array, optional
+        When it is no longer asked for, if that may be before it is over.
     """
-    if own is None:
-        return -1
-    most = since if most is None else most
-    rows, keys, least = own
-    if "least" not in least:
-        least["least"] = np.minimum.accumulate(low[rows][::-1])[::-1]
-    place = int(np.searchsorted(keys, since, side="right"))
-    while place < len(rows) and least["least"][place] <= most:
-        if low[rows[place]] <= most:
-            return int(rows[place])
-        place += 1
-    return -1
+    found = np.full(len(polls[0]), -1)
+    order = np.lexsort((enters, rank))
+    ranks = np.unique(polls[0])
+    borders = [np.searchsorted(column, ranks, side) for column in (polls[0], rank[order]) for side in _SIDES]
+    for first, last, low, high in zip(*(border.tolist() for border in borders), strict=True):
+        outside, is_open = order[low:high][::-1].tolist(), list[tuple[float, int]]()
+        for poll in range(first, last):
+            when = polls[1][poll]
+            while outside and enters[outside[-1]] <= when:
+                row = outside.pop()
+                heappush(is_open, (key[row], row))
+            while is_open and (
+                is_open[0][0] <= when or (leaves is not None and leaves[is_open[0][1]] < when)
+            ):
+                heappop(is_open)
+            if is_open:
+                found[poll] = name[is_open[0][1]]
+    return found

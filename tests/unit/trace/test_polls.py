@@ -143,8 +143,12 @@ def test_polls_on_real_mpi() -> None:
                 pass
             comm.Recv(np.zeros(1), 1)
 
-    waiting = lk.run(polled, 2, on="mpi", trace=True, delay_s=0.1).waits()
+    run = lk.run(polled, 2, on="mpi", trace=True, delay_s=0.1)
+    waiting = run.waits()
     own = waiting.waits[waiting.waits["call"] == "Iprobe"]
     assert {*own["state"]} == {"late sender"}
     assert {*own["cause"]} == {1}
-    assert 0 < own["seconds"].sum() <= 0.1 * 1.5  # a busy host lets a poll rest, which counts as computation
+    calls = run.trace.calls
+    send = calls[calls["call"] == "Send"].iloc[0]
+    assert own["seconds"].sum() > 0  # how long is the host's affair: where a poll rests it is computation
+    assert own["end_s"].max() <= send["begin_s"]
