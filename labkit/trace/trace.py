@@ -118,7 +118,10 @@ class Trace:
         return self.beside.operations
 
     def recording_share(self) -> float:
-        """Return what recording took of a real rank's time, where that is most; 0 of simulated runs."""
+        """Return what recording took of a real rank's time, where that is most; 0 of simulated runs.
+
+        Polls in a row, which are one call, count once.
+        """
         if not self.call_cost_s or self.calls is None or self.begins_s is None:
             return 0.0
         counts = self.calls["rank"].value_counts()
@@ -171,6 +174,6 @@ class Trace:
             return ""
         share = format_share(self.recording_share())
         return (
-            f"; recording took about {format_seconds(max(self.call_cost_s))} of a call, at most {share} of a "
-            "rank's time"
+            f"; recording took about {format_seconds(max(self.call_cost_s))} of a call, {share} of a rank's "
+            "time where that is most"
         )

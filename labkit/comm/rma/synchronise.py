@@ -13,6 +13,7 @@ from labkit.comm.handles.status import Request
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
 from labkit.comm.rma.stores import Stores
+from labkit.phantom import is_sized
 
 __all__ = ["Synchronisation"]
 
@@ -46,8 +47,9 @@ class Synchronisation(WindowBase):
         self._barrier(now)
         epoch.is_fenced = not assertion & _NOSUCCEED
         if now.calls.looks_at_stores:
-            is_own = epoch.is_fenced and now.part.memory.size and now.state.block is None
-            now.part.stores = Stores(now.part.memory, here()) if is_own else None
+            memory = now.part.memory
+            is_own = epoch.is_fenced and memory.size and not is_sized(memory) and now.state.block is None
+            now.part.stores = Stores(memory, here()) if is_own else None
 
     # --- post, start, complete, wait ----------------------------------------------------------------
 

@@ -118,6 +118,7 @@ def _start_all(original: Callable[..., Any]) -> Any:
 
     @functools.wraps(original)
     def start_all(cls: type[Prequest], requests: Sequence[Prequest]) -> None:
+        requests = list(requests)
         known = [_known(request) for request in requests]
         if not any(known):
             row = _begin("Startall")

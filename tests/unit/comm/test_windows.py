@@ -243,7 +243,9 @@ def test_phantoms_are_put_without_bytes() -> None:
         win.Fence()
         win.Free()
 
-    assert lk.run(program, 2, "star:2").makespan_s > 0.5
+    plain, checked = (lk.run(program, 2, "star:2", check=check) for check in (False, True))
+    assert plain.makespan_s == checked.makespan_s > 0.5
+    assert checked.notes == []
 
 
 @pytest.mark.parametrize("op", [MPI.SUM, MPI.REPLACE])
