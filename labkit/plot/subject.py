@@ -19,7 +19,10 @@ _THINGS = {
         "a run",
         "labkit.plot.gantt(run) draws a run with trace=True, labkit.plot.heat(run) its machine",
     ),
-    "Study": ("a study", "study.plot() draws a study, labkit.plot.speedup(study) its speedup"),
+    "Study": (
+        "a study",
+        'study.plot() draws a study, labkit.plot.speedup(study) its speedup; study.expect("p log p") judges it',
+    ),
     "Verdict": ("a verdict", "labkit.plot.scaling(verdict) draws a verdict"),
     "Model": ("a model", "labkit.plot.scaling(model) draws a model"),
     "Platform": ("a machine", "labkit.plot.topology(machine) draws a machine"),
