@@ -21,7 +21,8 @@ _THINGS = {
     ),
     "Study": (
         "a study",
-        'study.plot() draws a study, labkit.plot.speedup(study) its speedup; study.expect("p log p") judges it',
+        "study.plot() draws a study, labkit.plot.speedup(study) its speedup; "
+        'study.expect("p log p") judges it',
     ),
     "Verdict": ("a verdict", "labkit.plot.scaling(verdict) draws a verdict"),
     "Model": ("a model", "labkit.plot.scaling(model) draws a model"),

@@ -38,7 +38,7 @@ def test_a_schedule_of_one_s_own_is_simulated_where_one_says():
 
 
 def test_what_is_no_schedule_is_refused():
-    with pytest.raises(DataError, match="takes .* or a schedule; got a text"):
+    with pytest.raises(DataError, match=r"takes .* or a schedule; got a text"):
         explorers.schedule("ring")
     with pytest.raises(ScheduleError, match="1 to 32"):
         explorers.schedule(registry.get("bcast", "chain").build(33))

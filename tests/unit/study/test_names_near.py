@@ -89,7 +89,7 @@ def test_options_and_values_near_to_known_ones_are_named(options, said):
 def test_what_is_no_study_is_not_drawn_as_one(run, study):
     for draw, said in [
         (lambda: lk.plot.scaling(study), "study.expect"),
-        (lambda: lk.plot.phases(run), r"got a Run.*labkit\.plot\.gantt"),
+        (lambda: lk.plot.phases(run), r"got a run.*labkit\.plot\.gantt"),
         (lambda: lk.plot.compare(run), "machine: {program: study}"),
     ]:
         with pytest.raises(lk.errors.DataError, match=said):
