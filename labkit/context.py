@@ -233,7 +233,8 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
     """Mark a step of the program, so that it gets its own times and its own model.
 
     Phases may be nested and entered many times; every entry is one row of ``Run.phases``. In front of a
-    function, ``@lk.phase("local sort")``, each of its calls is one.
+    function, ``@lk.phase("local sort")``, each of its calls is one. Made and not entered it marks nothing,
+    and the run says so in a note.
 
     Parameters
     ----------

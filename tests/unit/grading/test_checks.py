@@ -15,11 +15,13 @@ from labkit import registry
 from labkit.errors import DataError
 from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
 from labkit.grading.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
+from labkit.grading.causes import Told
 from labkit.grading.counts import busiest_bytes, rounds_of
 from labkit.grading.folder import write_csv
-from labkit.grading.result import CheckResult
+from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox.schedule_rows import rows_of, schedule_from
 from labkit.grading.submission import read_submission
+from labkit.grading.trial import Fault
 from labkit.schedule import count
 from tests.support.submissions import OPEN, SUBMISSIONS, Submission, missed_here
 
@@ -52,6 +54,16 @@ def test_the_smallest_failing_case_is_told_with_what_arrived() -> None:
     assert "rank 0 returned [1, 3]" in words
     assert "rank 0 gets [3, 1]" in words
     assert grade.results[0].hint
+
+
+def test_a_hint_is_given_once_also_as_a_part_of_others() -> None:
+    told, hangs = Told(), Fault("it hangs: who waits?", "deadlock", "a cycle")
+    hints = ["Follow it. Follow it. Who sends?", "Follow it. Who sends? Which step is last?"]
+    verdicts = [
+        told.once(f"check {i}", Verdict(0.0, hangs.words, hint), hangs) for i, hint in enumerate(hints)
+    ]
+    assert [one.hint for one in verdicts] == ["Follow it. Who sends?", "Which step is last?"]
+    assert verdicts[1].feedback == "as in “check 0”"
 
 
 def test_results_that_are_no_arrays_are_told() -> None:
