@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
+#: how IPython reads %%spmd where it is not the first line of its cell: as a line magic of this name
+_BELOW = "%spmd"
 #: what each shell has loaded
 _loaded: dict[int, Spmd] = {}
 
@@ -39,6 +41,7 @@ def load_ipython_extension(shell: Any) -> None:
 
     magic.__doc__ = documentation()
     shell.register_magic_function(magic, "line_cell", "spmd")
+    shell.register_magic_function(_refuse_below, "line", _BELOW)
     completer: Any = getattr(shell, "Completer", None)
     if completer is not None:
         completer.custom_matchers.append(matcher(shell))
@@ -60,6 +63,7 @@ def unload_ipython_extension(shell: Any) -> None:
     own[:] = [one for one in own if getattr(one, "matcher_identifier", "") != "labkit.spmd"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("spmd", None)
+    shell.magics_manager.magics["line"].pop(_BELOW, None)
 
 
 def _with_body(lines: list[str]) -> list[str]:
@@ -67,3 +71,14 @@ def _with_body(lines: list[str]) -> list[str]:
     words = " ".join(lines).split()
     is_alone = bool(words) and words[0] == "%%spmd" and len([line for line in lines if line.strip()]) == 1
     return [lines[0].rstrip("\n") + "\n", "\n"] if is_alone and lines[0].strip() else lines
+
+
+def _refuse_below(line: str) -> None:
+    """Say where ``%%spmd`` belongs: IPython's own sentence is that there is no such magic."""
+    from IPython.core.error import UsageError
+
+    raise UsageError(
+        f"%%spmd {line}".rstrip()
+        + ": a cell magic is the first line of its cell; put what stands above it into "
+        "a cell of its own, or below it"
+    )

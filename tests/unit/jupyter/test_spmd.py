@@ -107,6 +107,7 @@ def test_what_a_failed_cell_had_printed_stays_at_hand(notebook):
 def test_the_magic_alone_is_answered_though_its_cell_is_empty(notebook):
     assert "-n RANKS" in notebook.run("%%spmd --help")
     assert notebook.run("%%spmd -n 2").startswith("cell: 2 ranks on star")
+    assert "is the first line of its cell" in notebook.run("# four ranks\n%%spmd -n 4\nrank")
     notebook.run("%unload_ext labkit")
     assert "not found" in notebook.run("%%spmd --help")
 
