@@ -180,6 +180,25 @@ bool Replay::collective(Rank rank, RankState& state) {
   return call.collective->enter(local, buffers(local)) && settle(rank, state);
 }
 
+/// The bytes that the rank gives to a collective; of those without tables they are a block's, as they are asked for.
+std::uint64_t Replay::given(std::uint64_t block) const {
+  const auto& args = record_.args;
+  auto first = args.begin(), last = args.end();
+  switch (record_.action) {
+    case TiAction::allgatherv:
+      last = first + 1;
+      break;
+    case TiAction::alltoallv:
+      last = ++first + args.front();
+      break;
+    case TiAction::reduce_scatter:
+      break;
+    default:
+      return block;
+  }
+  return static_cast<std::uint64_t>(std::accumulate(first, last, std::int64_t{0}));
+}
+
 /// Which communicator's it is, its root, and what the rank gives to it.
 void Replay::note_collective(Rank rank, Call& call) const {
   const auto found = trace_.groups.find(record_.comm);
@@ -188,7 +207,7 @@ void Replay::note_collective(Rank rank, Call& call) const {
   call.comm = static_cast<std::int32_t>(record_.comm);
   call.position = local_rank(rank, record_.comm);
   const CollectiveAsked what = asked(size);
-  call.bytes = what.bytes;
+  call.bytes = given(what.bytes);
   const bool is_rooted = what.problem == "bcast" || what.problem == "reduce" || what.problem == "gather" ||
                          what.problem == "gatherv" || what.problem == "scatter" || what.problem == "scatterv";
   if (is_rooted && what.root >= 0 && what.root < size) {

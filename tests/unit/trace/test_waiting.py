@@ -301,6 +301,12 @@ def of_many_calls(comm: Any) -> None:
     requests = [comm.Irecv(np.zeros(1), shift[1]), comm.Isend(np.zeros(1), shift[0])]
     MPI.Request.Waitall(requests)
     comm.Reduce(np.zeros(3), np.zeros(3), root=1)
+    counts = [1 + rank for rank in range(comm.size)]
+    comm.Allgatherv(np.zeros(1 + comm.rank), [np.zeros(sum(counts)), counts])
+    comm.Alltoallv(
+        [np.zeros(sum(counts)), counts], [np.zeros(comm.size * (1 + comm.rank)), [1 + comm.rank] * comm.size]
+    )
+    comm.Reduce_scatter(np.zeros(sum(counts)), np.zeros(1 + comm.rank), counts)
 
 
 @pytest.mark.parametrize("ranks", [4, 5])
@@ -311,6 +317,10 @@ def test_a_replay_has_the_wait_states_of_its_run(tmp_path: Any, ranks: int) -> N
     one, other = (each.waits().severity(*by).sort_values([*by]) for each in (run, again))
     assert one[[*by]].astype(str).to_numpy().tolist() == other[[*by]].astype(str).to_numpy().tolist()
     assert one["seconds"].to_numpy() == pytest.approx(other["seconds"].to_numpy(), rel=1e-6, abs=1e-12)
+    mine, theirs = (each.trace.calls.query("joint >= 0") for each in (run, again))
+    mine = mine.replace({"call": {"Split": "Allgather"}})  # which it is made of
+    for column in ("rank", "call", "bytes", "root", "position"):
+        assert mine[column].tolist() == theirs[column].tolist()
     for column in ("messages", "bytes", "visits"):
         assert run.profile()[column].sum() == again.profile()[column].sum()
 

@@ -135,6 +135,7 @@ class Replay {
   void leave_phase(Rank rank, RankState& state);
   void enter_call(Rank rank, RankState& state);
   void note_collective(Rank rank, Call& call) const;
+  [[nodiscard]] std::uint64_t given(std::uint64_t block) const;
   void leave_call(Rank rank, RankState& state);
   void add(RankState& state, const Key& key, RequestId id);
   /// Index in state.open of the open request of the key with nth older ones, or state.open's size.
