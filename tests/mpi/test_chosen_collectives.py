@@ -32,6 +32,19 @@ def test_every_call_gives_what_mpi4py_gives():
         assert [what for _, what in differ if not what.endswith("strided array")] == []
 
 
+def gaps_at_the_root(comm):
+    every_third = lk.MPI.DOUBLE.Create_vector(4, 1, 3).Commit()
+    data = np.arange(10.0) if comm.rank == 0 else np.zeros(4)
+    comm.Bcast(data if comm.rank else [data, every_third])
+    return data[:: 1 if comm.rank else 3].tolist()
+
+
+def test_gaps_in_the_data_of_a_rank_do_not_count(tmp_path):
+    (tmp_path / "long.toml").write_text('rules = [{operation = "bcast", bytes_from = 64, use = "binomial"}]')
+    run = lk.run(gaps_at_the_root, 3, "mpi", coll=tmp_path / "long.toml")
+    assert run.results == [[0, 3, 6, 9]] * 3
+
+
 def on_many_communicators(comm):
     text = bytes(range(91)) * 11
     data = bytearray(len(text)) if comm.rank else text  # the root's cannot be written

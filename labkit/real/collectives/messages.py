@@ -71,12 +71,15 @@ class Message:
             return None
         buffer, *rest = spec if isinstance(spec, list | tuple) else [spec]
         array = _array_of(buffer)
-        each = array.itemsize
+        each = extent = array.itemsize
         if rest and not _is_counts(rest[-1]):
             datatype = rest.pop()
-            each = np.dtype(datatype).itemsize if isinstance(datatype, str) else datatype.Get_size()
+            if isinstance(datatype, str):
+                each = extent = np.dtype(datatype).itemsize
+            else:
+                each, extent = datatype.Get_size(), datatype.Get_extent()[1]
         if not rest or rest[0] is None:
-            return int(array.nbytes) // blocks
+            return int(array.nbytes) // max(extent, 1) * each // blocks
         counts = rest[0][0] if isinstance(rest[0], tuple) else rest[0]  # (count, displacement)
         size = int(np.sum(counts) * each)
         return size if np.ndim(counts) == 0 else size // blocks  # a count is of one block
