@@ -81,9 +81,8 @@ def test_hostile_ones_pass_nothing_that_they_are_after(sandbox: Sandbox, name: s
     for one in hostile[:: max(1, len(hostile) // 4)]:  # all of them: benchmarks/grading_taught.py
         if one.name == "endless_asking":
             continue
-        trial = Trial(
-            SandboxBench(sandbox, one.content, assignment.function), Seed(7, None), assignment.only_messages
-        )
+        bench = SandboxBench(sandbox, one.content, assignment.function, assignment.also)
+        trial = Trial(bench, Seed(7, None), assignment.only_messages)
         for check in assignment.checks:
             if check.name in one.missed and trial.endless < 2:
                 assert check.judge(trial).score < 1, f"{one.name} passes {check.name}"
