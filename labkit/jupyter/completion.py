@@ -65,8 +65,10 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
 def _machines() -> list[str]:
     from labkit.platform import machine_files
     from labkit.platform.spec.reader import kinds
+    from labkit.run import MACHINES
 
-    return ["mpi", "cluster", "slurm", *kinds(), *machine_files.names()]
+    words = [machine.words[0] for machine in MACHINES if machine.words]
+    return [*words, *kinds(), *machine_files.names()]
 
 
 def _own_machines(names: Mapping[str, Any]) -> list[str]:
