@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,24 @@ def main() -> Any:
     from jupyter_server.serverapp import ServerApp  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from jupyterlab.labapp import main as lab  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
+    # A page asks for nbconvert's formats while it opens, and everything else waits for their import then.
+    from tornado.ioloop import IOLoop  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    IOLoop.current().call_later(0, threading.Thread(target=_import_converters, daemon=True).start)
+    # Only jupyterlab-lsp asks for the language servers of this machine; the search takes node half a second.
+    if importlib.util.find_spec("jupyterlab_lsp") is None:
+        sys.argv.insert(1, "--LanguageServerManager.autodetect=False")
     # JupyterLab looks for custom.css in this list, which the command line could not set otherwise.
     ServerApp.static_custom_path.tag(config=True)
     sys.argv.insert(1, f"--ServerApp.static_custom_path={Path(jupyter_config_dir(), 'custom')}")
     return lab()
+
+
+def _import_converters() -> None:
+    """Import what lists the formats of exports, while the browser reads its first page."""
+    from nbconvert.exporters import base  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    base.get_export_names()
 
 
 if __name__ == "__main__":
