@@ -133,14 +133,24 @@ def notebook_source(text: str, function: str | None = None) -> str:
 def _sources(text: str) -> list[str]:
     """Return the code cells of a notebook but nbgrader's tests."""
     try:
-        cells = json.loads(text)["cells"]
-        return [
-            _joined(cell["source"])
-            for cell in cells
-            if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {}))
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        found = json.loads(text)
+    except RecursionError:
+        raise DataError("not a notebook: its JSON is nested too deeply") from None
+    except ValueError as error:
         raise DataError(f"not a notebook: {str(error)[:200]}") from error
+    cells = found.get("cells") if isinstance(found, dict) else None
+    if not isinstance(cells, list):
+        raise DataError("not a notebook of format 4: it has no list of cells; save it anew in Jupyter")
+    sources = []
+    for number, cell in enumerate(cells, 1):
+        try:
+            if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {})):
+                sources.append(_joined(cell["source"]))
+        except (KeyError, TypeError, AttributeError):
+            raise DataError(
+                f"not a notebook of format 4: cell {number} is no cell with a type and a text"
+            ) from None
+    return sources
 
 
 def _is_test(metadata: dict[str, Any]) -> bool:

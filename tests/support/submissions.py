@@ -14,6 +14,7 @@ from typing import Any
 from labkit.grading.assignments import ASSIGNMENTS
 from tests.support.submissions_good import GOOD, SAMPLE
 from tests.support.submissions_hostile import HOSTILE
+from tests.support.submissions_hostile_notebooks import HOSTILE_NOTEBOOKS
 from tests.support.submissions_wrong import EVERY_CHECK, WRONG
 
 __all__ = ["OPEN", "SUBMISSIONS", "Submission", "missed_here", "write"]
@@ -71,6 +72,7 @@ def _every() -> list[Submission]:
     found.append(Submission("no_function", "sort", renamed, "wrong", sort))
     for name, (assignment, source) in HOSTILE.items():
         found.append(Submission(name, assignment, source, "hostile", frozenset(EVERY_CHECK[assignment])))
+    found += [Submission(name, "sort", text, "hostile", sort) for name, text in HOSTILE_NOTEBOOKS.items()]
     return found
 
 

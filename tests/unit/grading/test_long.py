@@ -14,6 +14,7 @@ from labkit.grading.assignments import ASSIGNMENTS, PREFIX_SUM
 from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
 from tests.support.submissions import OPEN, SUBMISSIONS, write
+from tests.support.submissions_hostile_notebooks import escaped
 from tests.support.submissions_poisoned import write_poisoned
 from tests.support.submissions_right import RIGHT, STYLES, write_right
 
@@ -33,6 +34,7 @@ def test_no_false_pass_and_no_false_fail(name: str, tmp_path: Path) -> None:
     assert {g.student: g.message for g in grades if g.status != "graded"} == {}
     found = {g.student: {r.name for r in g.results if r.status != "passed"} for g in grades}
     assert found == {student: set(missed) for student, missed in expected.items()}
+    assert escaped() == []
 
 
 @pytest.mark.parametrize("name", OURS)
