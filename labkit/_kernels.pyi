@@ -136,7 +136,7 @@ class Zones:
 def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
     """A cluster: what labkit.platform.spec.ClusterSpec.build gives, by name."""
 
-def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any]) -> dict[str, Any]:
+def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any], begun_by: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, Any]:
     """
     Wait states, delay costs and the critical path; see labkit.trace.waiting.
     """

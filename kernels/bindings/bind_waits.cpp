@@ -107,7 +107,7 @@ nb::dict tree_columns(const Timeline& line) {
 
 nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict& message_table,
                  const nb::dict& blocked_table, const nb::dict& phase_table, const Column<double>& begins_s,
-                 const Column<double>& ends_s, const nb::dict& given) {
+                 const Column<double>& ends_s, const nb::dict& given, const Column<std::int32_t>& begun_by) {
   const Table calls_of(call_table), messages_of(message_table), blocked_of(blocked_table), phases_of(phase_table);
   const CallColumns calls{calls_of.operator[]<std::int32_t>("rank"), calls_of.operator[]<double>("begin_s"),
                           calls_of.operator[]<double>("end_s"), calls_of.operator[]<std::int32_t>("joint"),
@@ -124,6 +124,7 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
   const SpanColumns phases{phases_of.operator[]<std::int32_t>("rank"), phases_of.operator[]<std::int32_t>("name"),
                            phases_of.operator[]<double>("begin_s"), phases_of.operator[]<double>("end_s")};
   const std::span<const double> begins(begins_s.data(), begins_s.size()), ends(ends_s.data(), ends_s.size());
+  const std::span<const std::int32_t> spawners(begun_by.data(), begun_by.size());
   if (ranks < 0 || ends.size() != static_cast<std::size_t>(ranks)) throw std::invalid_argument("each rank has one end");
   const std::vector<Wait> own = given_waits(given);
   WaitStates found;
@@ -133,7 +134,7 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
     nb::gil_scoped_release released;
     found = find_wait_states(ranks, calls, messages, blocked, own);
     line = make_timeline(calls, what, phases, found, begins, ends);
-    costs = find_delay_costs(found, line);
+    costs = find_delay_costs(found, line, begins, spawners);
   }
   nb::dict out;
   out["waits"] = found_columns(found, costs, line);
@@ -151,7 +152,7 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
 
 const Registration registration(20, [](nb::module_& module) {
   module.def("analyse_waits", &analyse, "ranks"_a, "calls"_a, "messages"_a, "blocked"_a, "phases"_a, "begins_s"_a,
-             "ends_s"_a, "given"_a, "Wait states, delay costs and the critical path; see labkit.trace.waiting.");
+             "ends_s"_a, "given"_a, "begun_by"_a, "Wait states, delay costs and the critical path; see labkit.trace.waiting.");
 });
 
 }  // namespace

@@ -204,7 +204,7 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
             drawn = fig.hbar(
                 y="rank", left="begin_s", right="end_s", source=_steps(rows), height=0.7,
                 fill_color=state.color, line_color=None, hatch_pattern=state.hatch,
-                hatch_color="white", hatch_alpha=0.55, hatch_scale=7, legend_label=label,
+                hatch_color=state.hatch_color, hatch_alpha=0.55, hatch_scale=7, legend_label=label,
             )  # fmt: skip
             tips = [("rank", "@rank"), (label, "@text"), ("phase", "@phase")]
             fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))

@@ -66,7 +66,7 @@ def gantt(
     """
     if run.trace is None:
         return _phases_only(run, width, height)
-    what = activity(run.trace)
+    what = activity(run.trace, run.waits().waits)
     if what.makespan_s <= 0:
         raise DataError(f"{run.program} on {run.on} took no time: there is nothing to be drawn over time")
     span = Range1d(0.0, what.makespan_s, bounds=(0.0, what.makespan_s))
@@ -150,12 +150,12 @@ def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) 
         })  # fmt: skip
         drawn = fig.hbar(
             y="rank", left="left", right="right", height=0.74, source=source, fill_color=state.color,
-            line_color=None, hatch_pattern=state.hatch, hatch_color="white", hatch_alpha=0.55,
+            line_color=None, hatch_pattern=state.hatch, hatch_color=state.hatch_color, hatch_alpha=0.55,
             hatch_scale=7,
         )  # fmt: skip
         tips = [("rank", "@rank"), (state.name, "@text"), ("from", "@at")]
         if kind > CALLS:
-            tips.append(("message" if kind != COLLECTIVE else "collective", "@message"))
+            tips.append(("in" if kind == COLLECTIVE else "for", "@message"))
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
         items.append(LegendItem(label=state.name, renderers=[drawn]))
         if kind == COLLECTIVE:

@@ -110,8 +110,8 @@ def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
             continue
         top = bottom + np.repeat(shares[kind], 2)
         drawn = fig.varea(
-            x, bottom, top, fill_color=state.color, hatch_pattern=state.hatch, hatch_color="white",
-            hatch_alpha=0.55, hatch_scale=7,
+            x, bottom, top, fill_color=state.color, hatch_pattern=state.hatch,
+            hatch_color=state.hatch_color, hatch_alpha=0.55, hatch_scale=7,
         )  # fmt: skip
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", state.name)]))
         bottom = top

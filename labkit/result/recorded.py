@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +25,11 @@ __all__ = ["Recorded"]
 
 
 class Recorded(SuggestsNames):
-    """The part of a `Run` that reads its trace; each method needs ``trace=True``, and no ranks spawned."""
+    """The part of a `Run` that reads its trace; each method needs ``trace=True``.
+
+    Ranks that a simulated run has spawned are analysed and exported with the others; on real MPI what they do
+    is not recorded.
+    """
 
     program: str
     on: str
@@ -32,15 +37,13 @@ class Recorded(SuggestsNames):
     trace: Any
 
     def _run(self) -> Run:
-        """Return the run, unless its trace has ranks that it did not begin with."""
-        spawned = 0 if self.trace is None else len(self.trace.ends_s) - self.ranks
-        if spawned > 0:
-            raise DataError(
-                f"{self.program} on {self.on} has spawned {spawned} rank{'s' if spawned > 1 else ''}, and a "
-                "trace is analysed and exported for ranks that are there from the beginning; its `trace` has "
-                "the messages and calls of all, and labkit.plot.gantt draws them"
-            )
-        return cast("Run", self)
+        """Return the run, with the ranks that it has spawned among its ranks."""
+        run = cast("Run", self)
+        if self.trace is None or len(self.trace.ends_s) <= self.ranks:
+            return run
+        whole = copy.copy(run)
+        whole.ranks, whole.again = len(self.trace.ends_s), run.again
+        return whole
 
     def explain(self) -> Explanation:
         """Say why a run took as long as it did: its critical path, and, in simulation, what held it.
@@ -85,7 +88,12 @@ class Recorded(SuggestsNames):
         Returns
         -------
         pandas.DataFrame
-            See `labkit.trace.waiting.Waiting.causes`, and `waits` for what is refused.
+            See `labkit.trace.waiting.Waiting.causes`.
+
+        Raises
+        ------
+        DataError
+            The run was not recorded (``trace=True``).
         """
         return self.waits().causes()
 

@@ -68,6 +68,12 @@ class Simulated(Machine):
                 f"counters are of a host that runs the ranks, and {self.name} has none: run it with "
                 'on="mpi", or leave counters out; count=True counts messages, comparisons and memory here'
             )
+        if request.options.get("leave_out"):
+            raise MachineError(
+                "leave_out saves the buffer and the time that recording takes on real ranks; recording "
+                f"{self.name} takes none of its ranks' time, and with all calls the analysis is exact: take "
+                'leave_out away here, and give it with on="mpi"'
+            )
         request = super().checked(request)
         refuse_for_functions(request)
         if request.ranks > MOST_RANKS:

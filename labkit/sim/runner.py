@@ -298,10 +298,10 @@ def _trace(
     beside = None
     if operations:
         waits, beside = taken_apart(messages, waits, operations, hub.side_columns())
-    spawned = simulation.spawned_s
-    begins_s = [spawned.get(rank, 0.0) for rank in range(hub.ranks)] if spawned else None
     trace = Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)
-    trace.begins_s = begins_s
+    if spawned := simulation.spawned_s:
+        trace.begins_s = [spawned.get(rank, 0.0) for rank in range(hub.ranks)]
+        trace.begun_by = [simulation.calls.spawner(rank) for rank in range(hub.ranks)]
     if simulation.call_notes is not None:
         trace.calls = simulation.call_notes.table(phases, ends_s)
     return trace

@@ -2,7 +2,8 @@
 
 A rank computes, waits, or is in its own part of calls (`labkit.trace.states`). A wait ends with a message:
 until that message could start, the rank waited for the other side; from then on for the message itself. So it
-is with a collective that a real run has recorded as a whole.
+is with a collective that a real run has recorded as a whole. Where the waits of a run have been analysed
+(`labkit.Run.waits`), they have the names and the times that the analysis gives them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.trace.states import BEGINNING, CALLS, COLLECTIVE, COMPUTING, MESSAGE, STATES, Waits
+from labkit.trace.states import BEGINNING, CALLS, COLLECTIVE, COMPUTING, MESSAGE, NAMED, OWN, STATES, Waits
+from labkit.trace.waiting.kinds import patterns_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from labkit.trace.trace import Trace
 
 __all__ = ["Activity", "activity", "waits_of"]
+
+#: names of waits by what ended them, where no analysis has named them
+_UNNAMED = [place for place, state in enumerate(STATES[:OWN]) if state.holds is not None]
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Activity:
     ----------
     rank, kind, message : arrays of int
         Kind is a place in `labkit.trace.states.STATES`, message the row in `Trace.messages` of the one that a
-        wait ended with; of a collective -2 - its row in `Trace.calls`; else -1.
+        wait ended with; of a collective, or another call that waited, -2 - its row in `Trace.calls`; else -1.
     begin_s, end_s : arrays of float
         Seconds of the run's time.
     ranks : int
@@ -79,12 +86,15 @@ class Activity:
         return out
 
 
-def activity(trace: Trace) -> Activity:
+def activity(trace: Trace, named: pd.DataFrame | None = None) -> Activity:
     """Find what every rank of a recorded run did when.
 
     Parameters
     ----------
     trace : Trace
+    named : pandas.DataFrame, optional
+        Its wait states, as in `labkit.trace.waiting.Waiting.waits`. Without them waits are told apart by
+        what ended them alone.
     """
     waits, work = waits_of(trace), trace.computations
     cut = np.clip(waits.start_s, waits.begin_s, waits.end_s)
@@ -107,7 +117,10 @@ def activity(trace: Trace) -> Activity:
         parts.append((ranks, ranks * 0 + BEGINNING, ranks * 0 - 1, before * 0, before))
     ends = np.asarray(trace.ends_s, np.float64)
     columns: list[NDArray[Any]] = [np.concatenate(of) for of in zip(*parts, strict=True)]
-    of_rank, kind, by, begin, end = _with_calls(columns, ends)
+    columns = _with_calls(columns, ends)
+    if named is not None:
+        columns = _renamed(columns, trace, named)
+    of_rank, kind, by, begin, end = columns
     return Activity(of_rank, kind, by, begin, end, len(ends), float(ends.max(initial=0.0)))
 
 
@@ -156,6 +169,60 @@ def _with_calls(columns: list[NDArray[Any]], ends: NDArray[np.float64]) -> list[
     joined = [np.concatenate([a, b.astype(a.dtype)]) for a, b in zip(columns, gaps, strict=True)]
     order = np.lexsort((joined[3], joined[0]))
     return [column[order] for column in joined]
+
+
+def _renamed(columns: list[NDArray[Any]], trace: Trace, named: pd.DataFrame) -> list[NDArray[Any]]:
+    """Cut the intervals where wait states begin and end, and give these their names."""
+    rank, kind, by, begin, end = columns
+    own_rank, own_begin, own_end = (named[name].to_numpy() for name in ("rank", "begin_s", "end_s"))
+    cut_rank = np.concatenate([rank, own_rank, own_rank])
+    cut_s = np.concatenate([begin, own_begin, own_end])
+    order = np.lexsort((cut_s, cut_rank))
+    # Behind each cut: which interval goes on, and which wait state, if any.
+    of = np.cumsum(order < len(rank)) - 1
+    step = np.where(order < len(rank), 0, np.where(order < len(rank) + len(own_rank), 1, -1))
+    is_wait = np.cumsum(step) > 0
+    last = np.maximum.accumulate(np.where(step > 0, order - len(rank), -1))
+    low = cut_s[order]
+    high = np.minimum(np.append(low[1:], np.inf), end[of])
+    high = np.where(np.append(cut_rank[order][1:], -1) == cut_rank[order], high, end[of])
+    kept = np.flatnonzero(high > low)
+    of, is_wait, last = of[kept], is_wait[kept], last[kept]
+    low, high = low[kept], high[kept]
+    kind, by = kind[of], by[of]
+    is_wait &= kind < OWN  # what others have added stays
+    others = ~is_wait & np.isin(kind, _UNNAMED)  # the other side was there: the message's own time
+    kind[others], by[others] = _own_time(trace, rank[of[others]], low[others], by[others])
+    if is_wait.any():
+        row, message, late = named["row"].to_numpy(), named["message"].to_numpy(), last[is_wait]
+        kind[is_wait] = np.array(NAMED)[named["state"].cat.codes.to_numpy()[late]]
+        by[is_wait] = np.where(message >= 0, message, np.where(row >= 0, -2 - row, -1))[late]
+    return [rank[of], kind, by, low, high]
+
+
+def _own_time(
+    trace: Trace, rank: NDArray[Any], at_s: NDArray[Any], by: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Name waits that are none: inside a collective it is this, elsewhere a message."""
+    kind = np.where(by < -1, COLLECTIVE, np.where(by >= 0, MESSAGE, CALLS))
+    if trace.calls is None or not len(trace.calls):
+        return kind, by
+    calls = trace.calls
+    order = np.lexsort((calls["begin_s"].to_numpy(), calls["rank"].to_numpy()))
+    of_rank, begin = calls["rank"].to_numpy()[order], calls["begin_s"].to_numpy()[order]
+    queries = np.concatenate([np.zeros(len(order), np.int8), np.ones(len(rank), np.int8)])
+    merged = np.lexsort((queries, np.concatenate([begin, at_s]), np.concatenate([of_rank, rank])))
+    before = np.cumsum(queries[merged] == 0) - 1
+    place = np.empty(len(rank), np.int64)
+    asked = queries[merged] == 1
+    place[merged[asked] - len(order)] = before[asked]
+    row = order[np.maximum(place, 0)]
+    _, is_begun = patterns_of(calls["call"].to_numpy())
+    inside = (
+        (place >= 0) & (calls["rank"].to_numpy()[row] == rank) & (calls["end_s"].to_numpy()[row] > at_s)
+        & (calls["joint"].to_numpy()[row] >= 0) & (is_begun[row] == 0)
+    )  # fmt: skip
+    return np.where(inside, COLLECTIVE, kind), np.where(inside, -2 - row, by)
 
 
 def _overlaps(

@@ -85,7 +85,9 @@ class _Lines:
 
     def __init__(self, trace: Trace) -> None:
         self.ranks = len(trace.ends_s)
-        self.begin_s = np.empty(0)
+        self.begun_by = trace.begun_by or [-1] * self.ranks
+        begins = trace.begins_s or [0.0] * self.ranks
+        self.begin_s = np.where(np.array(self.begun_by, np.int64) >= 0, begins, 0.0)
         self.source, self.destination = (trace.messages[end].to_numpy() for end in ("source", "destination"))
         if trace.beside is None:
             self.waits, self.rank_of = _ByLine(trace.waits, self.ranks), np.arange(self.ranks)
@@ -97,7 +99,7 @@ class _Lines:
         self.rank_of = np.concatenate([np.arange(self.ranks), operations["rank"].to_numpy()])
         self.waits = _ByLine(waits, len(self.rank_of), line)
         self.ended_by = waits["message"].to_numpy()
-        self.begin_s = operations["begin_s"].to_numpy()
+        self.begin_s = np.concatenate([self.begin_s, operations["begin_s"].to_numpy()])
         for end, side in (("source", "send_operation"), ("destination", "recv_operation")):
             by = trace.messages[side].to_numpy()
             setattr(self, end, np.where(by >= 0, self.ranks + by, getattr(self, end)))
@@ -109,7 +111,7 @@ class _Lines:
         own = own[: min(ended, np.searchsorted(own, before))]
         if own.size:
             return int(own[-1]), float(self.waits.end_s[own[-1]])
-        return -1, float(self.begin_s[line - self.ranks]) if line >= self.ranks else 0.0
+        return -1, float(self.begin_s[line])
 
 
 def critical_path(trace: Trace) -> list[Step]:
@@ -145,9 +147,9 @@ def critical_path(trace: Trace) -> list[Step]:
         elif resumed < now:
             steps.append(Step("overhead", rank, resumed, now))
         if row < 0:
-            if not is_beside:
+            line, now = rank if is_beside else lines.begun_by[rank], resumed
+            if line < 0:
                 break
-            line, now = rank, resumed
             continue
         before = row
         message = int(ended_by[before])

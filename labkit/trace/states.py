@@ -1,7 +1,8 @@
 """The states of a rank: one table, from which time lines, their legends and explanations take them.
 
-A wait state is the part of a wait before what it waits for could begin. Adding one is adding its entry: the
-last entry of the table that holds for a wait is the state of that part.
+A wait state is the part of a wait before what it waits for could begin. Those of `labkit.trace.waiting.kinds`
+are found by the analysis of the run, and have its names here, too. Adding one is adding its entry: the last
+entry of the table that holds for a wait is the state of that part.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.waiting.kinds import KINDS
+
 __all__ = [
     "BEGINNING",
     "CALLS",
     "COLLECTIVE",
     "COMPUTING",
     "MESSAGE",
+    "NAMED",
+    "OWN",
     "STATES",
     "State",
     "Waits",
@@ -84,6 +89,12 @@ class State:
     step: str = ""
     holds: Callable[[Waits], NDArray[np.bool_]] | None = None
 
+    @property
+    def hatch_color(self) -> str:
+        """The colour of the hatch's lines: seen on the bar's own."""
+        red, green, blue = (int(self.color[at : at + 2], 16) for at in (1, 3, 5))
+        return "#707070" if 0.3 * red + 0.59 * green + 0.11 * blue > 190 else "white"
+
 
 STATES = [
     State("computing", "#56B4E9", "blank", "computation", "computation"),
@@ -107,6 +118,30 @@ STATES = [
     ),
 ]  # fmt: skip
 COMPUTING, CALLS, MESSAGE, COLLECTIVE, BEGINNING = range(5)
+
+#: waits are pale; neighbours in the table of wait states differ in tint and hatch
+_PALE = ("#CDE7DC", "#F5E6B8", "#DCD3EC", "#CFE3F3", "#F6D5C6", "#E3E8B4", "#EBD0E0")
+_LINES = (
+    "vertical_line", "horizontal_line", "left_diagonal_line", "dot", "diagonal_cross", "cross",
+    "right_diagonal_line", "ring", "blank",
+)  # fmt: skip
+
+
+def _named() -> list[int]:
+    """Return the place in the table of each class of wait states; those that it lacks are added."""
+    known = {state.name: place for place, state in enumerate(STATES)}
+    for number, kind in enumerate(KINDS):
+        if kind.name not in known:
+            known[kind.name] = len(STATES)
+            color, hatch = _PALE[number % len(_PALE)], _LINES[number % len(_LINES)]
+            STATES.append(State(kind.name, color, hatch, kind.meaning))
+    return [known[kind.name] for kind in KINDS]
+
+
+#: where the classes of `labkit.trace.waiting.kinds.KINDS` are in the table
+NAMED = _named()
+#: entries from here on were added by others
+OWN = len(STATES)
 
 
 def state_of_step(kind: str) -> State:

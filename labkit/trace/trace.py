@@ -59,6 +59,8 @@ class Trace:
     begins_s : list of float or None
         Of a real run when each rank entered the program, behind a barrier; of a simulated one with spawned
         ranks when these began.
+    begun_by : list of int or None
+        Of a simulated run with spawned ranks the rank that spawned each of them, -1 of the others.
     blocks : dict
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
     call_cost_s : list of float or None
@@ -91,6 +93,7 @@ class Trace:
     given_waits: pd.DataFrame | None = None
     counted: list[dict[str, Any]] | None = None
     call_cost_s: list[float] | None = None
+    begun_by: list[int] | None = None
 
     @classmethod
     def from_columns(

@@ -204,15 +204,22 @@ def test_phases_of_spawned_ranks_are_summed_up(run):
     assert "work" in repr(ended)
 
 
-def test_what_is_not_known_of_spawned_ranks_is_refused(run, tmp_path):
+def test_the_analysis_has_the_spawned_ranks_and_leads_over_the_spawn_to_who_did_it(run, tmp_path):
     ended = run(LATER, 2, child=WORKER, trace=True)
-    for ask in (
-        ended.explain, ended.waits, ended.profile, ended.report, ended.score,
-        lambda: ended.export(tmp_path / "x.json"), lambda: ended.frame("pipit"), lambda: ended.against(ended),
-        lambda: lk.plot.critical_path(ended), lambda: lk.plot.waits(ended),
-    ):  # fmt: skip
-        with pytest.raises(lk.errors.DataError, match="has spawned 3 ranks"):
-            ask()
+    waiting = ended.waits()
+    assert waiting.ranks == ended.report().ranks == 5
+    assert set(ended.profile()["rank"]) == set(range(5))
+    cost = waiting.delays["direct_s"].sum() + waiting.delays["indirect_s"].sum()
+    assert cost == pytest.approx(waiting.seconds)
+    path = waiting.critical
+    assert path["rank"].iloc[-1] == 4
+    assert path["rank"].iloc[0] == 0  # its children begin when it has computed for a second
+    assert path["begin_s"].tolist() == [0.0, *path["end_s"].iloc[:-1]]
+    assert ended.explain().path["kind"].eq("start").sum() == 0
+    tried = ended.what_if(phase="work", factor=0.5, ranks=[4])
+    assert (tried.won_s, tried.predicted_s) == pytest.approx((1.0, 1.5), abs=0.01)
+    for name in ("x.json", "x.cubex", "x.prv", "x.csv", "x.paje"):
+        assert ended.export(tmp_path / name)
     with pytest.raises(lk.errors.RankError, match="Spawn cannot be recorded: the ranks"):
         run(LATER, 2, child=WORKER, trace_ti=tmp_path / "t.txt")
 

@@ -286,7 +286,8 @@ class Costs {
 };
 
 /// Walks back from the end: on a rank to its last wait, and from there on at the rank that it waited for.
-void find_path(const WaitStates& found, const Timeline& line, DelayCosts& out) {
+void find_path(const WaitStates& found, const Timeline& line, std::span<const double> begins_s,
+               std::span<const std::int32_t> begun_by, DelayCosts& out) {
   const std::int32_t ranks = line.ranks();
   if (ranks == 0) return;
   const auto last = std::max_element(line.end_s.begin(), line.end_s.end());
@@ -307,11 +308,13 @@ void find_path(const WaitStates& found, const Timeline& line, DelayCosts& out) {
       --end;
     }
     const bool is_start = end == first[index];
-    const Time since_s = is_start ? 0.0 : found.waits[end - 1].until_s;
+    const bool is_spawned = is_start && !begun_by.empty() && begun_by[index] >= 0;
+    const Time start_s = is_spawned ? std::min(begins_s[index], now_s) : 0.0;
+    const Time since_s = is_start ? start_s : found.waits[end - 1].until_s;
     if (now_s > since_s) out.path.push_back({rank, since_s, now_s});
     now_s = since_s;
-    if (is_start) break;
-    rank = found.waits[--end].cause;
+    if (is_start && !is_spawned) break;
+    rank = is_spawned ? begun_by[index] : found.waits[--end].cause;
   }
   std::reverse(out.path.begin(), out.path.end());
 }
@@ -348,13 +351,23 @@ void sum_up(const Timeline& line, DelayCosts& out) {
 
 }  // namespace
 
-DelayCosts find_delay_costs(const WaitStates& found, const Timeline& timeline) {
+DelayCosts find_delay_costs(const WaitStates& found, const Timeline& timeline, std::span<const double> begins_s,
+                            std::span<const std::int32_t> begun_by) {
   if (timeline.wait_path.size() != found.waits.size()) {
     throw std::invalid_argument("the time line is not that of these waits");
   }
+  const auto ranks = static_cast<std::size_t>(timeline.ranks());
+  if (!begun_by.empty() && (begun_by.size() != ranks || begins_s.size() != ranks)) {
+    throw std::invalid_argument("each rank has one begin, and one rank at most that spawned it");
+  }
+  for (std::size_t rank = 0; rank < begun_by.size(); ++rank) {
+    if (begun_by[rank] < -1 || begun_by[rank] >= static_cast<std::int32_t>(rank)) {
+      throw std::invalid_argument("a rank is spawned by one of a smaller number");
+    }
+  }
   DelayCosts out;
   Costs(found, timeline, out).find();
-  find_path(found, timeline, out);
+  find_path(found, timeline, begins_s, begun_by, out);
   sum_up(timeline, out);
   return out;
 }

@@ -280,6 +280,21 @@ TEST_CASE("columns that do not fit are refused") {
   CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
 }
 
+TEST_CASE("the critical path of a spawned rank goes on at who has spawned it") {
+  Case one;
+  one.ends_s = {3.0, 7.0};
+  const auto got = one.analyse();
+  const std::vector<double> begins_s{0.0, 2.0};
+  const std::vector<std::int32_t> begun_by{-1, 0}, itself{-1, 1}, few{-1};
+  const auto costs = find_delay_costs(got.found, got.line, begins_s, begun_by);
+  REQUIRE(costs.path.size() == 2);
+  CHECK(costs.path[0].rank == 0);
+  CHECK(costs.path[0].end_s == 2.0);
+  CHECK(costs.path[1].rank == 1);
+  CHECK_THROWS_AS(find_delay_costs(got.found, got.line, begins_s, itself), std::invalid_argument);
+  CHECK_THROWS_AS(find_delay_costs(got.found, got.line, begins_s, few), std::invalid_argument);
+}
+
 TEST_CASE("all costs add up to all waiting, and the critical path to the run") {
   Random random(20120521);
   for (int round = 0; round < 300; ++round) {

@@ -64,6 +64,13 @@ class CollectiveCalls:
         #: says something about the run, once (set by the simulation)
         self.note_fault: Callable[[str], None] = _forget
 
+    def spawner(self, rank: int) -> int:
+        """Return the rank whose `Spawn` has begun a rank; -1 of those that were there from the beginning."""
+        if rank not in self.spawned:
+            return -1
+        _, _, parents, root = self.spawned[rank]
+        return parents[root]
+
     def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> _kernels.SharedCall:
         """Note that the running rank calls a collective.
 

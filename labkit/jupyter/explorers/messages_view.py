@@ -128,7 +128,7 @@ def messages_of(run: Run) -> Messages:
             "labkit.plot.sends"
         )
     order = np.lexsort((table["end_s"].to_numpy(), table["start_s"].to_numpy()))
-    return Messages(run, activity(run.trace), np.asarray(order, np.int64))
+    return Messages(run, activity(run.trace, run.waits().waits), np.asarray(order, np.int64))
 
 
 def message_figure(found: Messages, step: int) -> Figure:

@@ -27,7 +27,8 @@ _MARKERS = {
 }  # fmt: skip
 _HATCHES = {
     "right_diagonal_line": "//", "dot": "..", "horizontal_line": "--", "left_diagonal_line": "\\\\",
-    "cross": "++", "vertical_line": "||", "diagonal_cross": "xx",
+    "cross": "++", "vertical_line": "||", "diagonal_cross": "xx", "ring": "oo", "horizontal_dash": "-",
+    "vertical_dash": "|", "right_diagonal_dash": "/", "left_diagonal_dash": "\\",
 }  # fmt: skip
 _ALIGNED = {"middle": "center", "top": "top", "bottom": "bottom", "alphabetic": "baseline", "hanging": "top"}
 

@@ -19,6 +19,8 @@ __all__ = ["as_html", "as_text", "reading"]
 #: below this share of all ranks' time there is nothing to be explained
 LITTLE = 0.01
 _ROWS = 8
+#: shares below this are rounding
+_ROUNDING = 1e-9
 #: from this share on, what recording takes of a rank's time is said
 _DISTURBING = 0.05
 #: letters of a phase's name, with those around it
@@ -137,6 +139,10 @@ def _wins(waiting: Waiting) -> list[str]:
     ]
 
 
+def _main(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["share"] > _ROUNDING].head(_ROWS)
+
+
 def _percent(share: float) -> str:
     return format_share(float(share))
 
@@ -144,12 +150,12 @@ def _percent(share: float) -> str:
 def as_text(waiting: Waiting) -> str:
     """Return the reading with a table of the wait states and one of the causes."""
     lines = [waiting.reading()]
-    for _, row in waiting.severity("state", "phase", "call").head(_ROWS).iterrows():
+    for _, row in _main(waiting.severity("state", "phase", "call")).iterrows():
         lines.append(
             f"  {quantity(row['seconds'], 's', 3):>9} {_percent(row['share']):>5}  {row['state']} in "
             f"{row['call']}, phase {_brief(str(row['phase']))}"
         )
-    for _, row in waiting.causes().head(_ROWS).iterrows():
+    for _, row in _main(waiting.causes()).iterrows():
         lines.append(
             f"  {quantity(row['cost_s'], 's', 3):>9} {_percent(row['share']):>5}  goes back to rank "
             f"{row['rank']}: {_what(str(row['phase']), str(row['call']))}"
@@ -162,13 +168,13 @@ def as_html(waiting: Waiting) -> str:
     states = [
         [escape(str(row["state"])), escape(_brief(str(row["phase"]))), escape(str(row["call"])),
          quantity(row["seconds"], "s", 3), _percent(row["share"])]
-        for _, row in waiting.severity("state", "phase", "call").head(_ROWS).iterrows()
+        for _, row in _main(waiting.severity("state", "phase", "call")).iterrows()
     ]  # fmt: skip
     causes = [
         [str(row["rank"]), escape(_what(str(row["phase"]), str(row["call"]))),
          quantity(row["direct_s"], "s", 3), quantity(row["indirect_s"], "s", 3), _percent(row["share"]),
          escape(_between(waiting, float(row["begin_s"]), float(row["end_s"])))]
-        for _, row in waiting.causes().head(_ROWS).iterrows()
+        for _, row in _main(waiting.causes()).iterrows()
     ]  # fmt: skip
     parts = [f"<p>{escape(waiting.reading())}</p>"]
     if states:

@@ -224,7 +224,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
     begins = np.asarray([] if trace.begins_s is None else trace.begins_s, np.float64)
     found = _kernels.analyse_waits(
         run.ranks, **tables, begins_s=begins, ends_s=np.asarray(trace.ends_s, np.float64),
-        given=given,
+        given=given, begun_by=np.asarray(trace.begun_by or [], np.int32),
     )  # fmt: skip
     paths = _paths(found["tree"], names, kinds, trace.calls is None)
     waits = pd.DataFrame(found["waits"]).rename(columns={"call": "row", "cause_call": "cause_row"})

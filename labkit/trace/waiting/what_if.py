@@ -1,7 +1,8 @@
 """What if: one thing of a simulated run is changed, and it is simulated again.
 
-What the critical path promises is how much of it the change takes away. It is a bound from above where things
-get faster: another path may then be the longest. What is really won is simulated.
+What the critical path promises is how much of it the change takes away. Where computation gets shorter that
+is a bound from above: another path may then be the longest. Faster links can win more: what they carried held
+other transfers back. What is really won is simulated.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class WhatIf:
         What was changed.
     before, after : Run
     predicted_s : float or None
-        Seconds by which the critical path promises the run to be shorter, at most; None where it says nothing
-        (another machine).
+        Seconds by which the critical path promises the run to be shorter; None where it says nothing (another
+        machine).
     why_less : str
         Why less than that may be won, as the end of a sentence.
     """
@@ -78,7 +79,10 @@ class WhatIf:
             word = f"{quantity(-self.predicted_s, 's', 3)} more" if much else "nothing"
             return f"{said} The critical path promised {word}."
         kept = self.won_s / self.predicted_s
-        told = f"The critical path promised up to {quantity(self.predicted_s, 's', 3)}"
+        promised = quantity(self.predicted_s, "s", 3)
+        if self.won_s > self.predicted_s + nothing:
+            return f"{said} The critical path promised {promised}."
+        told = f"The critical path promised up to {promised}"
         if kept >= 0.95:
             return f"{said} {told}."
         return f"{said} {told}; {format_share(max(kept, 0.0))} of that is won{self.why_less}."
@@ -154,10 +158,17 @@ def _check(run: Run, named: str, factor: float | None, ranks: Iterable[int] | No
             "a factor belongs to phase=... or links=...; "
             + ("give one" if factor is None else "leave it out")
         )
-    if factor is not None and not 0 < float(factor) < float("inf"):
-        raise DataError(f"the factor must be above 0 and finite, got {factor!r}")
+    if factor is not None and not _is_factor(factor):
+        raise DataError(f"the factor must be a number above 0 and finite, got {factor!r}")
     if ranks is not None and named != "phase":
         raise DataError("ranks belong to phase=...; leave them out")
+
+
+def _is_factor(given: Any) -> bool:
+    try:
+        return 0 < float(given) < float("inf")
+    except (TypeError, ValueError):
+        return False
 
 
 def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DataError
+from labkit.trace.activity import activity
+from labkit.trace.states import STATES
 from labkit.trace.waiting import KINDS, Waiting
 from labkit.trace.waiting.kinds import GIVEN, kind_number, pattern_of
 from tests.support.planted import DIRECT, PLANTED, disturbance_s, program
@@ -144,6 +148,22 @@ def test_costs_add_up_to_the_waiting_and_times_to_the_run(ranks: int, steps: Any
     assert profile.loc[~profile["call"].isin(["computation"]), "visits"].sum() == len(run.trace.calls)
     again = lk.run(random_program, ranks, on=f"star:{ranks}", model=model, steps=steps)
     assert again.makespan_s == run.makespan_s  # recording takes no simulated time
+    check_time_line(run, waiting)
+
+
+def check_time_line(run: Any, waiting: Waiting) -> None:
+    """The time line has the same waits by the same names, and no other; it has no gap."""
+    drawn = activity(run.trace, waiting.waits)
+    names = np.array([state.name for state in STATES])[drawn.kind]
+    shown = pd.DataFrame({"rank": drawn.rank, "name": names, "s": drawn.end_s - drawn.begin_s})
+    found = shown[shown["name"].isin([kind.name for kind in KINDS])].groupby(["name", "rank"])["s"].sum()
+    sums = waiting.waits.groupby(["state", "rank"], observed=True)["seconds"].sum()
+    assert {*found.index} == {*sums.index[sums > 0]}
+    assert found.to_numpy() == pytest.approx(sums[sums > 0].sort_index().reindex(found.index).to_numpy())
+    assert not {"wait at a collective"} & {*names}
+    follows = drawn.rank[1:] == drawn.rank[:-1]
+    assert (drawn.begin_s[1:][follows] == drawn.end_s[:-1][follows]).all()
+    assert shown["s"].sum() == pytest.approx(sum(run.trace.ends_s))
 
 
 def test_a_wait_that_is_passed_on_goes_back_to_where_it_began() -> None:
@@ -193,6 +213,11 @@ def test_a_trial_wins_what_the_critical_path_promised() -> None:
     assert both.makespan_s == pytest.approx(run.what_if(coll="allreduce=ring").after.makespan_s - 2e-3)
     assert run.what_if(coll={"allreduce": "ring"}).after.collectives != run.collectives
     assert run.what_if(on="torus:3x2").after.on == "torus:3x2"
+    for wrong in ("a", float("nan"), -1, 0):
+        with pytest.raises(lk.errors.DataError, match="the factor must be a number above 0 and finite"):
+            run.what_if("work", wrong)
+    more = replace(less, predicted_s=2e-3)  # nothing promises more than "up to" where more is won
+    assert more.reading().endswith("The critical path promised 2 ms.")
 
 
 def drifting(comm: Any, steps: int) -> None:

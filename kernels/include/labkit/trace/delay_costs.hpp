@@ -98,6 +98,10 @@ struct DelayCosts {
   std::vector<CriticalStretch> path;  ///< from 0 to the end
 };
 
-DelayCosts find_delay_costs(const WaitStates& found, const Timeline& timeline);
+/// Of ranks that others spawned, `begins_s` says when they began and `begun_by` who has spawned them (one of a smaller
+/// number; -1: nobody): there the critical path goes on. Both are empty where there are none. Throws
+/// std::invalid_argument for what is not of these ranks.
+DelayCosts find_delay_costs(const WaitStates& found, const Timeline& timeline, std::span<const double> begins_s = {},
+                            std::span<const std::int32_t> begun_by = {});
 
 }  // namespace labkit
