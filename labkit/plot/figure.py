@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from bokeh.document import Document
+
 from labkit.errors import DataError
 from labkit.plot.export import draw_file
 from labkit.plot.html_page import render_page
@@ -43,6 +45,19 @@ class Figure:
         """Give the toolbars their save buttons."""
         if self.layout is not None:
             dress(self.layout, self.words())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Say the picture in Bokeh's own JSON: what it is made of holds functions, which cannot be pickled."""
+        state = vars(self).copy()
+        if self.layout is not None:
+            state["layout"] = _said(self.layout)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Build the picture from its JSON."""
+        vars(self).update(state)
+        if self.layout is not None:
+            self.layout = _built(self.layout)
 
     def words(self) -> dict[str, str]:
         """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name.
@@ -149,3 +164,25 @@ class Figure:
         else:
             raise DataError(f"a figure is saved as .html, .png or .svg; got {os.fspath(path)!r}")
         return target
+
+
+def _said(layout: Any) -> Any:
+    """Return the JSON of a layout, which stays in its document if it has one."""
+    document = layout.document
+    if document is not None and layout in document.roots:
+        return document.to_json(deferred=False), document.roots.index(layout)
+    document = Document()
+    document.add_root(layout)
+    try:
+        return document.to_json(deferred=False), 0
+    finally:
+        document.remove_root(layout)
+
+
+def _built(said: Any) -> Any:
+    """Return the layout of such JSON, in no document."""
+    json, place = said
+    document = Document.from_json(json)
+    layout = document.roots[place]
+    document.remove_root(layout)
+    return layout
