@@ -47,7 +47,7 @@ class Figure:
             dress(self.layout, self.words())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Say the picture in Bokeh's own JSON: what it is made of holds functions, which cannot be pickled."""
+        """Say the picture in Bokeh's JSON: it is made of objects with functions, which cannot be pickled."""
         state = vars(self).copy()
         if self.layout is not None:
             state["layout"] = _said(self.layout)

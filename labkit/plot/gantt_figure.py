@@ -28,6 +28,8 @@ __all__ = ["gantt", "time_bars"]
 MOST_ROWS, MOST_BARS = 128, 6000
 MOST_ARROWS = 300
 _BINS = 400
+#: shares of states that the reading has
+_SAID = 6
 
 
 def gantt(
@@ -96,7 +98,11 @@ def _headline(run: Run, what: Activity) -> str:
     shares = [(share, STATES[i].name) for i, share in enumerate(every) if share >= 5e-4]
     if 1 - every.sum() >= 5e-3:
         shares.append((1 - float(every.sum()), "ended already"))
-    said = ", ".join(f"{name} {format_share(share)}" for share, name in sorted(shares, reverse=True))
+    shares.sort(reverse=True)
+    if len(shares) > _SAID + 1:
+        rest = sum(share for share, _ in shares[_SAID:])
+        shares = [*shares[:_SAID], (rest, f"{len(shares) - _SAID} others together")]
+    said = ", ".join(f"{name} {format_share(share)}" for share, name in shares)
     where = f"{run.program} on {run.on}, {what.ranks} rank{'s' if what.ranks > 1 else ''}"
     return f"{where}, {quantity(what.makespan_s, 's')}: {said}."
 

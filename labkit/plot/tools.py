@@ -47,7 +47,8 @@ def dress(layout: Any, words: dict[str, str]) -> None:
     words : dict
         reading (empty: none is written below), alt, title, name (of the file).
     """
-    for toolbar in layout.select({"type": Toolbar}):
+    parts = list(layout.references())
+    for toolbar in (one for one in parts if isinstance(one, Toolbar)):
         saves = any(isinstance(tool, SaveTool) for tool in toolbar.tools)
         kept = [tool for tool in toolbar.tools if not isinstance(tool, SaveTool)]
         if saves:
@@ -55,7 +56,7 @@ def dress(layout: Any, words: dict[str, str]) -> None:
             toolbar.tools = kept
         toolbar.logo = None
         toolbar.autohide = True
-    for hover in layout.select({"type": HoverTool}):
+    for hover in (one for one in parts if isinstance(one, HoverTool)):
         hover.visible = False  # always on: its button would only take room
 
 

@@ -344,6 +344,37 @@ def late_to_any_source(comm: Any, late: Late) -> None:
             comm.Recv(np.zeros(1), MPI.ANY_SOURCE, MPI.ANY_TAG)
 
 
+@planted("late sender", last, only(0))
+def late_sender_behind_polled_probe(comm: Any, late: Late) -> None:
+    if comm.rank == comm.size - 1:
+        late()
+        comm.Send(np.zeros(1), 0)
+    elif comm.rank == 0:
+        while not comm.Iprobe(comm.size - 1):
+            pass
+        comm.Recv(np.zeros(1), comm.size - 1)
+
+
+@planted("late receiver", last, only(0))
+def late_receiver_behind_polls(comm: Any, late: Late) -> None:
+    if comm.rank == 0:
+        request = comm.Issend(np.zeros(1), comm.size - 1)
+        while not request.Test():
+            pass
+    elif comm.rank == comm.size - 1:
+        late()
+        comm.Recv(np.zeros(1), 0)
+
+
+@planted("wait at nxn", lambda p: 1, others(1))
+def late_iallreduce_behind_polls(comm: Any, late: Late) -> None:
+    if comm.rank == 1:
+        late()
+    request = comm.Iallreduce(np.zeros(1), np.zeros(1))
+    while not request.Test():
+        pass
+
+
 @planted("wait at nxn", lambda p: 1, lambda p: list(range(3, p, 2)))
 def late_in_half_of_the_ranks(comm: Any, late: Late) -> None:
     half = comm.Split(comm.rank % 2, comm.rank)

@@ -210,8 +210,8 @@ def _read(otf2: Any, archive: Any) -> Archive:
     if begun:
         notes.append(
             f"{begun} call{'s begin' if begun > 1 else ' begins a'} nonblocking or persistent "
-            f"collective{'s' if begun > 1 else ''}: which calls are one the archive does not say, so waits for "
-            "them have no cause and are not found"
+            f"collective{'s' if begun > 1 else ''}: which calls are one the archive does not say, so waits "
+            "for them have no cause and are not found"
         )
     machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
     return Archive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from bokeh.models import GlyphRenderer, Plot, Title, VArea
 
 import labkit as lk
 from labkit import plot
+from labkit.plot.stills.still import still_bundle
 from labkit.plot.style import COLORS, rank_ticks
 from labkit.scaling import Term
 from labkit.study import Study
@@ -141,6 +143,18 @@ def test_a_page_stands_alone(tmp_path: Path) -> None:
     assert text.count('<div role="img"') == 2
     assert all(len(alt) > 40 for alt in re.findall(r'aria-label="([^"]+)"', text))
     assert [f.name for f in tmp_path.iterdir()] == ["demo.html"]
+
+
+def test_a_figure_can_be_pickled_and_draws_the_same() -> None:
+    run = lk.run(lambda comm: lk.compute(seconds=1e-3 * (1 + comm.rank)), 3, "star", trace=True)
+    drawn = plot.gantt(run)
+    for _ in range(2):  # the second time it is in the page of a notebook
+        again = pickle.loads(pickle.dumps(drawn))
+        assert (again.reading, again.alt, again.file_name()) == (drawn.reading, drawn.alt, drawn.file_name())
+        assert still_bundle([again])[0] == still_bundle([drawn])[0] != {}
+        held = [one.layout.select_one({"type": GlyphRenderer}).data_source.data for one in (drawn, again)]
+        assert held[0]["right"].tolist() == held[1]["right"].tolist()
+        assert drawn._repr_mimebundle_()
 
 
 def test_a_page_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
