@@ -29,7 +29,7 @@ MOST_ROWS, MOST_BARS = 128, 6000
 MOST_ARROWS = 300
 _BINS = 400
 #: shares of states that the reading has
-_SAID = 6
+_SAID = 8
 
 
 def gantt(
