@@ -26,7 +26,7 @@ _COMBINERS = {
     for name, number in CONSTANTS.items()
     if name.startswith("COMBINER_") and name != "COMBINER_VALUE_INDEX"
 }
-
+_NUMBERS = {name: number for number, name in _COMBINERS.items()}
 
 _codes = itertools.count()
 
@@ -103,16 +103,16 @@ class DerivedTypes:
         cls, blocklengths: Sequence[int], displacements: Sequence[int], datatypes: Sequence[Any]
     ) -> Self:
         """Return blocks of these lengths at these places, in bytes, each of a datatype of its own."""
-        lengths = _lengths(blocklengths)
-        places = _numbers(displacements, len(lengths))
+        lengths = _lengths(blocklengths).tolist()
+        places = _numbers(displacements, len(lengths)).tolist()
         kinds = _bodies(datatypes, len(lengths))
         parts = [
-            placed(kind.map, places[i : i + 1], lengths[i : i + 1])
-            for i, kind in enumerate(kinds)
-            if lengths[i]
+            kind.map.moved(place) if length == 1 else placed(kind.map, np.array([place]), np.array([length]))
+            for kind, place, length in zip(kinds, places, lengths, strict=True)
+            if length
         ]
-        params = {"blocklengths": lengths.tolist(), "displacements": places.tolist()}
-        content = list(zip(kinds, lengths.tolist(), strict=True))
+        params = {"blocklengths": lengths, "displacements": places}
+        content = list(zip(kinds, lengths, strict=True))
         return cls._made("STRUCT", params, kinds, united(parts), content)
 
     def Create_subarray(
@@ -220,12 +220,12 @@ class DerivedTypes:
         body = self._valid()
         if body.combiner == NAMED:
             return self, "NAMED", {}
-        kinds = [type(self)._of(kind) for kind in body.inputs]
-        params = dict(body.params)
-        if _COMBINERS[body.combiner] == "STRUCT":
+        kinds = [self._of(kind) for kind in body.inputs]
+        params, combiner = dict(body.params), _COMBINERS[body.combiner]
+        if combiner == "STRUCT":
             params["datatypes"] = kinds
         old = kinds[0] if len(kinds) == 1 else type(self)()
-        return old, _COMBINERS[body.combiner], params
+        return old, combiner, params
 
     envelope = property(Get_envelope, doc="How many numbers and datatypes it was made with, and how.")
     contents = property(Get_contents, doc="The numbers and datatypes it was made with.")
@@ -272,7 +272,7 @@ class DerivedTypes:
         content: list[tuple[TypeBody, int]],
     ) -> Self:
         body = TypeBody(None, "", f"derived:{next(_codes)}", "V")
-        body.combiner, body.params = int(CONSTANTS[f"COMBINER_{combiner}"]), params
+        body.combiner, body.params = _NUMBERS[combiner], params
         body.inputs, body.content, body.map = inputs, content, made
         return cls._of(body)
 
@@ -283,7 +283,7 @@ class DerivedTypes:
         if key not in _BY_PRECISION:
             like = cls._predefined(name)._body
             body = TypeBody(None, "", like.code, like.char)
-            body.combiner, body.params = int(CONSTANTS[f"COMBINER_{combiner}"]), params
+            body.combiner, body.params = _NUMBERS[combiner], params
             body.map, body.dtype, body.is_committed = like.map, like.dtype, True
             _BY_PRECISION[key] = body
         return cls._of(_BY_PRECISION[key])

@@ -114,7 +114,8 @@ def _called(function: Callable[..., Any], thing: Any, keyval: int, value: Any) -
 
 def copied(original: Any, duplicate: Any) -> None:
     """Give a duplicate the attributes that their keys want copied."""
-    for keyval, value in list(original._kept().items()):
+    kept = original._kept()
+    for keyval, value in list(kept.items()) if kept else ():
         key = _keyvals[keyval]
         if key.copy is True:
             duplicate._kept()[keyval] = value
@@ -126,5 +127,6 @@ def copied(original: Any, duplicate: Any) -> None:
 
 def deleted(thing: Any) -> None:
     """Delete all attributes of an object that goes: the last one first."""
-    for keyval in reversed(list(thing._kept())):
+    kept = thing._kept()
+    for keyval in reversed(list(kept)) if kept else ():
         thing.Delete_attr(keyval)

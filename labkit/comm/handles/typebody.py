@@ -14,6 +14,8 @@ __all__ = ["NAMED", "TypeBody"]
 NAMED = int(CONSTANTS["COMBINER_NAMED"])
 _PARAMETRISED = tuple(int(CONSTANTS[f"COMBINER_F90_{kind}"]) for kind in ("INTEGER", "REAL", "COMPLEX"))
 
+_NO_DTYPE = np.dtype("V0")
+
 
 class TypeBody:
     """What a datatype is: shared by all handles of it.
@@ -29,28 +31,26 @@ class TypeBody:
     content : list of (TypeBody, int)
         Of how many elements of which types an element is made, in the order of packing.
     map : Typemap
+    is_null : bool
+        Whether it is DATATYPE_NULL.
     """
 
     __slots__ = (
         "attributes", "char", "code", "combiner", "constant", "content", "dtype", "inputs", "is_committed",
-        "map", "name", "params",
+        "is_null", "map", "name", "params",
     )  # fmt: skip
     map: Typemap
 
     def __init__(self, constant: str | None, name: str, code: str, char: str) -> None:
         self.constant, self.name, self.code, self.char = constant, name, code, char
+        self.is_null = constant == "DATATYPE_NULL"
         self.combiner = NAMED
         self.params: dict[str, Any] = {}
         self.inputs: list[TypeBody] = []
         self.content: list[tuple[TypeBody, int]] = []
-        self.dtype: Any = np.dtype("V0")
+        self.dtype: Any = _NO_DTYPE
         self.is_committed = False
         self.attributes: dict[int, Any] = {}
-
-    @property
-    def is_null(self) -> bool:
-        """Whether it is DATATYPE_NULL."""
-        return self.constant == "DATATYPE_NULL"
 
     @property
     def is_parametrised(self) -> bool:

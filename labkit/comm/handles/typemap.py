@@ -55,6 +55,14 @@ class Typemap:
         """Bytes of data in an element."""
         return int(self.lengths.sum())
 
+    def moved(self, place: int) -> Typemap:
+        """Return the map of the same element `place` bytes further on."""
+        low, high = self.lb + place, self.ub + place
+        if not self.has_bounds:
+            high += -(high - low) % self.alignment
+        offsets = self.offsets + place if place else self.offsets
+        return Typemap(offsets, self.lengths, low, high, self.alignment, self.has_bounds)
+
     @cached_property
     def true_bounds(self) -> tuple[int, int]:
         """Where the data begin and end."""
@@ -87,9 +95,14 @@ class Typemap:
 
 _NOTHING = Typemap(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
 
+#: up to so many runs a loop is faster than NumPy's calls: the structs that programs make of a record
+_FEW = 32
+
 
 def _merged(offsets: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
     """Join runs that follow each other, in memory and in the order of packing."""
+    if len(offsets) <= _FEW:
+        return _merged_few(offsets, lengths)
     kept = lengths > 0
     if not kept.all():
         offsets, lengths = offsets[kept], lengths[kept]
@@ -101,8 +114,28 @@ def _merged(offsets: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
     return offsets[firsts], np.add.reduceat(lengths, firsts)
 
 
+def _merged_few(offsets: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
+    begins: list[int] = []
+    sizes: list[int] = []
+    end = None
+    for begin, size in zip(offsets.tolist(), lengths.tolist(), strict=True):
+        if size <= 0:
+            continue
+        if begin == end:
+            sizes[-1] += size
+        else:
+            begins.append(begin)
+            sizes.append(size)
+        end = begin + size
+    if len(begins) == len(offsets):
+        return offsets, lengths
+    return np.array(begins, np.int64), np.array(sizes, np.int64)
+
+
 def placed(inner: Typemap, places: _Numbers, counts: _Numbers) -> Typemap:
     """Return the map of blocks: ``counts[i]`` elements in a row, the first one at byte ``places[i]``."""
+    if len(counts) == 1 and counts[0] == 1:
+        return inner.moved(int(places[0]))
     kept = counts > 0
     if not kept.all():
         places, counts = places[kept], counts[kept]
@@ -138,15 +171,16 @@ def _padded(low: int, high: int, like: Typemap) -> int:
 
 def united(parts: list[Typemap]) -> Typemap:
     """Return the map of several, one after the other in the order of packing: a struct."""
-    parts = [part for part in parts if part.size or part.extent or part.has_bounds]
+    parts = [part for part in parts if len(part.offsets) or part.extent or part.has_bounds]
     if not parts:
         return _NOTHING
-    offsets, lengths = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("offsets", "lengths")
+    offsets, lengths = _merged(
+        np.concatenate([part.offsets for part in parts]), np.concatenate([part.lengths for part in parts])
     )
     given = [part for part in parts if part.has_bounds]
     low = min(part.lb for part in given or parts)
     high = max(part.ub for part in given or parts)
     alignment = max(part.alignment for part in parts)
-    whole = Typemap(*_merged(offsets, lengths), low, high, alignment, bool(given))
-    return Typemap(whole.offsets, whole.lengths, low, _padded(low, high, whole), alignment, bool(given))
+    if not given:
+        high += -(high - low) % alignment
+    return Typemap(offsets, lengths, low, high, alignment, bool(given))
