@@ -1000,6 +1000,10 @@ class Layout:
     def size(self) -> int:
         """Bytes of data in one element."""
 
+    @property
+    def runs(self) -> int:
+        """Pieces of consecutive bytes in one element."""
+
     def pack(self, address: int, count: int) -> builtins.bytes:
         """The bytes of elements in memory, without gaps."""
 

@@ -17,7 +17,8 @@ struct PythonSide {
   PyObject* make_outside = nullptr;   ///< (what) -> the error of a call outside any run
   PyObject* owner_of_thread = nullptr;  ///< () -> (hub, rank) whose thread this is, or None
   PyObject* make_ended = nullptr;     ///< () -> the error that unwinds a rank when its run ends
-  PyObject* parse_buffer = nullptr;   ///< (spec, is_writable) -> (object or None, offset, bytes)
+  PyObject* parse_buffer = nullptr;   ///< (spec, is_writable) -> (object or None, offset, bytes[, layout, address])
+  PyObject* unpacked = nullptr;       ///< (layout, bytes): a receive of a datatype with gaps is over; what that costs
   PyObject* foreign_memory = nullptr;   ///< (array of another library) -> (NumPy array on its memory, is it a device's)
   PyObject* in_place = nullptr;       ///< labkit.MPI.IN_PLACE
   PyObject* find_format = nullptr;    ///< (format) -> Datatype, or raises

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
 from labkit.comm.handles.foreign import foreign_array, is_foreign
-from labkit.comm.handles.packing import address_of, bytes_of, check_span, gathered
+from labkit.comm.handles.packing import address_of, bytes_of, charge, check_span, gathered
 from labkit.comm.handles.special import BOTTOM
+from labkit.comm.handles.typebody import type_words
 from labkit.comm.home import Home
 from labkit.phantom import Sized
 
@@ -217,7 +218,8 @@ def _check_room(memory: NDArray[np.uint8], end: int, count: int, kind: Datatype)
     """Refuse what real MPI would let run into foreign memory."""
     if end > memory.nbytes:
         raise ValueError(
-            f"message: {count} elements of {kind.name} end at byte {end} of a buffer of {memory.nbytes} bytes"
+            f"message: {count} elements of {type_words(kind)} end at byte {end} of a buffer of "
+            f"{memory.nbytes} bytes"
         )
 
 
@@ -347,7 +349,8 @@ def _check_blocks(
 def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
     """Read a list form for the compiled calls: memory (or None), offset and length in bytes.
 
-    Of a datatype with gaps: what is sent as bytes, and where it is received the layout and the address, too.
+    Of a datatype with gaps: what is sent as bytes; where it is received the layout and the address, too (0 of
+    a phantom).
     """
     memory, offset, number, kind, is_bottom = _read_simple(message, is_writable, 0)
     body = kind._usable()
@@ -355,8 +358,11 @@ def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
     if body.map.is_dense and not (is_bottom and number):
         _check_room(memory, offset + length, number, kind)
         return (memory if length else None), offset, length
+    if not is_writable:
+        charge([(body, number)])
     if type(memory) is Sized:
-        return (memory[:length] if length else None), 0, length
+        at = (body.map.layout, 0) if is_writable and length else ()
+        return (memory[:length] if length else None), 0, length, *at
     if not is_bottom:
         check_span(body, memory.nbytes, number, offset)
     address = offset if is_bottom else address_of(memory) + offset

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.handles.packing import address_of, check_span, gathered, scattered
+from labkit.comm.handles.packing import address_of, charge, check_span, gathered, scattered
 from labkit.comm.handles.typebody import TypeBody
 from labkit.phantom import Sized
 
@@ -57,6 +57,10 @@ class Home:
         first, length = np.concatenate(begins), np.concatenate(lengths)
         order = np.argsort(first, kind="stable")
         return first[order], (first + length)[order]
+
+    def charge(self) -> None:
+        """Charge the running rank with the copy, where packing is charged."""
+        charge((body, count) for body, _, count in self._pieces)
 
     def restore(self) -> None:
         """Put what the copy holds now where it belongs."""

@@ -16,7 +16,7 @@ from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Int
 from labkit.comm.environment import ENVIRONMENT
 from labkit.comm.errorfunctions import ERROR_FUNCTIONS
 from labkit.comm.files.file import FILE_NULL, File
-from labkit.comm.handles import datatypes, exceptions, status
+from labkit.comm.handles import datatypes, exceptions, packing, status
 from labkit.comm.handles.base import MODULE_NAME, refuse
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler
@@ -144,6 +144,7 @@ def _register() -> None:
             "make_ended": exceptions.make_ended,
             "owner_of_thread": exceptions.find_owner_of_thread,
             "parse_buffer": buffers.parse_buffer,
+            "unpacked": packing.unpacked,
             "find_format": datatypes.find_format,
             "in_place": SPECIAL["IN_PLACE"],
             "foreign_memory": foreign_memory,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,13 @@ from labkit.comm.handles.constants import PROC_NULL
 from labkit.comm.handles.datatypes import Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import gathered, scattered
+from labkit.comm.handles.typebody import type_words
+from labkit.comm.place import here
 from labkit.phantom import Sized
 
 __all__ = [
-    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "is_phantom", "packed", "parse_origin",
-    "runs_of", "target_of", "unpack",
+    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "fitting", "is_phantom", "packed",
+    "parse_origin", "runs_of", "target_of", "unpack",
 ]  # fmt: skip
 
 _ERR_TYPE, _ERR_TRUNCATE = 3, 15
@@ -123,9 +126,28 @@ def check_sizes(name: str, given: Simple, taken: Target) -> None:
     if data_bytes(given) != data_bytes(taken):
         raise MPIException(
             _ERR_TRUNCATE,
-            f"{name}: {given.count} x {given.datatype.name} ({data_bytes(given)} bytes) at the origin, but "
-            f"{taken.count} x {taken.datatype.name} ({data_bytes(taken)} bytes) at the target",
+            f"{name}: {given.count} x {type_words(given.datatype)} ({data_bytes(given)} bytes) at the "
+            f"origin, but {taken.count} x {type_words(taken.datatype)} ({data_bytes(taken)} bytes) at the "
+            "target",
         )
+
+
+def fitting(name: str, given: Simple, taken: Target, note: Callable[[str], Any]) -> Target:
+    """Return the target of as much data as there are at the origin.
+
+    A target of more elements is undefined by MPI; real libraries move what the origin has, and programs rely
+    on it: so is it done here, and said. One of less data is refused, as by `check_sizes`.
+    """
+    body = taken.datatype._usable().map
+    count = data_bytes(given) // body.size if body.size else 0
+    if not (0 < count < taken.count and count * body.size == data_bytes(given) and body.is_dense):
+        check_sizes(name, given, taken)
+        return taken
+    note(
+        f"{name} at {here()}: the target is {taken.count} x {type_words(taken.datatype)}, but only {count} "
+        "are at the origin; MPI leaves that undefined, this run and Open MPI move those"
+    )
+    return Target(taken.disp, count, taken.datatype)
 
 
 def blocks_of(datatype: Datatype) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

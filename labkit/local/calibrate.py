@@ -3,6 +3,10 @@
 Run it on an idle machine::
 
     python -m labkit.local.calibrate --out datasets/calibrations/NAME.toml
+    python -m labkit.local.calibrate --pack default --out datasets/calibrations/packing.toml
+
+The second one measures only what gathering and scattering data with gaps costs, and takes all else from the
+calibration that it names: runs with the new file charge packing.
 
 Every kernel is timed on random codes over a grid of sizes. A cell is the least of its samples, each long
 enough for the clock and taken in several rounds over the grid, so that other work on the machine, which only
@@ -25,11 +29,13 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from labkit.local import work
-from labkit.local.costs import Cost, KernelCosts
+from labkit.local import packing, work
+from labkit.local.costs import PACKING, Cost, KernelCosts, find_calibration
 from labkit.local.grid import jobs
 
-__all__ = ["fit_cost", "main", "measure", "to_toml"]
+__all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
+
+_DESCRIBED = {PACKING[0]: "n bytes of data with gaps, an entry per piece of consecutive bytes"}
 
 #: (items, log_of, entries, seconds)
 Cell = tuple[int, int, int, float]
@@ -96,6 +102,14 @@ def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[t
     return costs
 
 
+def measure_packing(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> Cost:
+    """Measure what gathering data with gaps costs, or scattering them: the mean of both. As `measure`."""
+    grid = list(packing.jobs())
+    times = [[_seconds_per_call(job.call, samples, sample_s) for job in grid] for _ in range(rounds)]
+    least = map(min, zip(*times, strict=True))
+    return fit_cost([(job.items, job.log_of, job.entries, s / 2) for job, s in zip(grid, least, strict=True)])
+
+
 def describe_machine() -> dict[str, str]:
     """Describe this machine and the software whose speed was measured."""
     cpu = platform.processor() or platform.machine()
@@ -117,13 +131,13 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def to_toml(calibration: KernelCosts) -> str:
-    """Write a calibration as the TOML text that `KernelCosts.read` reads."""
+def to_toml(calibration: KernelCosts, base: str = "") -> str:
+    """Write a calibration as the TOML text that `KernelCosts.read` reads; with a base, what it adds."""
     lines = [
         "# Node-local costs:",
         "#   seconds = call_s + items * (item_s + item_log_s * log2(log_of)) + entries * entry_s",
         "# Measured; do not edit by hand. largest_error is the formula's largest relative error.",
-        f"reference_flops_per_s = {calibration.reference_flops_per_s:.1f}",
+        f'base = "{base}"' if base else f"reference_flops_per_s = {calibration.reference_flops_per_s:.1f}",
         "",
         "[machine]",
         *(f'{key} = "{value}"' for key, value in calibration.machine.items()),
@@ -131,7 +145,7 @@ def to_toml(calibration: KernelCosts) -> str:
     for (kernel, itemsize), cost in calibration.costs.items():
         lines += [
             "",
-            f"[kernels.{kernel}.{itemsize}]  # {work.KERNELS[kernel]}",
+            f"[kernels.{kernel}.{itemsize}]  # {_DESCRIBED.get(kernel) or work.KERNELS[kernel]}",
             f"call_s = {cost.call_s:.4e}",
             f"item_s = {cost.item_s:.4e}",
             f"item_log_s = {cost.item_log_s:.4e}",
@@ -147,10 +161,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
     parser.add_argument("--samples", type=int, default=3, help="samples per cell and round (default 3)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over the grid (default 3)")
+    parser.add_argument("--pack", metavar="BASE", help="only packing; all else is as in this calibration")
     options = parser.parse_args(arguments)
     if options.samples < 1 or options.rounds < 1:
         parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")
-    text = to_toml(KernelCosts("measured", describe_machine(), 1e9, measure(options.samples, options.rounds)))
+    machine = describe_machine()
+    if options.pack is None:
+        text = to_toml(KernelCosts("measured", machine, 1e9, measure(options.samples, options.rounds)))
+    else:
+        speed = find_calibration(options.pack).reference_flops_per_s
+        machine["command"] += f" --pack {options.pack}"
+        costs = {PACKING: measure_packing(options.samples, options.rounds)}
+        text = to_toml(KernelCosts("measured", machine, speed, costs), options.pack)
     if options.out is None:
         sys.stdout.write(text)
     else:

@@ -8,6 +8,11 @@ Scaling with the host's speed: the calibrated machine counts as a host of `Kerne
 (1 Gflop/s, what a platform's host has unless it says otherwise), and work is charged as that many operations.
 A simulated host of 2 Gflop/s does the same work in half the time. This is one number for compute-bound and
 memory-bound work alike: a declared simplification, the same that flop-counting simulators make.
+
+Packing is free, unless the calibration has ``[kernels.pack.1]``: then gathering what a datatype with gaps
+sends, and scattering what it receives, costs ``call_s + bytes item_s + pieces entry_s``, where the pieces are
+the runs of consecutive bytes. It is charged to the rank: before its message leaves, and when its receive is
+waited for.
 """
 
 from __future__ import annotations
@@ -42,6 +47,10 @@ DEFAULT_CALIBRATION = "default"
 _COMPARING = frozenset(
     {"sort", "merge", "merge_many", "merge_order", "count_up_to", "classify", "histogram", "distribute"}
 )
+
+
+#: gathering and scattering data with gaps: its items are bytes, the entries pieces of consecutive bytes
+PACKING = ("pack", 1)
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,11 @@ class KernelCosts:
             raise DataError(self._has_no(kernel, itemsize))
         return cost.seconds(items, log_of, entries)
 
+    @property
+    def packing(self) -> Cost | None:
+        """Cost of gathering or scattering data with gaps: per call, byte and piece; None where it is free."""
+        return self.costs.get(PACKING)
+
     def _has_no(self, kernel: str, itemsize: int) -> str:
         sizes = sorted(size for name, size in self.costs if name == kernel)
         if sizes:
@@ -125,7 +139,7 @@ class KernelCosts:
 
     @classmethod
     def read(cls, text: str, name: str) -> KernelCosts:
-        """Read a calibration from TOML text.
+        """Read a calibration from TOML text; what it does not say is as in its ``base``, if it names one.
 
         Raises
         ------
@@ -134,12 +148,14 @@ class KernelCosts:
         """
         try:
             table = toml_of(text)
-            costs = {
+            base = _load(table["base"]) if "base" in table else None
+            costs = ({} if base is None else base.costs) | {
                 (kernel, int(itemsize)): _cost(entry)
                 for kernel, sizes in table["kernels"].items()
                 for itemsize, entry in sizes.items()
             }
-            return cls(name, table["machine"], float(table["reference_flops_per_s"]), costs)
+            speed = table["reference_flops_per_s"] if base is None else base.reference_flops_per_s
+            return cls(name, table["machine"], float(speed), costs)
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"calibration {name} cannot be read: {type(error).__name__}: {error}; "

@@ -40,6 +40,8 @@ class RankContext:
         self.board: dict[Any, Any] = {}
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = simulation.calibration
+        #: what gathering and scattering data with gaps costs them; None where it is free
+        self.packing = self.calibration.packing
         #: what ranks have set and done by hand of MPI's start and end (`labkit.comm.environment`), by rank
         self.own_states: dict[int, dict[str, Any]] = {}
         #: whether MPI is initialised before the program begins: a function gets its communicator
@@ -104,6 +106,12 @@ class RankContext:
             self._hub.compute(seconds)
         elif flops is not None:
             self._hub.compute_flops(flops)
+
+    def pack(self, size: int, runs: int) -> None:
+        """Charge the running rank with so many bytes in so many pieces, gathered or scattered in one go."""
+        if self.packing is not None:
+            seconds = self.packing.seconds(size, 1, runs)
+            self.compute(None, seconds * self.calibration.reference_flops_per_s)
 
     def _tried(self) -> float:
         """How many times as long the running rank's computation is to take."""

@@ -138,6 +138,32 @@ def stores_while_another_rank_reads(comm, right):
     win.Free()
 
 
+def clears_what_it_reads_too_early(comm, right):
+    win = MPI.Win.Create(np.full(3, float(comm.rank)), 8, comm=comm)
+    got = np.zeros(3)
+    win.Fence()
+    for _ in range(2):
+        win.Get(got, (comm.rank + 1) % comm.size)  # <- its buffer at the origin was changed before Fence
+        if not right:
+            got[1] = 7
+        win.Fence()
+        got[:] = 0
+    win.Free()
+
+
+def fills_anew_what_it_puts(comm, right):
+    win = MPI.Win.Allocate(8 * comm.size, 8, comm=comm)
+    given = np.ones(1)
+    win.Lock_all()
+    for target in range(comm.size):
+        given[0] = target
+        win.Put(given, target, comm.rank)  # <- its buffer at the origin was changed before Unlock_all
+        if right:
+            win.Flush_local(target)
+    win.Unlock_all()
+    win.Free()
+
+
 def nobody_takes_what_was_probed(comm, right):
     if comm.rank == 0:
         comm.send("x", 1, tag=7)  # <- nobody received it
@@ -157,6 +183,7 @@ PROGRAMS = [
     one_group_gathers, one_rank_gathers_for_itself, one_rank_takes_another_root,
     an_object_where_a_buffer_is_taken, another_buffer_of_the_loop, cleared_too_late, a_column_across_a_row,
     sums_and_products, stores_where_another_rank_puts, stores_while_another_rank_reads,
+    clears_what_it_reads_too_early, fills_anew_what_it_puts,
     nobody_takes_what_was_probed, everybody_begins_a_barrier,
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Random programs of windows and files whose outcome MPI determines: the same bytes on every machine."""
+"""Random programs of windows, datatypes and files: MPI determines what they leave, on every machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from labkit import MPI
+from tests.support.datatype_programs import datatype_program, numbers
 
-__all__ = ["digests"]
+__all__ = ["digests", "logs"]
 
 _CODES = ("u1", "i2", "i4", "i8", "f4", "f8")
 _MODES = ("fence", "pscw", "lock", "shared lock", "lock all")
@@ -19,21 +20,26 @@ _MODES = ("fence", "pscw", "lock", "shared lock", "lock all")
 
 def digests(comm: Any, first: int, count: int, folder: str) -> list[str]:
     """Run programs number `first` and following; a digest of what each left at this rank."""
+    found = logs(comm, first, count, folder)
+    return [hashlib.sha256(repr(log).encode()).hexdigest()[:16] for log in found]
+
+
+def logs(comm: Any, first: int, count: int, folder: str) -> list[list[Any]]:
+    """Run programs number `first` and following; what each left at this rank."""
     found = []
     for seed in range(first, first + count):
         log: list[Any] = []
         dice = random.Random(seed)  # the same at all ranks
-        if dice.random() < 0.7:
+        path = os.path.join(folder, f"{seed}.bin")
+        kind = dice.random()
+        if kind < 0.4:
             _window_program(comm, dice, seed, log)
+        elif kind < 0.6:
+            _file_program(comm, dice, seed, path, log)
         else:
-            _file_program(comm, dice, seed, os.path.join(folder, f"{seed}.bin"), log)
-        found.append(hashlib.sha256(repr(log).encode()).hexdigest()[:16])
+            datatype_program(comm, dice, seed, path, log)
+        found.append(log)
     return found
-
-
-def _numbers(seed: int, rank: int, code: str, n: int) -> np.ndarray:
-    """Small whole numbers, so that sums do not depend on their order."""
-    return np.random.RandomState([seed % 2**32, rank]).randint(0, 5, n).astype(code)
 
 
 # --- windows ------------------------------------------------------------------------------------------
@@ -45,7 +51,7 @@ def _window_program(comm: Any, dice: random.Random, seed: int, log: list[Any]) -
     item = np.dtype(code).itemsize
     unit = dice.choice((1, item))
     flavor = dice.choice(("create", "allocate", "dynamic", "shared"))
-    mine = _numbers(seed, me, code, n)
+    mine = numbers(seed, me, code, n)
     shared = None
     if flavor == "create":
         memory = mine.copy()
@@ -99,7 +105,7 @@ def _epoch(
     def access(target: int) -> None:
         for element in range(n):
             kind, place = plans[target][element], bases[target] + element * item // unit
-            value = _numbers(seed + 7 * element, me, memory.dtype.str, 1)
+            value = numbers(seed + 7 * element, me, memory.dtype.str, 1)
             got = np.zeros(1, memory.dtype)
             if kind == "acc":
                 win.Accumulate(value, target, place, op)
@@ -117,7 +123,7 @@ def _epoch(
                 win.Get_accumulate(value, got, target, place, dice_op)
                 results.append(got)
             elif kind == "cas" and memory.dtype.kind in "iu":
-                win.Compare_and_swap(value, _numbers(seed, 9, memory.dtype.str, 1), got, target, place)
+                win.Compare_and_swap(value, numbers(seed, 9, memory.dtype.str, 1), got, target, place)
                 results.append(got)
             elif kind == "rget" and "lock" in mode:
                 win.Rget(got, target, place).Wait()
@@ -175,7 +181,7 @@ def _file_program(comm: Any, dice: random.Random, seed: int, path: str, log: lis
     status = MPI.Status()
     for turn in range(dice.randint(1, 5)):
         n = dice.randint(0, 9)
-        mine = _numbers(seed + turn, me, code, n)
+        mine = numbers(seed + turn, me, code, n)
         first = dice.randint(0, 6) + me * n
         how = dice.choice(_FILE_KINDS)
         if how == "at":
@@ -198,7 +204,7 @@ def _file_program(comm: Any, dice: random.Random, seed: int, path: str, log: lis
             file.Write_at_all_begin(first, mine)
             file.Write_at_all_end(mine)
         elif how == "shared":  # all write the same, so that the order does not matter
-            file.Write_shared(_numbers(seed + turn, 0, code, n))
+            file.Write_shared(numbers(seed + turn, 0, code, n))
         elif how == "size":
             file.Set_size(disp + dice.randint(0, 12) * item)
         file.Sync()

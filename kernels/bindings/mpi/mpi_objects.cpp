@@ -219,6 +219,14 @@ PyObject* pickle_dumps(PyObject* object) {
 
 PyObject* pickle_loads(PyObject* bytes) { return PyObject_CallOneArg(python_side().loads, bytes); }
 
+/// What it costs to put the bytes where they belong. Takes the layout. False: a Python error.
+static bool charge_unpacking(PyObject* layout, std::uint64_t bytes) {
+  PyObject* done = PyObject_CallFunction(python_side().unpacked, "OK", layout, static_cast<unsigned long long>(bytes));
+  Py_DECREF(layout);
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
 PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload* payload, bool is_object,
                          StatusObject* status_out) {
   Engine& engine = hub->engine();
@@ -227,11 +235,13 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   PyObject* received = std::exchange(payload->received, nullptr);
   const std::uint64_t capacity = payload->bytes;
   const bool is_unfilled = payload->is_unfilled;
+  PyObject* layout = payload->owner == nullptr ? nullptr : Py_NewRef(payload->owner);
   engine.release(id);
   hub->payloads().give(payload);
   const std::uint64_t sent = status.bytes;
   if (status.is_truncated) status.bytes = capacity;
   fill_status(status_out, comm, hub, status);
+  if (layout != nullptr && !charge_unpacking(layout, status.bytes)) return nullptr;
   if (status.is_truncated) {
     Py_XDECREF(received);
     if (status_out != nullptr) status_out->error = kErrTruncate;

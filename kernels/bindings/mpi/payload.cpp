@@ -42,7 +42,7 @@ bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& p
 }
 
 // A list form: Python resolves it to (object or None, offset, length), in bytes; of a datatype with gaps to the
-// bytes that are sent, or to (object or None, 0, length, layout, address) where they are received.
+// bytes that are sent, or to (object or None, 0, length, layout, address) where they are received; of a phantom, address 0.
 bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
   PyObject* args[] = {spec, is_writable ? Py_True : Py_False};
   PyObject* parsed = PyObject_Vectorcall(python_side().parse_buffer, args, 2, nullptr);
@@ -59,8 +59,8 @@ bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
     is_good = fill_view(object, is_writable, false, payload);
     payload.data += offset;
   }
-  if (is_good && layout != nullptr) {
-    payload.owner = Py_NewRef(layout);
+  if (is_good && layout != nullptr) payload.owner = Py_NewRef(layout);
+  if (is_good && address != 0) {  // else a phantom, or nothing
     payload.layout = nanobind::inst_ptr<ByteLayout>(layout);
     payload.data = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
   }

@@ -27,7 +27,7 @@ PhantomMemory& phantom_memory();
 struct Payload {
   char* data = nullptr;
   std::uint64_t bytes = 0;         ///< of the message, or the room for it
-  PyObject* owner = nullptr;       ///< a bytes object holding `data`: never changes, needs no copy; or the layout
+  PyObject* owner = nullptr;       ///< a bytes object holding `data`: never changes, needs no copy; or a receive's layout
   const ByteLayout* layout = nullptr;  ///< receive: how the bytes lie from `data` on; nullptr: in a row
   PyObject* received = nullptr;    ///< object receive: the message, as bytes
   char* copy = nullptr;            ///< a snapshot too long for `small`

@@ -20,6 +20,7 @@ from labkit.comm.collective.roots import check_root
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.special import is_in_place
+from labkit.comm.handles.typebody import type_words
 from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
 from labkit.schedule.problem import PROBLEMS, Problem
@@ -76,7 +77,7 @@ def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Cal
     call = Call(problem.name, name, root, {"root": root, "bytes": message.bytes}, message.bytes)
     call.buffers = (block(message),)
     call.is_split = True
-    return call if comm.rank == root else call.receives_into(message)
+    return call.moves(message, None) if comm.rank == root else call.moves(None, message)
 
 
 def _blocks_of(problem: Problem) -> Maker:
@@ -117,7 +118,7 @@ def _blocks_of(problem: Problem) -> Maker:
         call.buffers = (
             ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
         )  # fmt: skip
-        return call.receives_into(received)
+        return call.moves(sent, received)
 
     return make
 
@@ -136,7 +137,7 @@ def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any,
         received.counts[comm.rank] = min(int(received.counts[comm.rank]), sent.count)
     call = Call(problem.name, name, root, {"root": root}, sent.bytes)
     call.buffers = (single(sent), ANYTHING if received is None else table(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
@@ -150,7 +151,7 @@ def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any
             received.count = min(received.count, int(sent.counts[comm.rank]))
     call = Call(problem.name, name, root, {"root": root}, received.bytes)
     call.buffers = (ANYTHING if sent is None else table(sent), single(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
@@ -161,7 +162,7 @@ def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: A
         sent = filled(sent, own_block(received, comm.rank), comm.rank, name)
     call = Call(problem.name, name, 0, {"bytes of each rank": sizes.tobytes()}, int(sizes.mean()))
     call.buffers = (single(sent), table(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _alltoallv(
@@ -182,7 +183,7 @@ def _alltoallv(
     mean = int(sent.counts.sum()) * sent.element_bytes // max(comm.size, 1)
     call = Call(problem.name, name, 0, {}, mean)
     call.buffers = (table(sent), table(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _alltoallw(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
@@ -208,7 +209,7 @@ def _reduced(
         call.root = call.facts["root"] = root
     call.is_split = True
     call.buffers = (block(sent), ANYTHING if received is None else block(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
@@ -222,7 +223,7 @@ def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbu
         _agree(sent, received)
     call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
     call.buffers = (block(sent), block(received))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def _reduce_scatter(
@@ -241,7 +242,7 @@ def _reduce_scatter(
     blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype, sent.home)
     mine = Simple(received.memory, received.offset, int(counts[comm.rank]), received.datatype, received.home)
     call.buffers = (table(blocks), single(mine))
-    return call.receives_into(received)
+    return call.moves(sent, received)
 
 
 def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
@@ -288,7 +289,7 @@ def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str
         raise no_operator(op, " (MPI.Op.Create makes one of a function)")
     reduction = op._reduction(sent.datatype) if op else None
     if reduction is None:
-        raise MPIException(_ERR_OP, f"{op!r} is not defined on {sent.datatype!r}")
+        raise MPIException(_ERR_OP, f"{op!r} is not defined on {type_words(sent.datatype)}")
     constant = op._constant
     facts["datatype"], facts["op"] = sent.datatype.name, constant or "the program's own"
     call = Call(problem.name, name, 0, facts, sent.bytes, reduction, op._is_commutative, constant is not None)

@@ -73,6 +73,8 @@ class Call:
         Whether the first rank's element size decides how the message is cut.
     homes : list of Home
         Where what has arrived is to be put at the end: of datatypes with gaps.
+    gathered : Home, optional
+        Where what is sent comes from, of a datatype with gaps.
     """
 
     problem: str
@@ -87,10 +89,13 @@ class Call:
     is_split: bool = False
     is_known: bool = True
     homes: list[Any] = field(default_factory=list)
+    gathered: Any = None
 
-    def receives_into(self, *messages: Any) -> Call:
-        """Note where messages are received whose datatypes have gaps; the call itself."""
-        self.homes = [message.home for message in messages if message is not None and message.home]
+    def moves(self, sent: Any, received: Any) -> Call:
+        """Note what is sent and where is received, of datatypes with gaps; the call itself."""
+        self.homes = [received.home] if received is not None and received.home else []
+        if sent is not None and sent.home and sent.home not in self.homes:  # else it is IN_PLACE
+            self.gathered = sent.home
         return self
 
 
@@ -156,11 +161,14 @@ def perform(comm: Any, call: Call) -> None:
     """
     calls = shared_calls(call.name)
     shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
+    if call.gathered is not None:
+        call.gathered.charge()
     if calls.keeps_calls:
         calls.note(comm, call)
     calls.hub.collective(comm, shared, buffers, call.reduction, call.name, has_data, may_repeat)
     for home in call.homes:
         home.restore()
+        home.charge()
     if calls.keeps_calls:
         calls.hub.end_collective()
 
@@ -182,14 +190,22 @@ def start(comm: Any, call: Call) -> Any:
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
     shared, buffers, has_data, _ = _agree(calls, comm, call)
+    if call.gathered is not None:
+        call.gathered.charge()
     request = calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
     return restoring(request, call.homes)
 
 
 def restoring(request: Any, homes: list[Any]) -> Any:
     """Let a request put what has arrived where it belongs, once it is waited for."""
+
+    def put(status: Any) -> None:
+        for home in homes:
+            home.restore()
+            home.charge()
+
     if homes:
-        request._after(lambda status: [home.restore() for home in homes] and None)
+        request._after(put)
     return request
 
 

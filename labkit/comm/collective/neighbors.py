@@ -18,8 +18,9 @@ from labkit.comm.surface import METHODS, Method, add_methods
 __all__ = ["NeighborCollectives"]
 
 _Bytes = NDArray[np.uint8]
-#: blocks sent, places of those received, and where these belong at the end (datatypes with gaps)
-_Exchange = tuple[list[_Bytes], list[_Bytes], list[Any]]
+#: blocks sent, places of those received; of datatypes with gaps where these belong at the end, and where
+#: what is sent comes from
+_Exchange = tuple[list[_Bytes], list[_Bytes], list[Any], list[Any]]
 _Messages = list[tuple[_Bytes, int, int]]
 _FIRST_TAG = 0x40000000
 
@@ -42,24 +43,26 @@ class NeighborCollectives:
     def _same(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent, received = parse_simple(sendbuf, False), parse_simple(recvbuf, True, len(sources))
-        return [array_of(sent)] * len(targets), _blocks(received, len(sources)), _homes(received)
+        blocks = _blocks(received, len(sources))
+        return [array_of(sent)] * len(targets), blocks, _homes(received), _homes(sent)
 
     def _same_to_table(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False)
         blocks, homes = _table(recvbuf, True, len(sources), parse_vector)
-        return [array_of(sent)] * len(targets), blocks, homes
+        return [array_of(sent)] * len(targets), blocks, homes, _homes(sent)
 
     def _each(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False, len(targets))
         received = parse_simple(recvbuf, True, len(sources))
-        return _blocks(sent, len(targets)), _blocks(received, len(sources)), _homes(received)
+        blocks = _blocks(received, len(sources))
+        return _blocks(sent, len(targets)), blocks, _homes(received), _homes(sent)
 
     def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector] = parse_vector) -> _Exchange:
         sources, targets = self.inoutedges
-        sent, _ = _table(sendbuf, False, len(targets), parse)
-        return sent, *_table(recvbuf, True, len(sources), parse)
+        sent, given = _table(sendbuf, False, len(targets), parse)
+        return sent, *_table(recvbuf, True, len(sources), parse), given
 
     def _tables_of_types(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
         return self._tables(sendbuf, recvbuf, parse_vector_w)
@@ -87,10 +90,17 @@ class NeighborCollectives:
     # --- messages -------------------------------------------------------------------------------------
 
     def _exchange(
-        self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: Sequence[Any] = ()
+        self,
+        name: str,
+        sent: list[_Bytes],
+        received: list[_Bytes],
+        homes: Sequence[Any] = (),
+        given: Sequence[Any] = (),
     ) -> None:
         """Post everything, then wait."""
         private, tag = self._private(name, 0)
+        for home in given:
+            home.charge()
         receives, sends = self._messages(sent, received, tag)
         requests = [private.Irecv(*message) for message in receives]
         requests += [private.Isend(*message) for message in sends]
@@ -99,13 +109,18 @@ class NeighborCollectives:
         self._leave(name)
         for home in homes:
             home.restore()
+            home.charge()
 
-    def _begin(self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: list[Any]) -> Any:
+    def _begin(
+        self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: list[Any], given: list[Any]
+    ) -> Any:
         """Post everything as one request."""
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
         private, tag = self._private(name, 0)
         self._leave(name)
+        for home in given:
+            home.charge()
         request = calls.hub.start_messages(private, name, *self._messages(sent, received, tag))
         return restoring(request, homes)
 
@@ -117,7 +132,9 @@ class NeighborCollectives:
         def begin() -> Any:
             calls = shared_calls(name)
             refuse_in_recordings(calls, name)
-            sent, received, homes = build()
+            sent, received, homes, given = build()
+            for home in given:
+                home.charge()
             messages = self._messages(sent, received, _FIRST_TAG)
             return restoring(calls.hub.start_messages(private, name, *messages), homes)
 

@@ -12,6 +12,7 @@ from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.limits import give_back, take_one
+from labkit.comm.handles.typebody import type_words
 
 __all__ = ["OPERATORS", "Op", "no_operator"]
 
@@ -177,7 +178,7 @@ class Op(Named):
             raise ValueError(f"mismatch in inbuf count {left.count} and inoutbuf count {right.count}")
         reduction = self._reduction(right.datatype)
         if reduction is None:
-            raise MPIException(10, f"{self!r} is not defined on {right.datatype!r}")
+            raise MPIException(10, f"{self!r} is not defined on {type_words(right.datatype)}")
         if right.count:
             reduction.apply(np.ascontiguousarray(array_of(left)), array_of(right), True)
             if right.home:

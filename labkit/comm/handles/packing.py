@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import context
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.foreign import foreign_array, is_foreign
 from labkit.comm.handles.typebody import TypeBody
 
-__all__ = ["Packing", "address_of", "bytes_of", "check_span", "gathered", "scattered"]
+__all__ = [
+    "Packing", "address_of", "bytes_of", "charge", "check_span", "gathered", "scattered", "unpacked",
+]  # fmt: skip
 
 _ERR_TYPE, _ERR_ARG, _ERR_TRUNCATE = 3, 13, 15
 _Bytes = NDArray[np.uint8]
@@ -51,7 +54,7 @@ def check_span(body: TypeBody, room: int, count: int, offset: int = 0) -> None:
     """
     first, end = body.map.span(count)
     if offset + first < 0 or offset + end > room:
-        name = body.name or "a derived datatype"
+        name = body.name if body.name not in ("", "Dup ") else "a derived datatype"
         raise ValueError(
             f"message: {count} elements of {name} take bytes {offset + first} to {offset + end} of a buffer "
             f"of {room} bytes"
@@ -69,6 +72,36 @@ def scattered(body: TypeBody, address: int, data: Any) -> None:
     body.map.layout.unpack(address, data)
 
 
+def charge(pieces: Iterable[tuple[TypeBody, int]], is_call: bool = True) -> None:
+    """Charge the running simulated rank with gathering or scattering elements, where packing is charged.
+
+    Parameters
+    ----------
+    pieces : iterable of (TypeBody, int)
+        Datatypes, and how many elements; those without gaps are sent as they lie.
+    is_call : bool
+        Whether it goes on inside a call of MPI. Pack and Unpack are calls as well, but where the program's
+        own code is timed their time is in it.
+    """
+    machine = context.simulated()
+    if machine is None or machine.packing is None or (machine.is_measured and not is_call):
+        return
+    size = runs = 0
+    for body, count in pieces:
+        if not body.map.is_dense:
+            size += body.map.size * count
+            runs += len(body.map.offsets) * count
+    if size:
+        machine.pack(size, runs)
+
+
+def unpacked(layout: Any, size: int) -> None:
+    """Charge the running rank with having put so many bytes where they belong: a receive is over."""
+    machine = context.simulated()
+    if machine is not None and machine.packing is not None and size:
+        machine.pack(size, -(-size * layout.runs // layout.size))
+
+
 class Packing:
     """Pack, Unpack and their kin."""
 
@@ -76,11 +109,11 @@ class Packing:
 
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack all elements of a buffer into another from byte `position` on; where the next one goes."""
-        return self._pack(inbuf, outbuf, position, _as_it_is)
+        return self._pack(inbuf, outbuf, position)
 
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Fill a buffer with elements from byte `position` of another on; where the next ones are."""
-        return self._unpack(inbuf, position, outbuf, _as_it_is)
+        return self._unpack(inbuf, position, outbuf)
 
     def Pack_size(self, count: int, comm: Any) -> int:
         """Bytes that so many packed elements take."""
@@ -88,15 +121,15 @@ class Packing:
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
         """Do as `Pack`, in a form that is the same on every machine: "external32"."""
-        return self._pack(inbuf, outbuf, position, _form(datarep))
+        return self._pack(inbuf, outbuf, position, _is_external(datarep))
 
     def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
         """Do as `Unpack`, from "external32"."""
-        return self._unpack(inbuf, position, outbuf, _form(datarep))
+        return self._unpack(inbuf, position, outbuf, _is_external(datarep))
 
     def Pack_external_size(self, datarep: str, count: int) -> int:
-        """Bytes that so many elements take in "external32"."""
-        _form(datarep)
+        """Bytes that so many elements take in "external32" at most."""
+        _is_external(datarep)
         return int(count) * self._usable().map.size
 
     def _usable(self) -> TypeBody:
@@ -107,28 +140,32 @@ class Packing:
             raise MPIException(_ERR_TYPE, f"the datatype is {why}" + "; call Commit()" * (not body.is_null))
         return body
 
-    def _pack(self, inbuf: Any, outbuf: Any, position: int, form: Callable[[TypeBody, Any], _Bytes]) -> int:
+    def _pack(self, inbuf: Any, outbuf: Any, position: int, is_external: bool = False) -> int:
         body, begin = self._usable(), int(position)
         given, out = bytes_of(inbuf), bytes_of(outbuf, True)
         count = _elements(body, given.nbytes)
-        end = begin + count * body.map.size
+        end = begin + count * (_external_size(body) if is_external else body.map.size)
         if begin < 0 or end > out.nbytes:
             raise MPIException(_ERR_TRUNCATE, f"{end - begin} bytes do not fit at {begin} of {out.nbytes}")
         check_span(body, given.nbytes, count)
-        out[begin:end] = form(body, gathered(body, address_of(given), count))
+        data = np.frombuffer(gathered(body, address_of(given), count), np.uint8)
+        out[begin:end] = _to_external(body, data) if is_external else data
+        charge([(body, count)], is_call=False)
         return end
 
-    def _unpack(self, inbuf: Any, position: int, outbuf: Any, form: Callable[[TypeBody, Any], _Bytes]) -> int:
+    def _unpack(self, inbuf: Any, position: int, outbuf: Any, is_external: bool = False) -> int:
         body, begin = self._usable(), int(position)
         given, out = bytes_of(inbuf), bytes_of(outbuf, True)
         count = _elements(body, out.nbytes)
-        end = begin + count * body.map.size
+        end = begin + count * (_external_size(body) if is_external else body.map.size)
         if begin < 0 or end > given.nbytes:
             raise MPIException(
                 _ERR_TRUNCATE, f"there are no {end - begin} bytes at {begin} of {given.nbytes}"
             )
         check_span(body, out.nbytes, count)
-        scattered(body, address_of(out), np.ascontiguousarray(form(body, given[begin:end])))
+        data = given[begin:end]
+        scattered(body, address_of(out), _from_external(body, data) if is_external else data)
+        charge([(body, count)], is_call=False)
         return end
 
 
@@ -138,42 +175,66 @@ def _elements(body: TypeBody, length: int) -> int:
     return length // body.map.extent
 
 
-def _as_it_is(body: TypeBody, data: Any) -> _Bytes:
-    return np.frombuffer(data, np.uint8)
+# --- external32: the greatest byte first, and C's long in four (MPI 4.1, section 14.5.2) -----------------
+
+#: of numbers that are shorter there: their bytes
+_SHORTER = {"LONG": 4, "UNSIGNED_LONG": 4, "LONG_INT": 4}
 
 
-def _form(datarep: str) -> Callable[[TypeBody, Any], _Bytes]:
-    if datarep == "external32":
-        return _swapped
-    if datarep == "native":
-        return _as_it_is
+def _is_external(datarep: str) -> bool:
+    if datarep in ("external32", "native"):
+        return datarep == "external32"
     raise MPIException(_ERR_ARG, f"datarep={datarep!r} is not known; there are 'external32' and 'native'")
 
 
-def _swapped(body: TypeBody, data: Any) -> _Bytes:
-    """Reverse the bytes of every number: external32 has the greatest first."""
-    flat = np.frombuffer(data, np.uint8).copy()
-    parts: list[tuple[int, int]] = []
+def _numbers_of(body: TypeBody) -> list[tuple[int, int, int, bool]]:
+    """Return the numbers in an element: bytes here and there, how many in a row, whether they have a sign."""
+    parts: list[tuple[int, int, int, bool]] = []
     for kind, times in body.basics():
-        numbers = _numbers_of(kind)
-        parts += [(numbers[0][0], numbers[0][1] * times)] if len(numbers) == 1 else numbers * times
-    width = sum(number_bytes * many for number_bytes, many in parts)
-    if width == 0 or len(flat) == 0:
-        return flat
-    rows = flat.reshape(-1, width)
-    begin = 0
-    for number_bytes, many in parts:
-        end = begin + number_bytes * many
-        cut = rows[:, begin:end].reshape(len(rows), many, number_bytes)
-        rows[:, begin:end] = cut[:, :, ::-1].reshape(len(rows), -1)
-        begin = end
-    return flat
+        here, there = kind.dtype.itemsize, _SHORTER.get(kind.constant or "", 0)
+        is_signed = kind.dtype.kind == "i"
+        if kind.dtype.fields:
+            first, second = (np.dtype(part).itemsize for part in kind.code.split("+"))
+            parts += [(first, there or first, 1, True), (second, second, 1, True)] * times
+        elif kind.dtype.kind == "c":
+            parts.append((here // 2, here // 2, 2 * times, True))
+        else:
+            parts.append((here, there or here, times, is_signed))
+    return parts
 
 
-def _numbers_of(kind: TypeBody) -> list[tuple[int, int]]:
-    """Return the numbers in an element of a basic type: their bytes, and how many in a row."""
-    if kind.dtype.fields:
-        return [(np.dtype(part).itemsize, 1) for part in kind.code.split("+")]
-    if kind.dtype.kind == "c":
-        return [(kind.dtype.itemsize // 2, 2)]
-    return [(kind.dtype.itemsize, 1)]
+def _external_size(body: TypeBody) -> int:
+    return sum(there * many for _, there, many, _ in _numbers_of(body))
+
+
+def _to_external(body: TypeBody, data: _Bytes) -> _Bytes:
+    return _converted(data, [(here, there, many, False) for here, there, many, _ in _numbers_of(body)])
+
+
+def _from_external(body: TypeBody, data: _Bytes) -> _Bytes:
+    parts = [(there, here, many, is_signed) for here, there, many, is_signed in _numbers_of(body)]
+    return _converted(data, parts, is_external=True)
+
+
+def _converted(data: _Bytes, parts: list[tuple[int, int, int, bool]], is_external: bool = False) -> _Bytes:
+    """Turn every number round; a longer one gets its sign in front, of a shorter one the low bytes stay."""
+    old = sum(before * many for before, _, many, _ in parts)
+    new = sum(after * many for _, after, many, _ in parts)
+    if not old or not len(data):
+        return data
+    rows = data.reshape(-1, old)
+    made = np.zeros((len(rows), new), np.uint8)
+    begin = there = 0
+    for before, after, many, is_signed in parts:
+        numbers = rows[:, begin : begin + before * many].reshape(-1, many, before)
+        low_first = numbers[:, :, ::-1] if is_external else numbers
+        wide = np.zeros((len(rows), many, after), np.uint8)
+        if is_signed and after > before:
+            wide[:] = np.where(low_first[:, :, -1:] >= 128, 255, 0)
+        kept = min(before, after)
+        wide[:, :, :kept] = low_first[:, :, :kept]
+        made[:, there : there + after * many] = (wide if is_external else wide[:, :, ::-1]).reshape(
+            len(rows), -1
+        )
+        begin, there = begin + before * many, there + after * many
+    return made.reshape(-1)

@@ -9,7 +9,7 @@ import numpy as np
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.typemap import Typemap
 
-__all__ = ["NAMED", "TypeBody"]
+__all__ = ["NAMED", "TypeBody", "type_words"]
 
 NAMED = int(CONSTANTS["COMBINER_NAMED"])
 _PARAMETRISED = tuple(int(CONSTANTS[f"COMBINER_F90_{kind}"]) for kind in ("INTEGER", "REAL", "COMPLEX"))
@@ -74,3 +74,26 @@ class TypeBody:
                 else:
                     found.append((kind, count))
         return found
+
+
+def type_words(datatype: Any) -> str:
+    """Say which datatype it is, of this module or of mpi4py's: by its name, else by what it is made of.
+
+    >>> from labkit import MPI
+    >>> type_words(MPI.INT), type_words(MPI.DOUBLE.Create_vector(6, 1, 5))
+    ('MPI_INT', 'a derived datatype (VECTOR of MPI_DOUBLE, 48 bytes of data, extent 208 bytes)')
+    """
+    if not datatype:
+        return "DATATYPE_NULL"
+    if datatype.is_predefined or (datatype.name and not datatype.name.startswith("Dup ")):
+        return str(datatype.name)
+    inner, combiner, params = datatype.decode()
+    parts = params.get("datatypes") or [inner]
+    names = sorted({part.name or "derived datatypes" for part in parts})
+    for part in parts:
+        if not part.is_predefined:
+            part.Free()  # a handle of its own: the datatype stays
+    return (
+        f"a derived datatype ({combiner} of {', '.join(names)}, {datatype.size} bytes of data, "
+        f"extent {datatype.extent} bytes)"
+    )

@@ -22,6 +22,7 @@ from labkit.comm.collective.prequest import Prequest
 from labkit.comm.handles.constants import PROC_NULL, ROOT
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.typebody import type_words
 from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["BETWEEN_GROUPS", "GroupExchanges"]
@@ -164,7 +165,7 @@ class GroupExchanges:
         """Receive a vector of `length` bytes from everybody and keep the combined part from `begin` on."""
         reduction = op._reduction(received.datatype) if op else None
         if reduction is None:
-            raise MPIException(_ERR_OP, f"{op!r} is not defined on {received.datatype!r}")
+            raise MPIException(_ERR_OP, f"{op!r} is not defined on {type_words(received.datatype)}")
         parts = [np.empty(length, np.uint8) for _ in range(self.remote_size)]
         mine = slice(begin, begin + received.bytes)
 

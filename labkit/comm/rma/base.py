@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from labkit.comm.buffers import Simple
 from labkit.comm.collective.native import Call, call_under_way, perform
 from labkit.comm.handles.constants import PROC_NULL
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.place import here
+from labkit.comm.rma.origins import Origin, Origins
 from labkit.comm.rma.state import Part, WindowState
+from labkit.comm.typed import is_phantom
 
 __all__ = ["Now", "WindowBase", "wrong_sync"]
 
@@ -82,11 +88,33 @@ class WindowBase:
         now.hub.release_handles([gate])
 
     @staticmethod
+    def _watched(now: Now, buffer: Simple, rank: int) -> Origin | None:
+        """Watch a buffer at the origin, in checked runs.
+
+        Not that of a request, whose end is not seen here, nor a part of the window, whose races are told.
+        """
+        if not now.calls.looks_at_stores or now.name[0] == "R" or is_phantom(buffer) or not buffer.bytes:
+            return None
+        if np.may_share_memory(buffer.memory, now.part.memory):
+            return None
+        if now.part.origins is None:
+            now.part.origins = Origins()
+        return now.part.origins.keep(buffer, now.name, rank, here())
+
+    @staticmethod
     def _finish(now: Now, owner: int, peer: int | None, begun_by: int | None = None) -> None:
         """Wait for the transfers of a rank's list: with one other rank or all, or what one rank has begun.
 
         As in SMPI, calls of others that begin a transfer there return when the list is free again.
         """
+        WindowBase._await(now, owner, peer, begun_by)
+        if owner == now.me and now.part.origins is not None:
+            now.state.note_changed(
+                now.calls.note_fault, now.part.origins.end(peer), now.name, now.world(owner)
+            )
+
+    @staticmethod
+    def _await(now: Now, owner: int, peer: int | None, begun_by: int | None) -> None:
         hub, part = now.hub, now.state.parts[owner]
         hub.catch_up(now.name)
         if not part.pending and not part.mutex.is_held:

@@ -11,6 +11,7 @@ from labkit.comm.buffers import Simple
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
+from labkit.comm.handles.typebody import type_words
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
 from labkit.comm.rma.races import Access
@@ -19,6 +20,7 @@ from labkit.comm.typed import (
     Target,
     check_sizes,
     data_bytes,
+    fitting,
     is_phantom,
     packed,
     parse_origin,
@@ -162,8 +164,9 @@ class Operations(WindowBase):
             what = "no attached memory has" if now.state.flavor == _DYNAMIC else f"it has {memory.size} bytes"
             raise MPIException(
                 _ERR_RMA_RANGE,
-                f"{now.name}: {wanted.count} x {wanted.datatype.name} at displacement {wanted.disp} are "
-                f"bytes {offset + low} to {offset + high - 1} of rank {rank}'s part of the window; {what}",
+                f"{now.name}: {wanted.count} x {type_words(wanted.datatype)} at displacement {wanted.disp} "
+                f"are bytes {offset + low} to {offset + high - 1} of rank {rank}'s part of the window; "
+                f"{what}",
             )
         return Simple(memory, offset, wanted.count, wanted.datatype)
 
@@ -234,10 +237,10 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or given is None:
             return
-        wanted = target_of(target, given)
-        check_sizes(name, given, wanted)
+        wanted = fitting(name, given, target_of(target, given), now.calls.note_fault)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, "put")
+        self._watched(now, given, target_rank)
         on_end = None
         if given.bytes and not (is_phantom(given) or is_phantom(place)):
             data = packed(given)
@@ -251,15 +254,19 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or taken is None:
             return None
-        wanted = target_of(target, taken)
-        check_sizes(name, taken, wanted)
+        wanted = fitting(name, taken, target_of(target, taken), now.calls.note_fault)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, "get")
         has_data = taken.bytes and not (is_phantom(taken) or is_phantom(place))
+        origin_of = self._watched(now, taken, target_rank)
 
         def read() -> Callable[[], None]:
-            data = packed(place) if has_data else None
-            return lambda: None if data is None else unpack(taken, data)
+            if not has_data:
+                return lambda: None
+            data = packed(place)
+            if origin_of is not None:
+                return lambda: origin_of.arriving(lambda: unpack(taken, data))
+            return lambda: unpack(taken, data)
 
         read = self._beside_stores(now, target_rank, place, read)
         if target_rank == now.me:
@@ -277,8 +284,7 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or given is None:
             return
-        wanted = target_of(target, given)
-        check_sizes(name, given, wanted)
+        wanted = fitting(name, given, target_of(target, given), now.calls.note_fault)
         combine = _combination(name, op, wanted)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, _kind_of(op, wanted))
@@ -379,7 +385,7 @@ def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], N
         return lambda data, place: unpack(place, data)
     reduction = op._reduction_at_target(wanted.datatype)
     if reduction is None:
-        raise MPIException(_ERR_OP, f"{name}: {op!r} is not defined on {wanted.datatype!r}")
+        raise MPIException(_ERR_OP, f"{name}: {op!r} is not defined on {type_words(wanted.datatype)}")
 
     def combine(data: Any, place: Simple) -> None:
         if place.datatype.is_predefined:

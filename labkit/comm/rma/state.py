@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import Place
 from labkit.comm.rma.locks import Mutex, WindowLocks
+from labkit.comm.rma.origins import Origin, Origins
 from labkit.comm.rma.races import MOST_SAID, Access, Accesses
 from labkit.comm.rma.stores import Stores
 from labkit.comm.typed import address_of
@@ -82,6 +83,7 @@ class Part:
     epoch: Epoch = field(default_factory=Epoch)
     accesses: Accesses = field(default_factory=Accesses)
     stores: Stores | None = None  #: between two fences of a checked run
+    origins: Origins | None = None  #: of a checked run: buffers of calls that go on
     #: ranks that this one has accessed since its last flush of them
     touched: dict[int, None] = field(default_factory=dict)
     #: name, hints, error handler, attributes
@@ -183,6 +185,19 @@ class WindowState:
                 f"{high - 1} of its part, or some of them, after the Fence at {stores.since}, and "
                 f"{access.method} by rank {access.origin} at {access.place} is there in the same epoch, and "
                 "nothing orders them: what comes out is chance"
+            )
+
+    def note_changed(self, note: Any, changed: list[Origin], until: str, me: int) -> None:
+        """Say of which calls the program has changed the buffer before they were over."""
+        for one in changed:
+            key = (me, one.method, one.place, "origin")
+            if key in self.said or len(self.said) >= MOST_SAID:
+                continue
+            self.said[key] = None
+            note(
+                f"{one.method} by rank {me} at {one.place} on the {self.text()}: its buffer at the origin "
+                f"was changed before {until} had completed it; until then it is MPI's, and what comes out is "
+                "chance"
             )
 
     def lock_text(self, target: int | None) -> tuple[str, tuple[int, ...]]:

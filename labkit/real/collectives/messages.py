@@ -249,8 +249,10 @@ def _dtype_of(datatype: Any) -> np.dtype[Any]:
         return np.dtype(datatype)
     code = str(datatype.tocode() or "") if datatype.is_predefined else ""
     if not code:
+        from labkit.comm.handles.typebody import type_words  # not needed by ranks without faults
+
         raise DataError(
-            f"labkit's algorithms over real messages take predefined datatypes, got {datatype!r}; "
+            f"labkit's algorithms over real messages take predefined datatypes, got {type_words(datatype)}; "
             "leave this collective to the library, or give the elements"
         )
     return np.dtype(code)

@@ -21,6 +21,8 @@ class ByteLayout {
   /// Bytes of data in one element.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] std::int64_t extent() const { return extent_; }
+  /// Pieces of consecutive bytes in one element.
+  [[nodiscard]] std::size_t runs() const { return runs_.size(); }
   /// Gather `count` elements from `base` on into `out`, which has room for count * size() bytes.
   void pack(const char* base, std::uint64_t count, char* out) const;
   /// Scatter `bytes` bytes over as many elements as they fill; the last one may be filled in part.
