@@ -49,6 +49,8 @@ class Events:
         In order of receipt.
     sent_in, received_in : arrays of int, a message each
         Rows of `Trace.calls` in which it was sent and received; -1: none.
+    message : array of int, a message each
+        Row of `Trace.messages`.
     waits : pandas.DataFrame
         `labkit.trace.waiting.Waiting.waits` of the run.
     all_events : int
@@ -76,6 +78,7 @@ class Events:
     received_ns: Ints
     sent_in: Ints
     received_in: Ints
+    message: Ints
     waits: Any
     all_events: int
     longest_left_ns: int
@@ -288,7 +291,7 @@ def _messages(run: Run) -> dict[str, Ints]:
     found = {name: table[name].to_numpy(np.int64)[rows] for name in ("source", "destination", "tag", "bytes")}
     return {
         **found, "sent_ns": _ns(sent[rows]), "received_ns": _ns(received[rows]),
-        "sent_in": sent_in(run)[rows], "received_in": _received_in(run)[rows],
+        "sent_in": sent_in(run)[rows], "received_in": _received_in(run)[rows], "message": rows,
     }  # fmt: skip
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.errors import DataError
+from labkit.trace.exchange.begun import endings
 from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
-from labkit.trace.waiting.kinds import is_begun
+from labkit.trace.waiting.kinds import base_of, is_begun
 
 __all__ = ["NO_REGION", "write_otf2"]
 
@@ -29,7 +31,9 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
 
     A host is a node of the system tree, a rank a location group of one location; wait states are regions in
     the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
-    a rank share one. What was left out stands in the archive's description.
+    a rank share one. What was left out stands in the archive's description. A collective that a call only
+    begins is requested there and complete in the call that ended it (`labkit.trace.exchange.begun`); its
+    messages, which go on beside the ranks' calls, are not written.
 
     Raises
     ------
@@ -103,6 +107,9 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
         ),
     )
     collectives = _collectives(otf2, known, events, places)
+    begun = _begun(events, collectives)
+    requested = {first for over in begun.values() for first in over}
+    is_beside = _beside(events).tolist()
     times, parts, *rest = events.sequence()
     columns = (column.tolist() for column in (times * 1000 + parts, *rest))
     tags, sizes = events.tag.tolist(), events.bytes.tolist()
@@ -112,12 +119,18 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
         writer = writers[rank]
         if what == _ENTER:
             writer.enter(when, regions[names[at]])
-            if at in collectives:
+            if at in requested:
+                writer.non_blocking_collective_request(when, at)
+            elif at in collectives:
                 writer.mpi_collective_begin(when)
         elif what == _LEAVE:
-            if at in collectives:
+            for first in begun.get(at, ()):
+                writer.non_blocking_collective_complete(when, *collectives[first], first)
+            if at in collectives and at not in requested:
                 writer.mpi_collective_end(when, *collectives[at])
             writer.leave(when, regions[names[at]])
+        elif is_beside[at]:
+            continue
         elif what == _SEND:
             writer.mpi_send(when, destination[at], world, tags[at] & 0xFFFFFFFF, sizes[at])
         else:
@@ -130,7 +143,7 @@ def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> di
     if calls is None:
         return {}
     slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
-    joins = calls[(calls["joint"] >= 0) & ~calls["call"].map(is_begun).astype(bool)]
+    joins = calls[calls["joint"] >= 0]
     comms: dict[tuple[int, ...], Any] = {}
     found: dict[int, tuple[Any, ...]] = {}
     for _, rows in joins.sort_values(["joint", "position"], kind="stable").groupby("joint", sort=False):
@@ -149,6 +162,32 @@ def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> di
     return found
 
 
+def _begun(events: Events, collectives: dict[int, tuple[Any, ...]]) -> dict[int, list[int]]:
+    """Return by slice of a wait or test the slices of the calls that began what it ended.
+
+    Begun collectives whose end has no slice are no collectives here.
+    """
+    slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
+    found: dict[int, list[int]] = {}
+    over = {slices[row]: slices.get(end) for row, end in endings(events.run).items() if row in slices}
+    for at in [at for at in collectives if is_begun(events.names[events.name[at]])]:
+        end = over.get(at)
+        if end is None:
+            del collectives[at]
+        else:
+            found.setdefault(end, []).append(at)
+    return found
+
+
+def _beside(events: Events) -> NDArray[np.bool_]:
+    """Return which messages are those of collectives that go on beside the ranks' calls."""
+    table = events.run.trace.messages
+    if "send_operation" not in table:
+        return np.zeros(len(events.message), bool)
+    own = (table["send_operation"].to_numpy() >= 0) | (table["recv_operation"].to_numpy() >= 0)
+    return np.asarray(own[events.message], bool)
+
+
 def _operation(otf2: Any, name: str) -> Any:
     """Return OTF2's word for a collective; those that it has none for make communicators and the like."""
-    return getattr(otf2.CollectiveOp, name.upper(), otf2.CollectiveOp.CREATE_HANDLE)
+    return getattr(otf2.CollectiveOp, base_of(name).upper(), otf2.CollectiveOp.CREATE_HANDLE)

@@ -73,7 +73,8 @@ class _Rank:
     #: open regions: name, begin, the call (-1: a phase, -2: left out)
     open: list[tuple[str, float, int]] = field(default_factory=list)
     requests: dict[int, dict[str, Any]] = field(default_factory=dict)
-    joined: dict[int, int] = field(default_factory=dict)
+    #: calls that began a collective, by its request
+    begun: dict[int, int] = field(default_factory=dict)
     phases: list[tuple[str, float, float]] = field(default_factory=list)
     first_s: float = float("inf")
     last_s: float = float("-inf")
@@ -115,13 +116,16 @@ class _Rank:
 
     def timeline(self) -> dict[str, Any]:
         """Return the notes; calls that never ended are over with the rank."""
+        joined: dict[int, int] = {}
         for one in self.calls:
             one["end_s"] = self.last_s if np.isnan(one["end_s"]) else one["end_s"]
+            if one["context"] >= 0:  # a collective: in the order of the calls that make or begin them
+                one["sequence"] = joined[one["context"]] = joined.get(one["context"], -1) + 1
         tables: dict[str, Any] = {
             name: {key: np.array([row[key] for row in rows], kind) for key, kind in columns.items()}
             for name, rows, columns in (("calls", self.calls, _CALLS), ("posts", self.posts, _POSTS))
         }
-        known = {number: number for number in self.joined} | {one["context"]: 0 for one in self.posts}
+        known = dict(joined) | {one["context"]: 0 for one in self.posts}
         return {
             **tables, "names": list(self.names), "places": [], "clock": [], "notes": [], "blocks": {},
             "communicators": {number: f"communicator {number}" for number in known if number >= _FIRST},
@@ -206,7 +210,7 @@ def _read(otf2: Any, archive: Any) -> Archive:
     begun = 0
     for rank in rows:
         begins = [name in _BEGUN or name.startswith(STARTS) for name in rank.names]
-        begun += sum(begins[one["name"]] for one in rank.calls)
+        begun += sum(begins[one["name"]] and one["context"] < 0 for one in rank.calls)
     if begun:
         notes.append(
             f"{begun} call{'s begin' if begun > 1 else ' begins a'} nonblocking or persistent "
@@ -270,16 +274,29 @@ def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, 
         if (posted := rank.requests.pop(event.request_id, None)) is not None:
             posted["is_cancelled"] = True
 
+    def collective(rank: _Rank, event: Any, call: int) -> None:
+        number, own = ranks_of(event.communicator)
+        rank.calls[call].update(
+            context=number, bytes=event.size_sent, position=own.index(rank.number),
+            root=own[event.root] if 0 <= event.root < len(own) else -1,
+        )  # fmt: skip
+
+    def begun(rank: _Rank, event: Any, _: float) -> None:
+        if (here := rank.here()) >= 0:
+            rank.begun[event.request_id] = here
+
+    def completed(rank: _Rank, event: Any, _: float) -> None:
+        first, here = rank.begun.pop(event.request_id, -1), rank.here()
+        if first >= 0:
+            collective(rank, event, first)
+            if here >= 0:
+                rank.calls[here]["ends"] = first
+
     def joined(rank: _Rank, event: Any, _: float) -> None:
         here = rank.here()
         if here < 0:
             return
-        number, own = ranks_of(event.communicator)
-        sequence = rank.joined[number] = rank.joined.get(number, -1) + 1
-        rank.calls[here].update(
-            context=number, sequence=sequence, bytes=event.size_sent, position=own.index(rank.number),
-            root=own[event.root] if 0 <= event.root < len(own) else -1,
-        )  # fmt: skip
+        collective(rank, event, here)
         for post in reversed(rank.posts):  # the messages that it is made of
             if post["call"] != here:
                 break
@@ -292,4 +309,5 @@ def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, 
         events.MpiRecv: message(False, True), events.MpiIrecv: message(False, True),
         events.MpiIrecvRequest: request, events.MpiIsendComplete: sent,
         events.MpiRequestCancelled: cancelled, events.MpiCollectiveEnd: joined,
+        events.NonBlockingCollectiveRequest: begun, events.NonBlockingCollectiveComplete: completed,
     }  # fmt: skip

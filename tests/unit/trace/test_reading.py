@@ -81,13 +81,54 @@ def test_a_run_comes_back_from_its_archive(on: str, tmp_path: Path) -> None:
         back.what_if("inner", 0.5)
 
 
-def test_what_an_archive_does_not_say_is_a_note(tmp_path: Path) -> None:
-    def begun(comm: Any) -> None:
-        lk.compute(seconds=1e-3 * comm.rank)
-        comm.Ibarrier().Wait()
+def begun(comm: Any, spend: Any) -> None:
+    x, y = np.zeros(100), np.zeros(100)
+    first, second = comm.Ibarrier(), comm.Iallreduce(x, y)
+    comm.Bcast(np.zeros(1))  # between the begin and the end of others
+    spend(2e-3 * (comm.rank == 1))
+    second.Wait()
+    first.Wait()
+    with lk.phase("described"):
+        request = comm.Allreduce_init(x, y)
+        spend(3e-3 * (comm.rank == 2))
+        request.Start()
+        request.Wait()
+    spend(4e-3 * (comm.rank == 0))
+    lk.MPI.Request.Waitall([comm.Ibarrier()])
 
-    lk.run(begun, 3, "star:3", trace=True).export(tmp_path / "run.otf2")
-    assert "3 calls begin nonblocking" in " ".join(lk.read_trace(tmp_path / "run.otf2").notes)
+
+@pytest.mark.parametrize("on", ["star:3", pytest.param("mpi", marks=pytest.mark.mpi)])
+def test_begun_collectives_come_back(on: str, tmp_path: Path) -> None:
+    run = lk.run(begun, 3, on, trace=True, args=(time.sleep if on == "mpi" else charge,))
+    run.export(tmp_path / "run.otf2")
+    back = lk.read_trace(tmp_path / "run.otf2")
+    assert back.notes == []
+    names = ["rank", "call", "phase", "position", "root", "bytes"]
+    assert rows(back.trace.calls, names) == rows(run.trace.calls, names)
+    joined = run.trace.calls["joint"].to_numpy() >= 0
+    assert ((back.trace.calls["joint"].to_numpy() >= 0) == joined).all()
+    assert joined.sum() >= 3 * 5
+    if on != "mpi":
+        sums = [one.waits().severity("state", "call", "rank") for one in (back, run)]
+        found, meant = (one.set_index(["state", "call", "rank"])["seconds"] for one in sums)
+        long = meant[meant > 1e-3]
+        assert {state for state, _, _ in long.index} == {"wait at nxn", "wait at barrier"}
+        assert found[long.index].to_numpy() == pytest.approx(long.to_numpy(), rel=0.02)
+
+
+def test_what_an_archive_does_not_say_is_a_note(tmp_path: Path) -> None:
+    with otf2.writer.open(str(tmp_path / "a"), timer_resolution=1_000_000) as archive:
+        known = archive.definitions
+        group = known.location_group("rank 0", system_tree_parent=known.system_tree_node("cluster"))
+        place, how = known.location("rank 0", group=group), {"paradigm": otf2.Paradigm.MPI}
+        known.group("", group_type=otf2.GroupType.COMM_LOCATIONS, members=[place], **how)
+        own = archive.event_writer_from_location(place)
+        for when, name in enumerate(("MPI_Ibarrier", "MPI_Wait")):
+            region = known.region(name, **how)
+            own.enter(10 * when, region)
+            own.leave(10 * when + 5, region)
+    said = lk.read_trace(tmp_path / "a").notes
+    assert said[0].split(":")[:2] == ["trace", " 1 call begins a nonblocking or persistent collective"]
 
 
 def test_calls_as_score_p_records_them(tmp_path: Path) -> None:
