@@ -168,13 +168,16 @@ def test_what_lines_cannot_say_is_timed_all_the_same(real):
         win = MPI.Win.Allocate(8, comm=comm)
         is_window = isinstance(win, MPI.Win)
         win.Free()
+        part = comm.Split(comm.rank % 2)
+        merged = part.Create_intercomm(0, comm, 1 - comm.rank % 2, 5).Merge()
+        is_one_group = isinstance(merged, MPI.Intracomm) and isinstance(merged, MPI.Comm)
         copy, request = comm.Idup()
         request.Wait()
         copy.Barrier()
         again = comm.Bcast_init(np.ones(3))
         again.Start()
         again.Wait()
-        return is_window
+        return is_window and is_one_group and not isinstance(part, MPI.Cartcomm)
 
     run = lk.run(program, 2, real, trace=True)
     assert run.results == [True, True]

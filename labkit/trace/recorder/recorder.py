@@ -138,7 +138,13 @@ class Recorder:
             for make in makers:
                 calls |= make(own)
             above = [made[base.__name__] for base in native.__mro__[1:] if base.__name__ in made][:1]
-            made[name] = self._classes[base] = type(name, (*above, base), calls)
+            # communicators that mpi4py itself makes, such as merged groups, are of its own class
+            kind = type(
+                "_Kind",
+                (type(above[0] if above else base),),
+                {"__instancecheck__": lambda _, thing, native=native: isinstance(thing, native)},
+            )
+            made[name] = self._classes[base] = kind(name, (*above, base), calls)
         return made
 
     def _recorded(self, comm: Any) -> Any:
