@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import json
 import os
 import pickle
@@ -287,8 +288,31 @@ def _simulate_clocks() -> None:
     sleep.__module__, sleep.__qualname__ = "time", "sleep"  # pickled by name: a task of a pool may be it
     time.sleep = sleep
 
+    for name in ("alarm", "setitimer"):
+        setattr(signal, name, _timer(getattr(signal, name)))
     if "timeit" in sys.modules:
         sys.modules["timeit"].default_timer = time.perf_counter  # type: ignore[attr-defined]
+
+
+def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a timer that says, once, that it does not go by the ranks' clocks."""
+
+    @functools.wraps(begin)
+    def said(*arguments: Any) -> Any:
+        simulation = running()
+        if (
+            simulation is not None
+            and simulation.hub.rank >= 0
+            and any(arguments[begin.__name__ != "alarm" :])
+        ):
+            simulation.context.note(
+                f"signal.{begin.__name__} counts this host's seconds, while the clocks of simulated ranks "
+                "and time.sleep pass simulated ones: the signal comes at another moment than on real MPI, "
+                "or not at all; compare MPI.Wtime() with a deadline instead"
+            )
+        return begin(*arguments)
+
+    return said
 
 
 def _clock(host: Callable[[], Any], from_seconds: Callable[[float], Any]) -> Callable[[], Any]:

@@ -90,6 +90,14 @@ def _is_alive(pid):
         return False
 
 
+def test_a_timer_of_the_host_is_told_once_beside_simulated_sleep(labkit):
+    body = "import time\nsignal.alarm(50)\ntime.sleep(60)\nsignal.setitimer(signal.ITIMER_REAL, 0)\n"
+    done = labkit(body)
+    assert done.returncode == 0
+    assert done.stderr.count(b"signal.alarm counts this host's seconds") == 1
+    assert b"setitimer" not in done.stderr
+
+
 def test_anything_can_be_printed(labkit):
     body = "print('\\ud800 \\u2211'); sys.stdout.buffer.write(b'\\xff!\\n')\n"
     done = labkit(body, PYTHONIOENCODING="ascii")
