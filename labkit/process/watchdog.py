@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
 import sys
-import threading
 import time
 
 from labkit.process.whereabouts import whereabouts
@@ -55,6 +55,8 @@ def watch_parent(clean: Callable[[], None]) -> None:
         clean()
         _kill_oneself()
 
+    import threading
+
     threading.Thread(target=wait, daemon=True, name="labkit-watchdog").start()
 
 
@@ -85,11 +87,11 @@ def tie_rank(directory: str, shared_files: str) -> None:
         File with the paths of this rank's files in shared memory.
     """
     with contextlib.suppress(OSError), open(os.path.join(directory, "owner"), encoding="ascii") as file:
-        threading.Thread(target=_listen, args=(directory,), daemon=True).start()
+        _thread.start_new_thread(_listen, (directory,))  # without `threading`: a rank's start is short
         if file.read() != whereabouts()["boot"]:
             return  # a pipe does not reach another machine: there, the launcher's daemon ends the rank
     if os.path.exists(os.path.join(directory, PIPE)):
-        threading.Thread(target=_die_with_owner, args=(directory, shared_files), daemon=True).start()
+        _thread.start_new_thread(_die_with_owner, (directory, shared_files))
 
 
 def leave_abandoned(directory: str) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import importlib
-import json
 import os
 import pickle
 import sys
@@ -317,6 +316,8 @@ class _Child:
         os._exit(record["status"])
 
     def _record(self, record: dict[str, Any]) -> None:
+        import json  # only now: a rank's start is short
+
         # Never seen half written; and the process is in the name because two of them may hold themselves
         # for the same rank, under a launcher that does not belong to the library.
         part = self.path(f"failing-{os.getpid()}")
