@@ -98,6 +98,10 @@ def table(results: Results, version: str, old: str = "") -> str:
         why = next((text for part, text in reasons.items() if part in test), "no reason: to be mended")
         groups.setdefault(why, []).append(f"`{test}` (p = {', '.join(sorted(where, key=int))})")
     lines += ["", f"Passes on real MPI and not simulated: {len(lost)} tests, for {len(groups)} reasons.", ""]
+    cells = Document("\n".join(lines)).cells
+    both = {p: sum(all(cells.get((p, name), ["", ""])) for name in names) for p in ranks}
+    told = ", ".join(f"{both[p]} at p = {p}" for p in ranks if both[p])
+    lines += [f"Of {len(names)} files both machines have run {told}.", ""]
     for why, tests in groups.items():
         lines.append(f"- {why} ({len(tests)}): {', '.join(tests)}")
     return "\n".join(lines).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Random programs of windows and files leave the same bytes on real MPI and simulated."""
+"""Random programs of windows, datatypes and files leave the same bytes on real MPI and simulated."""
 
 from __future__ import annotations
 
