@@ -113,17 +113,21 @@ std::shared_ptr<Program> make_program(const nb::object& schedule, const std::str
                                       const std::vector<std::string>& names, const std::vector<std::int32_t>& likes,
                                       const std::vector<bool>& are_temporary,
                                       const std::vector<std::vector<std::int64_t>>& block_counts,
-                                      std::size_t max_kept_entries, std::int64_t parts) {
+                                      std::size_t max_kept_entries, std::int64_t parts,
+                                      const std::vector<std::string>& holds, std::int32_t teller) {
   const auto size = nb::cast<std::int32_t>(schedule.attr("size"));
   std::vector<BufferSpec> buffers;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    buffers.push_back({names[i], likes[i], are_temporary[i], block_counts[i]});
+    const std::string what = i < holds.size() ? holds[i] : "blocks";
+    buffers.push_back({names[i], likes[i], are_temporary[i], block_counts[i],
+                       what == "counts" ? Holds::counts : what == "told" ? Holds::told : Holds::blocks});
   }
   const Layout kind = layout == "uniform" ? Layout::uniform : layout == "split" ? Layout::split : Layout::table;
   auto open = [schedule, size]() -> std::unique_ptr<StepSource> {
     return std::make_unique<GeneratedSteps>(schedule, size);
   };
-  return std::make_shared<Program>(name, size, kind, std::move(buffers), std::move(open), max_kept_entries, parts);
+  return std::make_shared<Program>(name, size, kind, std::move(buffers), std::move(open), max_kept_entries, parts,
+                                   teller);
 }
 
 /// A user's operator, called as MPI does: function(in, inout) leaves in op inout in inout.
@@ -236,7 +240,8 @@ const Registration schedule_bindings(30, [](nb::module_& module) {
       .def_prop_ro("size", &Program::size);
   module.def("make_program", &make_program, nb::arg("schedule"), nb::arg("name"), nb::arg("layout"),
              nb::arg("names"), nb::arg("likes"), nb::arg("are_temporary"), nb::arg("block_counts"),
-             nb::arg("max_kept_entries") = std::size_t{1} << 18, nb::arg("parts") = 1);
+             nb::arg("max_kept_entries") = std::size_t{1} << 18, nb::arg("parts") = 1,
+             nb::arg("holds") = std::vector<std::string>{}, nb::arg("teller") = -1);
   module.def("simulate_schedule", &simulate, nb::arg("platform"), nb::arg("model"), nb::arg("program"),
              nb::arg("buffers"), nb::arg("start_s"), nb::arg("has_data"), nb::arg("reduction").none(),
              nb::arg("combine_s_per_byte"), nb::arg("noise").none() = nb::none());

@@ -33,4 +33,6 @@ def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any =
         counts,
         max_kept_entries,
         schedule.parts if schedule.problem.layout == "uniform" else 1,
+        [buffer.holds for buffer in schedule.buffers],
+        schedule.root if "send" in schedule.problem.at_root else -1,
     )

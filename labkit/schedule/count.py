@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from labkit.errors import ScheduleError
-from labkit.schedule.schedule import Schedule
+from labkit.schedule.schedule import COUNT_BYTES, Schedule
 from labkit.schedule.section import block_indices
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
 
@@ -173,4 +173,6 @@ class Ports:
     def _bytes(self, rank: int, section: Blocks) -> float:
         if section.buffer == NO_BUFFER:
             return 0.0
-        return self.block_bytes * len(block_indices(*section[1:], self.ranks[rank].n_blocks[section.buffer]))
+        is_count = self.schedule.buffers[section.buffer].holds == "counts"
+        each = COUNT_BYTES if is_count else self.block_bytes
+        return each * len(block_indices(*section[1:], self.ranks[rank].n_blocks[section.buffer]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import Any
 
@@ -85,12 +85,18 @@ class Prepared:
         self._rank = int(comm.Get_rank())
         self._ops = [op for step in schedule.steps([self._rank]) for _, op in step.entries()]
 
-    def __call__(self, *, op: Any = None, counts: Counts | None = None, **buffers: _Array) -> None:
+    def __call__(
+        self, *, op: Any = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
+    ) -> None:
         """Carry it out on these buffers; see `execute`."""
-        self.begin(op=op, counts=counts, **buffers)()
+        self.begin(op=op, counts=counts, tag=tag, **buffers)()
 
-    def begin(self, *, op: Any = None, counts: Counts | None = None, **buffers: _Array) -> Callable[[], None]:
+    def begin(
+        self, *, op: Any = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
+    ) -> Callable[[], None]:
         """Carry out everything up to the first wait; the function returned does the rest.
+
+        `tag` stands for that of the constructor: calls under way at the same time need their own.
 
         Raises
         ------
@@ -99,7 +105,7 @@ class Prepared:
         """
         memory = _Memory(self._schedule, self._rank, buffers, counts)
         combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
-        runner = _Runner(self._comm, self._tag, memory, combine)
+        runner = _Runner(self._comm, self._tag if tag is None else tag, memory, combine)
         rest = iter(self._ops)
         held: list[Op] = []
         for operation in rest:
@@ -133,9 +139,13 @@ class _Memory:
             raise ScheduleError(f"{schedule.problem.name} takes {known}, got {', '.join(sorted(unknown))}")
         by_name: dict[str, tuple[_Array | None, Sizes | None]] = {}
         for buffer, n_blocks in zip(schedule.buffers, self.n_blocks, strict=True):
+            if buffer.holds == "counts":
+                self.arrays.append(self._counts_known(n_blocks))
+                self.sizes.append(Sizes("uniform", 1))
+                continue
             if buffer.is_temporary:
                 model, sizes = by_name[buffer.like]
-                has_any = model is not None and sizes is not None and n_blocks > 0
+                has_any = model is not None and sizes is not None and n_blocks > 0 and buffer.holds != "told"
                 array = np.empty(sizes.extent(n_blocks), model.dtype) if has_any else None  # type: ignore[union-attr]
                 self.arrays.append(array)
                 self.sizes.append(sizes)
@@ -156,10 +166,35 @@ class _Memory:
         self.dtype = array.dtype
         return array.reshape(-1), sizes_of(self.schedule, name, n_blocks, array.size, counts)
 
+    def _counts_known(self, n_blocks: int) -> _Array:
+        """Return the bytes of the blocks of the ranks from this one on; -1 where its caller does not know."""
+        known: dict[Hashable, int] = {}
+        for number, (array, sizes) in enumerate(zip(self.arrays, self.sizes, strict=True)):
+            if array is None or sizes is None:
+                continue
+            for block in range(self.n_blocks[number]):
+                begin, end = sizes.bounds(block, self.n_blocks[number])
+                known[self.schedule.size_class(number, self.rank, block)] = (end - begin) * array.itemsize
+        owners = (self.rank + np.arange(n_blocks)) % self.schedule.size
+        return np.array([known.get(owner, -1) for owner in owners.tolist()], np.int64)
+
+    def _make_told(self, number: int, n_blocks: int) -> None:
+        """Make room for blocks whose sizes have been told."""
+        teller = self.schedule.number_of("counts")
+        known = None if teller is None else self.arrays[teller]
+        assert known is not None
+        counts = known[:n_blocks]
+        if counts.min(initial=0) < 0:
+            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} uses sizes that it was not told")
+        self.arrays[number] = np.empty(int(counts.sum()), np.uint8)
+        self.sizes[number] = Sizes("table", 0, counts, np.cumsum(counts) - counts)
+
     def pieces(self, section: Blocks) -> list[_Array]:
         """Return views of the section's stretches, in order."""
         if section.buffer == NO_BUFFER or section.length == 0:
             return []
+        if self.arrays[section.buffer] is None and self.schedule.buffers[section.buffer].holds == "told":
+            self._make_told(section.buffer, self.n_blocks[section.buffer])
         array, sizes = self.arrays[section.buffer], self.sizes[section.buffer]
         n_blocks = self.n_blocks[section.buffer]
         if array is None or sizes is None:
@@ -183,12 +218,21 @@ class _Memory:
 
     def fill(self, section: Blocks, values: _Array) -> None:
         """Put values into the section, unless they are a view of it already."""
-        begin = 0
-        for piece in self.pieces(section):
+        begin, pieces = 0, self.pieces(section)
+        if any(piece.dtype != values.dtype for piece in pieces):  # what was told is bytes
+            pieces, values = [piece.view(np.uint8) for piece in pieces], values.view(np.uint8)
+        for piece in pieces:
             part = values[begin : begin + len(piece)]
+            if len(part) < len(piece):  # a caller may have more room than it is sent
+                piece = piece[: len(part)]
             if part.ctypes.data != piece.ctypes.data:
                 piece[...] = part
             begin += len(piece)
+        if begin < len(values):
+            raise ScheduleError(
+                f"{self.schedule!r}: rank {self.rank} is sent {values.nbytes} bytes and has room for "
+                f"{begin * values.itemsize}"
+            )
 
 
 class _Runner:
@@ -202,8 +246,7 @@ class _Runner:
         if op.kind is Kind.WAIT:
             self.wait(op.label)
         elif op.kind is Kind.COPY:
-            source = self.memory.gathered(op.source)
-            self.memory.fill(op.section, source)
+            self.memory.fill(op.section, self.memory.gathered(op.source))
         elif op.kind is Kind.COMBINE:
             self._combine(op)
         elif op.kind.is_send:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,12 @@ from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
 from labkit.schedule.step import Op, Step
 
-__all__ = ["Buffer", "Generator", "Schedule", "Temporary", "build"]
+__all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build"]
 
+#: bytes of a count that ranks tell each other
+COUNT_BYTES = 8
+#: what a buffer's blocks are: as large as those of another buffer; numbers of bytes; as large as these tell
+Holds = Literal["blocks", "counts", "told"]
 #: an algorithm: yields its steps for the ranks of a group
 Generator = Callable[[Group], Iterator[Step]]
 
@@ -31,11 +36,17 @@ class Temporary:
         The caller's buffer whose block sizes it shares.
     blocks : callable, optional
         ``blocks(group)``: number of blocks for each rank of the group; default: as many as `like` has.
+    holds : "blocks", "counts" or "told"
+        For vector collectives in which MPI does not tell every rank all sizes. In "counts", block i is a
+        number of 8 bytes: the bytes of the block of the i-th rank from this one on. A rank has there what
+        its caller knows, and what the others send it. In "told", block i is as large as that number says; it
+        may be used once all counts of the rank have come.
     """
 
     name: str
     like: str = "recv"
     blocks: Callable[[Group], NDArray[np.int64]] | None = None
+    holds: Holds = "blocks"
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class Buffer:
     name: str
     like: str
     is_temporary: bool = False
+    holds: Holds = "blocks"
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,19 @@ class Schedule:
     def wanted(self, buffer: str, rank: int, block: int) -> Value | None:
         """Return what a block of a buffer must hold at the end; None: anything."""
         return self.problem.wanted(buffer, rank, block, self.size, self.root, self.parts)
+
+    def size_class(self, number: int, rank: int, block: int) -> Hashable:
+        """Return a name for a block's size, by its buffer's number: of equal names, equal sizes."""
+        buffer = self.buffers[number]
+        if buffer.holds == "counts":
+            return "a count"
+        if buffer.holds == "told":
+            return (rank + block) % self.size
+        return self.problem.size_class(buffer.like, rank, block, self.root, self.parts)
+
+    def number_of(self, holds: Holds) -> int | None:
+        """Return the number of the one buffer that holds counts, or told blocks; None: there is none."""
+        return next((i for i, buffer in enumerate(self.buffers) if buffer.holds == holds), None)
 
     def _caller_blocks(self, buffer: str, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         here = self.problem.blocks(buffer, self.root, self.size, self.root, self.parts)
@@ -192,11 +217,29 @@ def build(
                 f"temporary {temporary.name!r} is like {temporary.like!r}, which {problem_name} lacks"
             )
     for temporary in made:
-        if temporary.blocks is not None and contract.layout != "uniform":
+        if temporary.holds == "blocks" and temporary.blocks is not None and contract.layout != "uniform":
             raise ScheduleError(
                 f"temporary {temporary.name!r} has its own number of blocks; in {problem_name} blocks differ "
-                "in size, so it must have those of the buffer it is like"
+                "in size, so it must have those of the buffer it is like, or hold what ranks were told"
             )
+    _check_told(f"{problem_name}/{name}", contract, made)
     buffers = tuple(Buffer(user, user) for user in contract.shapes)
-    buffers += tuple(Buffer(t.name, t.like, is_temporary=True) for t in made)
+    buffers += tuple(Buffer(t.name, t.like, is_temporary=True, holds=t.holds) for t in made)
     return Schedule(contract, name, ranks, root, commutative, parts, buffers, generator, made)
+
+
+def _check_told(label: str, contract: Problem, temporaries: tuple[Temporary, ...]) -> None:
+    """Refuse temporaries of counts where they make no sense."""
+    holds = [t.holds for t in temporaries if t.holds != "blocks"]
+    if not holds:
+        return
+    if contract.layout != "table" or not contract.is_rooted:
+        raise ScheduleError(
+            f"{label}: ranks tell each other counts in gatherv and scatterv only; elsewhere every rank knows "
+            "the sizes that it needs"
+        )
+    if sorted(holds) not in (["counts"], ["counts", "told"]):
+        raise ScheduleError(
+            f'{label}: one temporary holds "counts", and one may hold what they tell ("told"); got '
+            f"{', '.join(holds)}"
+        )

@@ -68,6 +68,7 @@ class Machine:
         self.schedule = schedule
         self.messages = 0
         self.blocks_sent = 0
+        self.counts, self.told = schedule.number_of("counts"), schedule.number_of("told")
         self.in_flight: dict[tuple[int, int], tuple[deque[Request], deque[Request]]] = {}
         self.ranks = [self._rank_state() for _ in range(schedule.size)]
         for step in schedule.steps():
@@ -88,6 +89,20 @@ class Machine:
                 value = self.schedule.problem.initial(buffer.name, rank, block, self.schedule.root)
                 if value is not None:
                     state.values[number, block] = value
+        if self.counts is not None:
+            known = self._callers_sizes(rank, state)
+            for block in range(state.n_blocks[self.counts]):
+                owner = (rank + block) % self.schedule.size
+                if owner in known:
+                    state.values[self.counts, block] = _count_of(owner)
+
+    def _callers_sizes(self, rank: int, state: RankState) -> set[Hashable]:
+        """Return what a rank's caller knows of sizes: those of the blocks in its own buffers."""
+        return {
+            self.schedule.size_class(number, rank, block)
+            for number, buffer in enumerate(self.schedule.buffers)
+            for block in range(0 if buffer.is_temporary else state.n_blocks[number])
+        }
 
     # -- running -----------------------------------------------------------------------------------
     def run(self) -> None:
@@ -184,9 +199,20 @@ class Machine:
             for place in request.places:
                 state.users[place].remove(request)
             if request.op.kind.is_receive:
+                self._check_counts(request)
                 state.heard |= request.heard
                 state.values.update(zip(request.places, request.values, strict=True))
         return True
+
+    def _check_counts(self, request: Request) -> None:
+        """Refuse a count that is not that of the block in whose place it arrives."""
+        for place, value in zip(request.places, request.values, strict=True):
+            wanted = _count_of((request.rank + place[1]) % self.schedule.size)
+            if place[0] == self.counts and value != wanted:
+                text = (
+                    f"{self._name(place)} is told {value_text(value)}, it must be told {value_text(wanted)}"
+                )
+                raise self._refuted_at("wrong value", request, text, self._name(place))
 
     # -- local work --------------------------------------------------------------------------------
     def _copy(self, rank: int, op: Op) -> None:
@@ -208,6 +234,8 @@ class Machine:
                 raise self._refuted(problem.kind, rank, op, str(problem), self._name(target)) from None
 
     def _pairs(self, rank: int, op: Op) -> tuple[list[Place], list[Place]]:
+        if self.counts is not None and self.counts in (op.source.buffer, op.section.buffer):
+            raise self._refuted("shape", rank, op, "counts are sent and received, and nothing else")
         sources, targets = self._places(rank, op, op.source), self._places(rank, op, op.section)
         if len(sources) != len(targets):
             raise self._refuted("shape", rank, op, f"{len(sources)} blocks meet {len(targets)}")
@@ -225,6 +253,8 @@ class Machine:
         if n_blocks == 0:
             name = self.schedule.buffers[section.buffer].name
             raise self._refuted("no buffer", rank, op, f"this rank has no buffer {name!r}")
+        if section.buffer == self.told:
+            self._check_told(rank, op, n_blocks)
         if section.length == 1:
             return [(section.buffer, section.first % n_blocks)]
         places = [(section.buffer, b) for b in block_indices(*section[1:], n_blocks).tolist()]
@@ -233,6 +263,16 @@ class Machine:
                 "shape", rank, op, f"a section names a block twice ({n_blocks} blocks in all)"
             )
         return places
+
+    def _check_told(self, rank: int, op: Op, n_blocks: int) -> None:
+        """Refuse blocks whose sizes the rank does not know yet."""
+        assert self.counts is not None
+        n_counts = self.ranks[rank].n_blocks[self.counts]
+        if n_counts < n_blocks:
+            text = f"there are counts of {n_counts} blocks, and {n_blocks} blocks"
+            raise self._refuted("size", rank, op, text)
+        for block in range(n_counts):
+            self._read(rank, op, (self.counts, block))
 
     def _read(self, rank: int, op: Op, place: Place) -> Value:
         self._claim(rank, op, place, is_write=False)
@@ -256,10 +296,7 @@ class Machine:
                 raise self._refuted("race", rank, op, text, name)
 
     def _size(self, rank: int, place: Place) -> Hashable:
-        number, block = place
-        like = self.schedule.buffers[number].like
-        schedule = self.schedule
-        return schedule.problem.size_class(like, rank, block, schedule.root, schedule.parts)
+        return self.schedule.size_class(place[0], rank, place[1])
 
     def _name(self, place: Place) -> str:
         return f"{self.schedule.buffers[place[0]].name}[{place[1]}]"
@@ -319,3 +356,8 @@ class Machine:
 
     def _refuted_at(self, kind: str, request: Request, message: str, block: str | None = None) -> Refuted:
         return Refuted(kind, request.rank, request.position, request.op, message, block)
+
+
+def _count_of(owner: int) -> Value:
+    """Return what a count holds: the size of a rank's block, which is no block of a message."""
+    return (-1, ((owner, owner + 1),))

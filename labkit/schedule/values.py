@@ -55,6 +55,8 @@ def value_text(value: Value | None) -> str:
     if value is None:
         return "nothing"
     block, runs = value
+    if block < 0:
+        return f"the size of rank {runs[0][0]}'s block"
     if len(runs) == 1 and runs[0][1] == runs[0][0] + 1:
         return f"rank {runs[0][0]}'s block {block}"
     return f"part {block} combined over {_ranks_text(runs)}"

@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.errors import MismatchError
+from labkit.errors import MismatchError, RankError
 
 RANKS = [1, 2, 3, 4, 5, 7, 8, 16]
 
@@ -204,3 +204,31 @@ def test_operators_agree_with_numpy() -> None:
         rows = results(program, 3, name, code)
         wanted = function.reduce([mine for mine, _ in rows]).astype(code)
         assert all((out == wanted).all() for _, out in rows), (name, code)
+
+
+def with_more_room(comm, is_short):
+    """Ranks of odd numbers send less than the root expects, and have more room than it sends."""
+    me, p = comm.rank, comm.size
+    counts = [3 + rank + 2 * (rank % 2) for rank in range(p)]
+    if is_short:
+        counts[3] = 1
+    got = np.full(sum(counts), -1, "i4")
+    comm.Gatherv(np.full(3 + me, me, "i4"), [got, counts] if me == 0 else None)
+    request = comm.Igatherv(lk.sized(8 * me), [lk.sized(8 * sum(range(p))), [8 * r for r in range(p)]], 1)
+    back = np.full(3 + me + 4, -1, "i4")
+    comm.Scatterv([got, counts] if me == 0 else None, back)
+    request.Wait()
+    return got.tolist(), back.tolist()
+
+
+TREES = ["binomial", "knomial:radix=3", "two_level:node=3"]
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_of_told_sizes_take_what_the_linear_ones_take(name: str) -> None:
+    chosen = {"gatherv": name, "scatterv": name.replace("two_level", "two_level_direct")}
+    for ranks in (2, 5, 7):
+        wanted = results(with_more_room, ranks, False)
+        assert results(with_more_room, ranks, False, coll=chosen) == wanted
+    with pytest.raises(RankError, match=r"rank 3 sends 24 bytes, rank 0 expects 4|longer than its place"):
+        results(with_more_room, 7, True, coll=chosen)

@@ -10,26 +10,30 @@ import pytest
 import labkit as lk
 from labkit.errors import LabkitError, RankError
 from labkit.selector import Situation
-from tests.contract.same import collectives, reductions
+from tests.contract.same import collectives, nonblocking, reductions
 from tests.support.same import attempts
 
 pytestmark = pytest.mark.mpi
 
 CASES = {
     (module.__name__, name): function
-    for module in (collectives, reductions)
+    for module in (collectives, reductions, nonblocking)
     for name, function in module.CASES.items()
     if 4 in module.CASES.ranks
 }
 
 
+#: a call that labkit's algorithms refuse, and classes that stand for mpi4py's: they take any communicator
+OTHER = ("strided array", "no graph", "another kind")
+
+
 def test_every_call_gives_what_mpi4py_gives():
-    """Every form and operator, right and wrong; of arrays with gaps the exception is another."""
+    """Every form and operator, right and wrong."""
     own, chosen = (lk.run(attempts, 4, "mpi", args=(CASES,), coll=coll) for coll in (None, "default"))
     assert len({at.operation for at in chosen.collectives}) > 8
     for mine, theirs in zip(chosen.results, own.results, strict=True):
         differ = [key for key in theirs if repr(mine[key]) != repr(theirs[key])]
-        assert [what for _, what in differ if not what.endswith("strided array")] == []
+        assert [what for _, what in differ if not what.endswith(OTHER)] == []
 
 
 def gaps_at_the_root(comm):
@@ -94,6 +98,68 @@ def test_the_library_is_forced(tmp_path, monkeypatch):
     assert sum(map(int, sent)) // 8000 == 7
 
 
+#: where collectives of any kind stand in the program: blocks of any sizes, objects, two under way at once
+EVERYWHERE = {
+    "allreduce": "ring", "gatherv": "binomial", "scatterv": "two_level_direct:node=2", "allgatherv": "bruck",
+    "alltoallv": "ring", "barrier": "tree", "bcast": "chain", "gather": "binomial", "scatter": "binomial",
+    "allgather": "ring", "alltoall": "pairwise", "reduce_scatter": "pairwise",
+}  # fmt: skip
+
+
+def everywhere(comm):
+    me, p = comm.rank, comm.size
+    counts = np.arange(p) + 3
+    wanted = np.repeat(np.arange(p, dtype="f4"), counts).tolist()
+    first, second = np.empty(50_000), np.empty(3)
+    requests = [comm.Iallreduce(np.full(50_000, 1.0), first), comm.Iallreduce(np.full(3, 2.0), second)]
+    if me == 0:  # waits for the first one and for a message, rank 1 for the second one before it sends that
+        requests[0].Wait()
+        comm.recv(source=1)
+    elif me == 1:
+        requests[1].Wait()
+        comm.send("second", 0)
+    lk.MPI.Request.Waitall(requests)
+    right = [set(first) == {p}, set(second) == {2 * p}]
+    mine, every = np.full(counts[me], me, "f4"), np.empty(sum(counts), "f4")
+    request = comm.Igatherv(mine, [every, counts] if me == p - 1 else None, p - 1)
+    while not request.Test():
+        pass
+    right.append(me < p - 1 or every.tolist() == wanted)
+    comm.Allgatherv(mine, [every, counts])
+    room = np.empty(counts[me] + 4, "f4")  # more than is sent
+    comm.Scatterv([every, counts] if me == 1 else None, room, 1)
+    right += [every.tolist() == wanted, set(room[: counts[me]]) == {me}]
+    sent, got = np.repeat(np.arange(p) + 10 * me, counts), np.empty(p * counts[me], int)
+    comm.Alltoallv([sent, counts], [got, np.full(p, counts[me])])
+    part = np.empty(counts[me], "f4")
+    comm.Reduce_scatter(every, part, counts)
+    right += [got.tolist() == np.repeat(np.arange(p) * 10 + me, counts[me]).tolist(), set(part) == {p * me}]
+    right.append(comm.gather({me: "x"}, root=1) == ([{r: "x"} for r in range(p)] if me == 1 else None))
+    right.append(comm.scatter([(r,) for r in range(p)] if me == 0 else None) == (me,))
+    right.append(comm.alltoall([10 * me + r for r in range(p)]) == [10 * r + me for r in range(p)])
+    right += [comm.bcast("all" if me == 0 else None) == "all", comm.allgather(me) == list(range(p))]
+    comm.barrier()
+    return all(right) or right
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+def test_every_kind_of_call_takes_what_was_chosen(ranks):
+    run = lk.run(everywhere, ranks, "mpi", coll=EVERYWHERE, timeout_s=60)
+    assert run.results == [True] * ranks
+    assert {at.operation: name for at, name in run.collectives.items()} == EVERYWHERE
+
+
+def too_little_room_later(comm):
+    counts = [4] * comm.size
+    room = np.empty(4 if comm.rank else 2)
+    comm.Iscatterv([np.zeros(4 * comm.size), counts] if comm.rank == 0 else None, room).Wait()
+
+
+def test_what_goes_wrong_in_a_thread_is_the_ranks_own():
+    with pytest.raises(RankError, match="rank 0 failed"):
+        lk.run(too_little_room_later, 3, "mpi", coll="scatterv=linear", timeout_s=30)
+
+
 def too_small_at_the_root(comm):
     comm.Gather(np.ones(4), np.empty(6) if comm.rank == 0 else None)
 
@@ -110,7 +176,7 @@ def test_what_cannot_be_is_refused():
         return str(caught.value)
 
     assert "here is no simulated machine" in words("best")
-    assert "blocks of any sizes are left to the library" in words("alltoallv=ring")
+    assert "those of neighbours are no schedules: lk.tune.neighborhood" in words("neighbor_alltoall=ring")
     assert "Open MPI has no switch for allreduce=swing; it has" in words("allreduce=library:swing")
     assert "bcast has no switch for radix" in words("bcast=library:knomial:radix=2")
     assert "on a simulated machine take labkit's: bcast=linear" in words("bcast=library:linear", "star:2")

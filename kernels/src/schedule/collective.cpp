@@ -45,6 +45,7 @@ void Collective::bind(std::int32_t rank, std::shared_ptr<const std::vector<Bound
   }
   s.has_entered = true;
   s.buffers = std::move(buffers);
+  if (program_->tells()) tell(rank);
 }
 
 bool Collective::enter(std::int32_t rank, std::vector<BoundBuffer> buffers) {
@@ -95,6 +96,12 @@ const std::string& Collective::fault(std::int32_t rank) const {
   return faults_.empty() ? none : faults_[static_cast<std::size_t>(rank)];
 }
 
+void Collective::note_fault(std::int32_t rank, const std::string& what) {
+  if (faults_.empty()) faults_.resize(ranks_.size());
+  std::string& text = faults_[static_cast<std::size_t>(rank)];
+  if (text.empty()) text = program_->name() + ": " + what;
+}
+
 // Go on until the rank must wait (false) or its program has ended (true).
 bool Collective::run(std::int32_t rank) {
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
@@ -124,6 +131,7 @@ void Collective::end(std::int32_t rank) {
   ++ended_;
   for (std::byte* memory : s.temporaries) setup_.memory->give_back(memory);
   s.temporaries.clear();
+  if (!told_.empty()) told_[static_cast<std::size_t>(rank)].reset();
   s.buffers.reset();
   std::vector<Reference>().swap(s.queue);
   std::vector<Open>().swap(s.open);
@@ -201,7 +209,7 @@ RequestId Collective::post(std::int32_t rank, const Column& column, std::size_t 
   }
   const Section section = column.section.at(entry);
   const auto [bytes, data] = locate(rank, section);
-  Transfer* transfer = setup_.has_data && bytes > 0 ? new_transfer(rank, section, data) : nullptr;
+  Transfer* transfer = setup_.has_data && bytes > 0 && !holds_counts(section) ? new_transfer(rank, section, data) : nullptr;
   // Both ends name the client, also where one of them has nothing to move.
   Client* client = setup_.has_data ? this : nullptr;
   if (column.kind == OpKind::send || column.kind == OpKind::isend) {
@@ -254,12 +262,9 @@ void Collective::settle(std::int32_t rank) {
     }
     const Request& request = engine_.request(open.request);
     if (request.is_truncated) {
-      if (faults_.empty()) faults_.resize(ranks_.size());
-      std::string& text = faults_[static_cast<std::size_t>(rank)];
-      if (text.empty()) {
-        text = program_->name() + ": a message of " + std::to_string(request.received_bytes) + " bytes from world rank " +
-               std::to_string(request.source) + " is longer than its place, " + std::to_string(request.bytes) + " bytes";
-      }
+      note_fault(rank, "a message of " + std::to_string(request.received_bytes) + " bytes from world rank " +
+                           std::to_string(request.source) + " is longer than its place, " +
+                           std::to_string(request.bytes) + " bytes");
     }
     engine_.release(open.request);
   }

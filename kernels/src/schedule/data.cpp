@@ -66,6 +66,12 @@ void for_each_range(const Section& section, std::int64_t blocks, F&& f) {
 
 }  // namespace
 
+bool Collective::holds_counts(const Section& section) const {
+  if (section.buffer < 0 || !program_->tells()) return false;
+  const auto buffer = static_cast<std::size_t>(section.buffer);
+  return buffer < program_->buffers().size() && program_->buffers()[buffer].holds == Holds::counts;
+}
+
 std::byte* Collective::temporary(std::int32_t rank, std::size_t buffer, const BoundBuffer& like, std::int64_t blocks) {
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
   const std::size_t number = buffer - program_->caller_buffers();
@@ -86,6 +92,52 @@ std::byte* Collective::temporary(std::int32_t rank, std::size_t buffer, const Bo
   return s.temporaries[number];
 }
 
+/// The rank comes with the sizes that it knows: note those that others will be told.
+void Collective::tell(std::int32_t rank) {
+  const BoundBuffer& first = bound(rank, 0);
+  if (told_bytes_.empty()) told_bytes_.assign(ranks_.size(), -1), told_.resize(ranks_.size());
+  const auto scale = static_cast<std::int64_t>(first.element_bytes);
+  if (program_->teller() < 0) {
+    if (!first.counts.empty()) told_bytes_[static_cast<std::size_t>(rank)] = first.counts.front() * scale;
+  } else if (program_->teller() == rank) {
+    for (std::size_t i = 0; i < std::min(first.counts.size(), ranks_.size()); ++i) {
+      told_bytes_[i] = first.counts[i] * scale;
+    }
+  }
+}
+
+const BoundBuffer& Collective::told(std::int32_t rank, const BufferSpec& spec) {
+  std::unique_ptr<BoundBuffer>& known = told_[static_cast<std::size_t>(rank)];
+  if (known == nullptr) {
+    auto made = std::make_unique<BoundBuffer>();
+    std::int64_t bytes = 0;
+    for (std::int64_t i = 0; i < spec.blocks(static_cast<std::size_t>(rank)); ++i) {
+      const std::int64_t owner = (rank + i) % program_->size();
+      std::int64_t count = told_bytes_[static_cast<std::size_t>(owner)];
+      if (count < 0 && i == 0) count = own_bytes(rank, spec);
+      if (count < 0) {
+        throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " does not know the size of rank " +
+                            std::to_string(owner) + "'s block in " + spec.name);
+      }
+      made->displacements.push_back(bytes);
+      made->counts.push_back(count);
+      bytes += count;
+    }
+    known = std::move(made);
+  }
+  return *known;
+}
+
+/// The bytes of a rank's own block, as its caller knows them; -1: it does not.
+std::int64_t Collective::own_bytes(std::int32_t rank, const BufferSpec& spec) const {
+  const BoundBuffer& own = bound(rank, spec.like);
+  return own.counts.size() == 1 ? own.counts.front() * own.element_bytes : -1;
+}
+
+const BoundBuffer& Collective::sizes_of(std::int32_t rank, const BufferSpec& spec) {
+  return spec.holds == Holds::told ? told(rank, spec) : bound(rank, spec.like);
+}
+
 Collective::View Collective::view(std::int32_t rank, const Section& section) {
   const auto buffer = static_cast<std::size_t>(section.buffer);
   if (buffer >= program_->buffers().size()) {
@@ -93,7 +145,7 @@ Collective::View Collective::view(std::int32_t rank, const Section& section) {
                         std::to_string(section.buffer));
   }
   const BufferSpec& spec = program_->buffers()[buffer];
-  const BoundBuffer& like = bound(rank, spec.like);
+  const BoundBuffer& like = sizes_of(rank, spec);
   const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
   if (blocks <= 0) {
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " has no buffer " + spec.name);
@@ -111,6 +163,7 @@ Collective::View Collective::view(std::int32_t rank, const Section& section) {
 /// A block, or some one after another, as messages mostly are: found once, when the message is posted.
 Collective::Place Collective::locate(std::int32_t rank, const Section& section) {
   if (section.buffer < 0 || section.length == 0) return {0, nullptr};
+  if (holds_counts(section)) return {bytes_of(rank, section), nullptr};
   const View v = view(rank, section);
   const Cut cut = program_->cut();
   const std::int64_t length = section.length < 0 ? v.blocks : section.length;
@@ -131,8 +184,12 @@ std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
   const Cut cut = program_->cut();
   if (buffer >= program_->buffers().size()) (void)view(rank, section);  // throws
   const BufferSpec& spec = program_->buffers()[buffer];
-  const BoundBuffer& like = bound(rank, spec.like);
   const std::int64_t blocks = spec.blocks(static_cast<std::size_t>(rank));
+  if (blocks > 0 && spec.holds == Holds::counts) {
+    constexpr std::int64_t kCountBytes = 8;
+    return static_cast<std::uint64_t>(block_count(section, blocks) * kCountBytes);
+  }
+  const BoundBuffer& like = sizes_of(rank, spec);
   if (blocks <= 0 || cut.layout == Layout::table) (void)view(rank, section);  // checks
   const auto scale = static_cast<std::uint64_t>(like.element_bytes);
   if ((cut.layout == Layout::uniform && cut.parts == 1) || blocks == 1) {
@@ -149,6 +206,22 @@ std::uint64_t Collective::bytes_of(std::int32_t rank, const Section& section) {
   return static_cast<std::uint64_t>(elements) * scale;
 }
 
+/// The elements of a block of a table; where the root gathers blocks that come together, what their owners sent,
+/// which may be less than the root has room for.
+std::int64_t Collective::length_of(std::int32_t rank, const Section& section, const BoundBuffer& like,
+                                   std::int64_t block, std::int64_t blocks) {
+  const std::int64_t room = count_of(program_->cut(), like, block, blocks);
+  const bool is_caller = static_cast<std::size_t>(section.buffer) < program_->caller_buffers();
+  if (!program_->tells() || program_->teller() >= 0 || !is_caller || blocks != program_->size()) return room;
+  const std::int64_t told = told_bytes_[static_cast<std::size_t>(block)];
+  if (told > room * like.element_bytes) {
+    note_fault(rank, "rank " + std::to_string(block) + " sends " + std::to_string(told) + " bytes, rank " +
+                         std::to_string(rank) + " expects " + std::to_string(room * like.element_bytes) + " of it");
+    return room;
+  }
+  return told < 0 ? room : told / like.element_bytes;
+}
+
 void Collective::pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out) {
   out.clear();
   if (section.buffer < 0 || section.length == 0) return;
@@ -161,7 +234,7 @@ void Collective::pieces_of(std::int32_t rank, const Section& section, std::vecto
   for_each_range(section, v.blocks, [&](std::int64_t block, std::int64_t length) {
     if (cut.layout == Layout::table) {
       for (std::int64_t b = block; b < block + length; ++b) {
-        add(offset_of(cut, *v.like, b, v.blocks), count_of(cut, *v.like, b, v.blocks));
+        add(offset_of(cut, *v.like, b, v.blocks), length_of(rank, section, *v.like, b, v.blocks));
       }
       return;
     }
@@ -203,10 +276,10 @@ void move_bytes(const std::byte* source, std::byte* target, std::size_t bytes) {
 
 void Collective::copy(std::int32_t rank, const Section& source, const Section& target) {
   if (!setup_.has_data) return;  // copies are free
-  const std::uint64_t bytes = bytes_of(rank, source);
-  if (bytes != bytes_of(rank, target)) {
+  const std::uint64_t bytes = bytes_of(rank, source), room = bytes_of(rank, target);
+  if (bytes > room || (bytes < room && !program_->tells())) {  // a caller may have more room than it is sent
     throw ScheduleFault(program_->name() + ": rank " + std::to_string(rank) + " copies " + std::to_string(bytes) +
-                        " bytes into " + std::to_string(bytes_of(rank, target)));
+                        " bytes into " + std::to_string(room));
   }
   pieces_of(rank, source, from_);
   pieces_of(rank, target, to_);

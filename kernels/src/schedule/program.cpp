@@ -12,15 +12,16 @@ std::size_t Step::entries() const {
 }
 
 Program::Program(std::string name, std::int32_t size, Layout layout, std::vector<BufferSpec> buffers, Open open,
-                 std::size_t max_kept_entries, std::int64_t parts)
-    : name_(std::move(name)), size_(size), cut_{layout, parts}, buffers_(std::move(buffers)), open_(std::move(open)),
-      max_kept_entries_(max_kept_entries) {
+                 std::size_t max_kept_entries, std::int64_t parts, std::int32_t teller)
+    : name_(std::move(name)), size_(size), cut_{layout, parts}, buffers_(std::move(buffers)), teller_(teller),
+      open_(std::move(open)), max_kept_entries_(max_kept_entries) {
   if (size_ < 1) throw std::invalid_argument(name_ + ": a program needs at least 1 rank, got " + std::to_string(size_));
   if (parts < 1 || (parts > 1 && layout != Layout::uniform)) {
     throw std::invalid_argument(name_ + ": " + std::to_string(parts) + " parts; only uniform blocks are cut, into 1 or more");
   }
   for (const BufferSpec& buffer : buffers_) {
     if (!buffer.is_temporary) ++caller_buffers_;
+    tells_ = tells_ || buffer.holds != Holds::blocks;
     const std::size_t counts = buffer.block_counts.size();
     if (counts != 1 && counts != static_cast<std::size_t>(size_)) {
       throw std::invalid_argument(name_ + ": buffer " + buffer.name + " has " + std::to_string(counts) +
@@ -35,6 +36,9 @@ Program::Program(std::string name, std::int32_t size, Layout layout, std::vector
       throw std::invalid_argument(name_ + ": buffer " + buffer.name +
                                   ": the caller's buffers come first, and a temporary is like one of them");
     }
+  }
+  if (tells_ && (layout != Layout::table || caller_buffers_ == 0 || teller_ >= size_)) {
+    throw std::invalid_argument(name_ + ": sizes are told where they come from a table of one of the ranks, or of each");
   }
 }
 

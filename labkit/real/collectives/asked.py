@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.errors import MachineError
-from labkit.schedule import PROBLEMS
 from labkit.selector import Selector, Situation, stated
 
 __all__ = ["read_choice"]
@@ -24,16 +22,7 @@ def read_choice(coll: Any, ranks: int) -> Selector:
     ------
     ScheduleError
         It is none, or one that needs a simulated machine.
-    MachineError
-        It names an algorithm for blocks of any sizes, which the library exchanges.
     """
     selector = stated(coll)
     selector.choose(Situation("barrier", ranks))  # one that would simulate says so now
-    named = selector.named()
-    for operation, name in named.items():
-        if PROBLEMS[operation].layout == "table":
-            raise MachineError(
-                f"{operation}={name}: blocks of any sizes are left to the library on real MPI; leave "
-                f"{operation} out, or try the algorithm by lk.tune.{operation}(comm, ...)"
-            )
     return selector

@@ -22,6 +22,8 @@ _TAG = 11
 def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situation:
     """Return what a choice may depend on: bytes (0 where ranks may differ in them), and the operator.
 
+    Of blocks of any sizes whose table all ranks have, their mean counts.
+
     Parameters
     ----------
     problem : Problem
@@ -40,6 +42,13 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
         raise DataError(f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} besides")
     op = given.get("op")
     commutes = True if op is None or not problem.is_reduction else bool(op.Is_commutative())
+    is_known_to_all = not problem.is_rooted and problem.shapes.get("send") != problem.shapes.get("recv")
+    if problem.layout == "table" and is_known_to_all:
+        table = given.get("sendbuf") if problem.is_reduction else given.get("recvbuf")
+        size = Message.bytes_of(table, ranks)
+        if size is None:  # all blocks lie in the receive buffer
+            size = Message.bytes_of(given.get("recvbuf"), ranks)
+        return Situation(problem.name, ranks, size or 0, commutes)
     if problem.layout == "table" or not problem.shapes:
         return Situation(problem.name, ranks, 0, commutes)
     blocks = {"all": ranks}
@@ -75,7 +84,13 @@ class Carried:
         return read_call(comm, self._problem, args, kwargs)
 
     def begin(
-        self, comm: Any, name: str, at: Situation, message: Message, is_at_once: bool = False
+        self,
+        comm: Any,
+        name: str,
+        at: Situation,
+        message: Message,
+        is_at_once: bool = False,
+        tag: int = _TAG,
     ) -> Callable[[], None]:
         """Carry out this rank's part up to the first wait; the function returned does the rest.
 
@@ -90,6 +105,8 @@ class Carried:
             What was `read`.
         is_at_once : bool
             Do all of it now.
+        tag : int
+            Of its messages: another one than those of calls under way.
         """
         name = settled(at, name, self._node)
         key = (name, message.root, at.is_commutative)
@@ -97,7 +114,7 @@ class Carried:
         if run is None:
             schedule = registry.get(self._problem.name, name).build(at.ranks, message.root, at.is_commutative)
             run = self._prepared[key] = Prepared(comm, schedule, _TAG)
-        given = message.run_arguments()
+        given = {**message.run_arguments(), "tag": tag}
         if is_at_once:
             run(**given)
             return message.restore

@@ -1,23 +1,27 @@
 """Standing between the program and mpi4py: collective calls on buffers take the algorithm that was chosen.
 
 mpi4py's names of communicators are replaced before the program sees them, by classes derived from its own.
-A blocking call on buffers of a communicator of several ranks asks the selector; where that has no opinion,
-and for blocks of any sizes, nonblocking and persistent calls, objects, neighbours and two groups, the library
-does what it does. A program that could not call mpi4py so gets mpi4py's own error.
+A call on buffers of a communicator of several ranks, blocking or not, asks the selector; where that has no
+opinion, and for persistent calls, Alltoallw, neighbours and two groups, the library does what it does. A
+program that could not call mpi4py so gets mpi4py's own error.
 The messages of labkit's algorithms travel on a private duplicate of the communicator, which its first such
-call makes.
+call makes. A nonblocking call goes on in a thread, which needs MPI's THREAD_MULTIPLE: without it, it is the
+library's, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
 from labkit.comm.surface import MAKERS, METHODS, Method, made
 from labkit.errors import DataError
+from labkit.real.collectives.beside import Beside
 from labkit.real.collectives.carried import Carried, situation_of
 from labkit.real.collectives.messages import Message
+from labkit.real.collectives.of_objects import methods_of_objects
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Selector, Situation
 from labkit.selector.settled import settled
@@ -31,10 +35,20 @@ _CLASSES = {
     "Intracomm": "", "Topocomm": "Intracomm", "Cartcomm": "Topocomm", "Graphcomm": "Topocomm",
     "Distgraphcomm": "Topocomm", "Intercomm": "",
 }  # fmt: skip
-#: the methods that a schedule can stand for
-_OWN = frozenset(problem.method for problem in PROBLEMS.values() if problem.layout != "table")
+#: the forms that a schedule can stand for, and the one method that none can
+_FORMS, _TYPES_OF_ALL = ("blocking", "nonblocking"), "Alltoallw"
 #: what a selector sees as the machine
 _MACHINE = "mpi"
+
+
+@dataclass
+class _Private:
+    """A private communicator: what carries out each collective on it, and how many ranks share a host."""
+
+    comm: Any
+    beside: Beside
+    node: int | None
+    carried: dict[str, Carried] = field(default_factory=dict)
 
 
 class Chosen:
@@ -47,13 +61,17 @@ class Chosen:
     selector : Selector
     taken : dict
         Is given what labkit's algorithms carry out: situation to name.
+    note : callable
+        Is told what the run's notes should say.
     """
 
-    def __init__(self, mpi: Any, selector: Selector, taken: dict[Situation, str]) -> None:
-        self._mpi, self._selector, self._taken = mpi, selector, taken
+    def __init__(
+        self, mpi: Any, selector: Selector, taken: dict[Situation, str], note: Callable[[str], None]
+    ) -> None:
+        self._mpi, self._selector, self._taken, self._note = mpi, selector, taken, note
+        self._may_go_on: bool | None = None
         self._choices: dict[Situation, str | None] = {}
-        #: by handle: a private communicator, and what carries out each collective on it
-        self._private: dict[int, tuple[Any, dict[str, Carried], int | None]] = {}
+        self._private: dict[int, _Private] = {}  # by handle
         self._classes: dict[Any, Any] = {}
 
     def install(self) -> None:
@@ -71,9 +89,11 @@ class Chosen:
     def _methods(self, native: Any) -> dict[str, Any]:
         methods: dict[str, Any] = {"__module__": self._mpi.__name__, "__hash__": None}
         for row in METHODS if native is not self._mpi.Intercomm else ():
-            if row.kind == "collective" and row.form == "blocking" and row.is_buffer and row.name in _OWN:
+            if row.kind == "collective" and row.form in _FORMS and row.problem and row.base != _TYPES_OF_ALL:
                 space = {"SUM": self._mpi.SUM, "call": self._call(row, getattr(native, row.name))}
                 methods[row.name] = made(row, "call(self, {args})", space)
+        if native is self._mpi.Intracomm:
+            methods |= methods_of_objects(self._mpi, native, self._selector.named())
         for name in MAKERS:
             if hasattr(native, name):
                 methods[name] = self._making(getattr(native, name))
@@ -82,11 +102,11 @@ class Chosen:
         return methods
 
     def _call(self, row: Method, original: _Call) -> _Call:
-        problem = PROBLEMS[row.problem]
+        problem, is_blocking = PROBLEMS[row.problem], row.form == "blocking"
 
         def call(comm: Any, *arguments: Any) -> Any:
             ranks = int(comm.Get_size())
-            if ranks == 1:
+            if ranks == 1 or not (is_blocking or self._goes_on()):
                 return original(comm, *arguments)
             try:
                 at = situation_of(problem, ranks, arguments, {})
@@ -97,17 +117,21 @@ class Chosen:
             name = self._choose(at)
             if name is None:
                 return original(comm, *arguments)
-            private, carried, node = self._private_of(comm)
-            if problem.name not in carried:
-                carried[problem.name] = Carried(problem, node)
-            message = _read(carried[problem.name], private, arguments)
-            if message is None or not message.fits(problem, ranks):
-                if message is not None and problem.at_root and not problem.is_reduction:
+            private = self._private_of(comm)
+            if problem.name not in private.carried:
+                private.carried[problem.name] = Carried(problem, private.node)
+            carried = private.carried[problem.name]
+            message = _read(carried, private.comm, arguments)
+            if message is None or not 0 <= message.root < ranks or not message.fits(problem, ranks):
+                if message is not None and problem.at_root and problem.layout == "uniform":
                     raise DataError(_misfit(problem, message))  # the others do not come to the library's
                 return original(comm, *arguments)
-            self._taken[at] = name = settled(at, name, node)
-            carried[problem.name].begin(private, name, at, message, is_at_once=True)()
-            return None
+            self._taken[at] = name = settled(at, name, private.node)
+            if is_blocking:
+                carried.begin(private.comm, name, at, message, is_at_once=True)()
+                return None
+            tag = private.beside.tag()
+            return private.beside.go_on(carried.begin(private.comm, name, at, message, tag=tag))
 
         return call
 
@@ -116,13 +140,25 @@ class Chosen:
             self._choices[at] = self._selector.choose(at)
         return self._choices[at]
 
-    def _private_of(self, comm: Any) -> tuple[Any, dict[str, Carried], int | None]:
+    def _goes_on(self) -> bool:
+        """Whether threads may carry calls on: all ranks have asked MPI for the same."""
+        if self._may_go_on is None:
+            self._may_go_on = bool(self._mpi.Query_thread() == self._mpi.THREAD_MULTIPLE)
+            if not self._may_go_on:
+                self._note(
+                    "nonblocking collectives are the library's: labkit's algorithms go on in threads, which "
+                    "need MPI initialised with THREAD_MULTIPLE"
+                )
+        return self._may_go_on
+
+    def _private_of(self, comm: Any) -> _Private:
         """Return the private duplicate of a communicator; all its ranks make it in the same call."""
         known = self._private.get(comm.handle)
         if known is None:
             private = self._plain(comm).Dup()
             hosts = private.allgather(self._mpi.Get_processor_name())
-            known = self._private[comm.handle] = private, {}, _ranks_in_a_row(hosts)
+            known = _Private(private, Beside(self._mpi), _ranks_in_a_row(hosts))
+            self._private[comm.handle] = known
         return known
 
     def _making(self, original: _Call) -> _Call:
@@ -143,7 +179,8 @@ class Chosen:
         def free(comm: Any) -> Any:
             known = self._private.pop(comm.handle, None)
             if known is not None:
-                known[0].Free()
+                known.beside.finish()
+                known.comm.Free()
             return original(comm)
 
         return free

@@ -44,6 +44,16 @@ class Message:
         """Return what `Prepared` takes."""
         return {"op": self.op, "counts": self.counts, **self.buffers}
 
+    def take_bytes(self) -> None:
+        """Where blocks of any sizes are only moved, count bytes: ranks may call elements differently."""
+        scales = {name: array.itemsize for name, array in self.buffers.items()}
+        self.buffers = {name: array.view(np.uint8) for name, array in self.buffers.items()}
+        for name, scale in scales.items():
+            table = (self.counts or {}).get(name)
+            if table is not None and self.counts is not None:
+                counts, displacements = _table(table)
+                self.counts[name] = np.asarray(counts) * scale, np.asarray(displacements) * scale
+
     def take_one_type(self) -> None:
         """Where nothing is computed, take elements of one size for the same."""
         kinds = {array.dtype: None for array in self.buffers.values()}
@@ -52,10 +62,14 @@ class Message:
             self.buffers = {name: array.view(first) for name, array in self.buffers.items()}
 
     def fits(self, problem: Problem, ranks: int) -> bool:
-        """Whether the buffers of a collective without tables can be what they are called.
+        """Whether the buffers of a collective can be what they are called.
 
-        Where they cannot, mpi4py knows best what to say.
+        Where they cannot, mpi4py knows best what to say. Blocks beyond their buffer are told later.
         """
+        if not all(array.flags.writeable for name, array in self.buffers.items() if name == "recv"):
+            return False
+        if problem.layout == "table":
+            return self._fits_tables(problem, ranks)
         if len({array.dtype for array in self.buffers.values()}) > 1:
             return False
         sizes = {
@@ -63,6 +77,16 @@ class Message:
             for name, array in self.buffers.items()
         }
         return len(sizes) <= 1 and all(rest == 0 for _, rest in sizes)
+
+    def _fits_tables(self, problem: Problem, ranks: int) -> bool:
+        tables = {name: _table((self.counts or {})[name])[0] for name in self.buffers}
+        blocks = {"one": 1, "all": ranks}
+        if any(len(table) != blocks[problem.shapes[name]] for name, table in tables.items()):
+            return False
+        if not problem.is_reduction:
+            return True
+        sizes = {name: array.size for name, array in self.buffers.items()}
+        return all(sizes[name] == int(np.sum(table)) for name, table in tables.items())
 
     @staticmethod
     def bytes_of(spec: Any, blocks: int = 1) -> int | None:
@@ -131,14 +155,17 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
     if any(_is_in_place(spec) for spec in specs.values()):
         _take_in_place(problem, specs, call, me, ranks)
     if not problem.is_reduction:
-        call.take_one_type()
+        if problem.layout == "table":
+            call.take_bytes()
+        else:
+            call.take_one_type()
     return call
 
 
 def _complete_tables(
     comm: Any, problem: Problem, given: dict[str, Any], call: Message, tables: dict[str, Any]
 ) -> None:
-    """Fill in what mpi4py takes as said: one block is the whole buffer, several are alike."""
+    """Fill in what mpi4py takes as said: one block is the whole buffer, several differ by one at most."""
     ranks, me = int(comm.Get_size()), int(comm.Get_rank())
     if problem.is_reduction:  # reduce_scatter
         counts = given.get("recvcounts")
@@ -149,12 +176,8 @@ def _complete_tables(
     for name, array in call.buffers.items():
         blocks = ranks if problem.shapes[name] == "all" else 1
         if name not in tables:
-            if array.size % blocks:
-                raise DataError(
-                    f"{problem.method}: {array.size} elements are no {blocks} equal blocks; give "
-                    "[buffer, counts] or [buffer, (counts, displacements)]"
-                )
-            tables[name] = [array.size // blocks] * blocks
+            each, longer = divmod(int(array.size), blocks)
+            tables[name] = [each + (block < longer) for block in range(blocks)]
 
 
 def _take_in_place(problem: Problem, specs: dict[str, Any], call: Message, me: int, ranks: int) -> None:
@@ -212,9 +235,9 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
         if rest and not _is_counts(rest[-1]):
             datatype = rest.pop()
         if len(rest) == 2:
-            counts = (np.atleast_1d(rest[0]), np.atleast_1d(rest[1]))
+            counts = _placed(*rest)
         elif rest and isinstance(rest[0], tuple) and len(rest[0]) == 2:
-            counts = (np.atleast_1d(rest[0][0]), np.atleast_1d(rest[0][1]))
+            counts = _placed(*rest[0])
         elif rest and rest[0] is not None:
             counts = np.atleast_1d(rest[0])
     array = _array_of(buffer)
@@ -232,7 +255,13 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
         return array, None
     if isinstance(counts, tuple):
         return array, counts
-    return array, (counts, np.cumsum(counts) - counts)
+    return array, _placed(counts, None)
+
+
+def _placed(counts: Any, displacements: Any) -> tuple[Any, Any]:
+    """Return counts and displacements; where none are given, blocks lie one after another."""
+    table = np.atleast_1d(counts)
+    return table, np.cumsum(table) - table if displacements is None else np.atleast_1d(displacements)
 
 
 def _array_of(buffer: Any) -> _Array:

@@ -237,7 +237,7 @@ class _Child:
         from labkit.trace.recorder.session import when_imported
 
         def install(mpi: ModuleType) -> None:
-            Chosen(mpi, pickle.loads(self.header["coll"]), machine.taken).install()
+            Chosen(mpi, pickle.loads(self.header["coll"]), machine.taken, machine.note).install()
 
         if self.mpi is not None:
             install(self.mpi)

@@ -21,9 +21,11 @@ class RealMpi(Machine):
     host's monotonic clock, which all ranks share; on several hosts, whose clocks differ, it is the longest of
     theirs. More ranks than the available cores work, but their times are not valid.
 
-    With `coll`, blocking collectives on buffers take labkit's algorithms, over mpi4py's messages
+    With `coll`, collectives on buffers and on objects take labkit's algorithms, over mpi4py's messages
     (``"allreduce=ring"``, ``"ompi"``, a file of rules), or the library's own, forced by its switches
-    (``"allreduce=library:ring"``, Open MPI); what is left open is the library's choice.
+    (``"allreduce=library:ring"``, Open MPI); what is left open is the library's choice. Nonblocking ones go
+    on in a thread. Persistent ones, ``Alltoallw`` and those of neighbours are the library's, and reductions
+    of objects mpi4py's own.
 
     Its options, beside those of every machine:
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labkit import registry
@@ -19,6 +20,7 @@ from labkit.schedule import (
     Op,
     Schedule,
     Step,
+    Temporary,
     block,
     blocks,
     build,
@@ -227,6 +229,86 @@ def test_a_vector_collective_must_not_use_sizes_it_does_not_know() -> None:
 
     found = refuted("gatherv", through_a_neighbour, 3, temporaries=["tmp"])
     assert (found.kind, found.rank) == ("no buffer", 1)
+
+
+def through(group: Group, tells: str) -> Iterator[Step]:
+    """Ranks 0 <- 1 <- 2: rank 2's block passes through rank 1, which is told its size in time or not."""
+    me = group.ranks
+    if tells == "first":
+        yield group.send(block("counts"), to=1, where=me == 2)
+    yield group.recv(block("counts", 1), source=2, where=(me == 1) & (tells == "first"))
+    if tells == "the wrong one":
+        yield group.send(block("counts"), to=1, where=me == 0)
+        yield group.recv(block("counts", 1), source=0, where=me == 1)
+    late = (me == 1) & (tells == "late")
+    yield group.irecv(block("counts", 1), source=2, where=late)
+    yield group.send(block("counts"), to=1, where=(me == 2) & (tells == "late"))
+    yield group.recv(block("passed", 1), source=2, where=me == 1)
+    yield group.send(block("send"), to=1, where=me == 2)
+    yield group.wait(where=late)
+    yield group.copy(block("send"), block("passed"), where=me == 1)
+    yield group.send(whole("passed"), to=0, where=me == 1)
+    yield group.copy(block("send"), block("recv"), where=me == 0)
+    yield group.recv(blocks("recv", 1, 2), source=1, where=me == 0)
+
+
+def two_from_here(group: Group) -> Any:
+    return np.full(len(group.ranks), 2)
+
+
+TOLD = (
+    Temporary("counts", like="send", blocks=two_from_here, holds="counts"),
+    Temporary("passed", like="send", blocks=two_from_here, holds="told"),
+)
+
+
+def test_sizes_may_be_used_once_they_were_told() -> None:
+    assert check(build("gatherv", partial(through, tells="first"), 3, temporaries=TOLD))
+
+
+@pytest.mark.parametrize(
+    ("tells", "kind", "words"),
+    [
+        ("nothing", "undefined", "counts[1] is used before anything is in it"),
+        ("late", "race", "counts[1] is still in use by operation 0"),
+        (
+            "the wrong one",
+            "wrong value",
+            "the size of rank 0's block, it must be told the size of rank 2's",
+        ),
+    ],
+)
+def test_sizes_that_were_not_told_are_not_used(tells: str, kind: str, words: str) -> None:
+    found = refuted("gatherv", partial(through, tells=tells), 3, temporaries=TOLD)
+    assert (found.kind, found.rank) == (kind, 1)
+    assert words in found.message
+
+
+def test_counts_are_no_data() -> None:
+    def copies(group: Group) -> Iterator[Step]:
+        yield group.copy(block("counts"), block("counts", 1))
+
+    assert "counts are sent and received" in refuted("gatherv", copies, 2, temporaries=TOLD).message
+
+    def sends_a_count_as_a_block(group: Group) -> Iterator[Step]:
+        yield group.send(block("counts"), to=0, where=group.ranks == 1)
+        yield group.recv(block("recv", 1), source=1, where=group.ranks == 0)
+
+    assert refuted("gatherv", sends_a_count_as_a_block, 2, temporaries=TOLD).kind == "size"
+
+
+@pytest.mark.parametrize(
+    ("problem", "temporaries", "words"),
+    [
+        ("gatherv", TOLD[1:], 'one temporary holds "counts"'),
+        ("scatterv", TOLD + TOLD[1:], 'one temporary holds "counts"'),
+        ("alltoallv", TOLD, "every rank knows the sizes that it needs"),
+        ("gather", TOLD, "every rank knows the sizes that it needs"),
+    ],
+)
+def test_counts_where_they_make_no_sense(problem: str, temporaries: Any, words: str) -> None:
+    with pytest.raises(ScheduleError, match=words):
+        build(problem, partial(through, tells="first"), 3, temporaries=temporaries)
 
 
 def test_a_barrier_that_lets_one_go_early() -> None:

@@ -162,6 +162,7 @@ class Collective final : public Client, public Driver {
   bool execute(std::int32_t rank, const Column& column, std::size_t entry);
   [[nodiscard]] RequestId post(std::int32_t rank, const Column& column, std::size_t entry);
   bool wait(std::int32_t rank, std::int32_t label);
+  void note_fault(std::int32_t rank, const std::string& what);
   void settle(std::int32_t rank);
   void end(std::int32_t rank);
 
@@ -171,10 +172,18 @@ class Collective final : public Client, public Driver {
     std::int64_t blocks;
     const BoundBuffer* like;
   };
+  /// The caller's buffer whose block sizes a buffer has; where sizes are told, what the rank was told.
+  [[nodiscard]] const BoundBuffer& sizes_of(std::int32_t rank, const BufferSpec& spec);
+  [[nodiscard]] const BoundBuffer& told(std::int32_t rank, const BufferSpec& spec);
+  void tell(std::int32_t rank);
+  [[nodiscard]] std::int64_t own_bytes(std::int32_t rank, const BufferSpec& spec) const;
+  [[nodiscard]] bool holds_counts(const Section& section) const;
   [[nodiscard]] View view(std::int32_t rank, const Section& section);
   [[nodiscard]] std::byte* temporary(std::int32_t rank, std::size_t buffer, const BoundBuffer& like, std::int64_t blocks);
   [[nodiscard]] Place locate(std::int32_t rank, const Section& section);
   [[nodiscard]] std::uint64_t bytes_of(std::int32_t rank, const Section& section);
+  [[nodiscard]] std::int64_t length_of(std::int32_t rank, const Section& section, const BoundBuffer& like,
+                                       std::int64_t block, std::int64_t blocks);
   void pieces_of(std::int32_t rank, const Section& section, std::vector<Piece>& out);
   void copy(std::int32_t rank, const Section& source, const Section& target);
   bool combine(std::int32_t rank, const Section& source, const Section& target, bool is_source_first);
@@ -194,6 +203,10 @@ class Collective final : public Client, public Driver {
   std::int32_t ended_ = 0;
   std::vector<RequestId> wait_ids_;
   std::vector<Piece> from_, to_;
+  // Counts are sent as messages without content: what they say is here as soon as their owner has entered, and a
+  // schedule that was checked looks at it only after the message has come.
+  std::vector<std::int64_t> told_bytes_;             ///< by rank the bytes of its block, -1: not yet; empty: nobody tells
+  std::vector<std::unique_ptr<BoundBuffer>> told_;   ///< by rank what it was told, once it has looked
   std::vector<std::string> faults_;       ///< empty until the first fault
   std::vector<std::unique_ptr<Transfer[]>> transfer_chunks_;
   Transfer* free_transfers_ = nullptr;

@@ -94,11 +94,19 @@ struct Cut {
   std::int64_t parts = 1;
 };
 
+/// What the blocks of a buffer are.
+enum class Holds : std::uint8_t {
+  blocks,  ///< as large as those of the buffer that it is like
+  counts,  ///< numbers of 8 bytes: block i is the size of the block of the i-th rank from the holder on
+  told,    ///< block i is as large as count i says
+};
+
 struct BufferSpec {
   std::string name;
   std::int32_t like = 0;                 ///< the caller's buffer whose block sizes it shares
   bool is_temporary = false;
   std::vector<std::int64_t> block_counts;  ///< number of blocks: one entry for all ranks, or one each
+  Holds holds = Holds::blocks;
   [[nodiscard]] std::int64_t blocks(std::size_t rank) const {
     return block_counts.size() == 1 ? block_counts.front() : block_counts[rank];
   }
@@ -110,7 +118,7 @@ class Program {
   using Open = std::function<std::unique_ptr<StepSource>()>;
   /// Steps are kept for the next run as long as they have at most max_kept_entries in all.
   Program(std::string name, std::int32_t size, Layout layout, std::vector<BufferSpec> buffers, Open open,
-          std::size_t max_kept_entries = std::size_t{1} << 18, std::int64_t parts = 1);
+          std::size_t max_kept_entries = std::size_t{1} << 18, std::int64_t parts = 1, std::int32_t teller = -1);
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::int32_t size() const { return size_; }
   [[nodiscard]] Layout layout() const { return cut_.layout; }
@@ -118,6 +126,10 @@ class Program {
   [[nodiscard]] const std::vector<BufferSpec>& buffers() const { return buffers_; }
   /// The caller's buffers come first; the temporaries follow.
   [[nodiscard]] std::size_t caller_buffers() const { return caller_buffers_; }
+  /// Whether ranks tell each other the sizes of blocks.
+  [[nodiscard]] bool tells() const { return tells_; }
+  /// The rank whose first buffer has the sizes that are told; -1: every rank's has its own.
+  [[nodiscard]] std::int32_t teller() const { return teller_; }
 
  private:
   friend class StepCursor;
@@ -126,6 +138,8 @@ class Program {
   Cut cut_;
   std::vector<BufferSpec> buffers_;
   std::size_t caller_buffers_ = 0;
+  bool tells_ = false;
+  std::int32_t teller_ = -1;
   Open open_;
   std::size_t max_kept_entries_;
   bool is_complete_ = false;
