@@ -132,15 +132,20 @@ def check_sizes(name: str, given: Simple, taken: Target) -> None:
         )
 
 
-def fitting(name: str, given: Simple, taken: Target, note: Callable[[str], Any]) -> Target:
+def fitting(
+    name: str, given: Simple, taken: Target, note: Callable[[str], Any], may_differ: bool = True
+) -> Target:
     """Return the target of as much data as there are at the origin.
 
     A target of more elements is undefined by MPI; real libraries move what the origin has, and programs rely
-    on it: so is it done here, and said. One of less data is refused, as by `check_sizes`.
+    on it: so is it done here, and said. One of less data is refused, as by `check_sizes`, and so is any
+    difference where none may be: real MPI refuses it where a rank gets from itself.
     """
     body = taken.datatype._usable().map
     count = data_bytes(given) // body.size if body.size else 0
-    if not (0 < count < taken.count and count * body.size == data_bytes(given) and body.is_dense):
+    if not (
+        may_differ and 0 < count < taken.count and count * body.size == data_bytes(given) and body.is_dense
+    ):
         check_sizes(name, given, taken)
         return taken
     note(

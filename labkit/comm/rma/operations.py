@@ -254,7 +254,8 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or taken is None:
             return None
-        wanted = fitting(name, taken, target_of(target, taken), now.calls.note_fault)
+        note, is_far = now.calls.note_fault, target_rank != now.me
+        wanted = fitting(name, taken, target_of(target, taken), note, is_far)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, "get")
         has_data = taken.bytes and not (is_phantom(taken) or is_phantom(place))

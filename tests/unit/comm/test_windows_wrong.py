@@ -160,6 +160,11 @@ WRONG = {
         MPI.ERR_TRUNCATE,
         "16 bytes) at the origin, but 1 x MPI_DOUBLE (8 bytes) at the target",
     ),
+    "amount from oneself": (
+        lambda win: (win.Lock(win.group.rank), win.Get(np.zeros(1), win.group.rank, (0, 2, MPI.DOUBLE))),
+        MPI.ERR_TRUNCATE,
+        "8 bytes) at the origin, but 2 x MPI_DOUBLE (16 bytes) at the target",
+    ),
     "own operator": (
         lambda win: (win.Lock(0), win.Accumulate(np.zeros(1), 0, op=MPI.Op.Create(lambda a, b, t: None))),
         MPI.ERR_OP,
