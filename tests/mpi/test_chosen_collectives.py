@@ -98,6 +98,23 @@ def test_the_library_is_forced(tmp_path, monkeypatch):
     assert sum(map(int, sent)) // 8000 == 7
 
 
+def scans(comm):
+    for _ in range(7):
+        comm.Scan(np.zeros(1000), np.zeros(1000))
+
+
+def test_scans_of_the_library_are_forced(tmp_path, monkeypatch):
+    """Recursive doubling sends rank 0's elements to rank 2, too."""
+    monkeypatch.setenv("OMPI_MCA_pml", "")
+    for key, value in {"enable": "1", "enable_output": "3"}.items():
+        monkeypatch.setenv(f"OMPI_MCA_pml_monitoring_{key}", value)
+    for name, most in (("linear", 0), ("recursive_doubling", 56_000)):
+        monkeypatch.setenv("OMPI_MCA_pml_monitoring_filename", str(tmp_path / name))
+        lk.run(scans, 3, "mpi", coll=f"scan=library:{name}")
+        profile = (tmp_path / f"{name}.0.prof").read_text()
+        assert re.findall(r"^E\t0\t2\t(\d+) bytes", profile, re.MULTILINE) == [str(most)]
+
+
 #: where collectives of any kind stand in the program: blocks of any sizes, objects, two under way at once
 EVERYWHERE = {
     "allreduce": "ring", "gatherv": "binomial", "scatterv": "two_level_direct:node=2", "allgatherv": "bruck",
