@@ -676,6 +676,12 @@ class RankLog:
     def post(self, is_send: bool, peer: int, tag: int, bytes: int, context: int, is_synchronous: bool, is_buffered: bool, is_blocking: bool) -> int:
         """A send or a receive; the number by which it is known."""
 
+    def sent(self, peer: int, tag: int, bytes: int, context: int, is_synchronous: bool, is_buffered: bool) -> None:
+        """A send that was over with its call."""
+
+    def received(self, peer: int, tag: int, room: int, context: int, source: int, got_tag: int, bytes: int) -> None:
+        """A receive that was over with its call, and what it got."""
+
     def matched(self, post: int, source: int, tag: int, bytes: int) -> None:
         """What a receive got."""
 
@@ -744,6 +750,10 @@ class RankLog:
 
     @is_quiet.setter
     def is_quiet(self, arg: bool, /) -> None: ...
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether several threads have called."""
 
     @property
     def has_lines(self) -> bool: ...

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "labkit/engine/call_log.hpp"
@@ -78,21 +79,22 @@ class RankLog {
 
   void pause() {
     if (!is_measuring_) return;
-    const double seconds = cpu_s() - left_s_;
+    const double seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - left_s_;
     measured_s_ += seconds;
     log_.computed(rank_, seconds);
   }
   void resume() {
-    if (is_measuring_) left_s_ = cpu_s();
+    if (is_measuring_) left_s_ = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   }
   void enter(std::int32_t name, std::int32_t place) {
     pause();
+    if (std::this_thread::get_id() != thread_) is_of_several_ = true;
     if (!has_times_) return;
     if (counters_) {
       if (counts_.size() < 2 * counters_->size() * calls_.size()) counters_->read_to(counts_);  // an error ended the last
       counters_->read_to(counts_);
     }
-    calls_.push_back({.begin_s = clock_s(), .end_s = 0.0, .name = name, .place = place});
+    calls_.push_back({.begin_s = seconds_of(CLOCK_MONOTONIC), .end_s = 0.0, .name = name, .place = place});
   }
   void leave() {
     if (has_times_) finish_call();
@@ -151,6 +153,17 @@ class RankLog {
       timed->bytes = bytes;
     }
   }
+  /// A send or a receive that was over with its call; of a receive what it got is known. For short messages at a
+  /// high rate: one call of these instead of three.
+  void sent(Rank peer, std::int32_t tag, std::uint64_t bytes, Context context, bool is_synchronous, bool is_buffered) {
+    over(post(true, peer, tag, bytes, context, is_synchronous, is_buffered, true));
+  }
+  void received(Rank peer, std::int32_t tag, std::uint64_t room, Context context, Rank source, std::int32_t got_tag,
+                std::uint64_t bytes) {
+    const std::uint32_t number = post(false, peer, tag, room, context, false, false, false);
+    matched(number, source, got_tag, bytes);
+    over(number);
+  }
   /// A number for the order of posts: a receive of a matched message has that of its probe.
   std::uint32_t tick() { return order_++; }
   void ordered(std::uint32_t post, std::uint32_t order) {
@@ -207,6 +220,8 @@ class RankLog {
   [[nodiscard]] double measured_s() const { return measured_s_; }
   /// The number of the call that the rank is in, or was in last; -1 before the first.
   [[nodiscard]] std::int32_t present() const { return here(); }
+  /// Whether calls came from other threads than the one that made the log.
+  [[nodiscard]] bool is_of_several() const { return is_of_several_; }
   [[nodiscard]] bool has_lines() const { return has_lines_; }
   [[nodiscard]] bool has_times() const { return has_times_; }
   [[nodiscard]] const std::vector<TimedCall>& timed_calls() const { return calls_; }
@@ -220,16 +235,16 @@ class RankLog {
   /// Polls that follow each other closely are one call: else a rank that spins would fill its memory.
   static constexpr double kSpin_s = 20e-6;
 
-  static double clock_s() {
+  static double seconds_of(clockid_t clock) {
     timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
   void finish_call() {
     if (calls_.empty()) return;
     TimedCall& call = calls_.back();
     if (call.end_s != 0.0) return;
-    call.end_s = clock_s();
+    call.end_s = seconds_of(CLOCK_MONOTONIC);
     if (counters_) counters_->read_to(counts_);
     if (!call.is_poll || calls_.size() < 2) return;
     TimedCall& before = calls_[calls_.size() - 2];
@@ -242,15 +257,14 @@ class RankLog {
     }
   }
   [[nodiscard]] std::int32_t here() const { return static_cast<std::int32_t>(calls_.size()) - 1; }
+  void over(std::uint32_t post) {
+    ids_.assign(1, {post, 0});
+    if (TimedPost* timed = timed_post(post)) timed->done = here();
+    if (has_lines_) log_.waited(rank_, ids_);
+  }
   TimedPost* timed_post(std::uint32_t post) {
     const std::uint32_t index = post - first_post_;
     return has_times_ && index < timed_posts_.size() ? &timed_posts_[index] : nullptr;
-  }
-
-  static double cpu_s() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
 
   Rank rank_;
@@ -258,6 +272,8 @@ class RankLog {
   bool is_measuring_;
   bool has_lines_;
   bool has_times_;
+  bool is_of_several_ = false;
+  std::thread::id thread_ = std::this_thread::get_id();
   std::vector<TimedCall> calls_;
   std::vector<TimedPost> timed_posts_;
   std::vector<TimedProbe> probes_;
@@ -340,6 +356,10 @@ const Registration registration(42, [](nb::module_& module) {
       .def("compute", &RankLog::compute, "seconds"_a, "Computation that the program charges.")
       .def("post", &RankLog::post, "is_send"_a, "peer"_a, "tag"_a, "bytes"_a, "context"_a, "is_synchronous"_a,
            "is_buffered"_a, "is_blocking"_a, "A send or a receive; the number by which it is known.")
+      .def("sent", &RankLog::sent, "peer"_a, "tag"_a, "bytes"_a, "context"_a, "is_synchronous"_a, "is_buffered"_a,
+           "A send that was over with its call.")
+      .def("received", &RankLog::received, "peer"_a, "tag"_a, "room"_a, "context"_a, "source"_a, "got_tag"_a, "bytes"_a,
+           "A receive that was over with its call, and what it got.")
       .def("matched", &RankLog::matched, "post"_a, "source"_a, "tag"_a, "bytes"_a, "What a receive got.")
       .def("waited", &RankLog::waited, "posts"_a, "A wait is over: one for all of these.")
       .def("cancelled", &RankLog::cancelled, "post"_a)
@@ -367,6 +387,7 @@ const Registration registration(42, [](nb::module_& module) {
       .def("post_columns", &post_columns, "The sends and receives, an array a column.")
       .def("probe_columns", &probe_columns, "The probes that found a message, an array a column.")
       .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")
+      .def_prop_ro("is_of_several", &RankLog::is_of_several, "Whether several threads have called.")
       .def_prop_ro("has_lines", &RankLog::has_lines)
       .def_prop_ro("has_times", &RankLog::has_times)
       .def_prop_ro("present", &RankLog::present, "The number of the present call.")

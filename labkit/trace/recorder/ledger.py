@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +67,10 @@ class Known:
         return tag
 
 
+def _nowhere() -> int:
+    return -1
+
+
 class Ledger:
     """The notes of one rank.
 
@@ -122,6 +125,8 @@ class Ledger:
 
             self.summary = RankSummary(self, MOST_CALLS if is_summed else None, counters)
         self.places = Places()
+        #: where the present call was made; no place where times are not noted
+        self.here: Callable[[], int] = self.places.here if has_times else _nowhere
         #: by number of a call its blocks for the ranks of its communicator, where these differ
         self.blocks: dict[int, list[int]] = {}
         #: calls on windows, as `labkit.trace.recorder.windows.WindowCall` has them; None where none is kept
@@ -129,7 +134,6 @@ class Ledger:
         #: by number of a communicator of a topology the ranks of the world from which this one receives there
         self.sources: dict[int, list[int]] = {}
         self._world_group: Any = world.Get_group()
-        self._thread = threading.get_ident()
         self._known: dict[int, Known] = {}
         self._keys: dict[int, str] = {}
         self._groups: dict[Any, int] = {}
@@ -147,9 +151,7 @@ class Ledger:
     def enter(self, number: int) -> None:
         """Begin a call; what it calls in turn is not noted."""
         self.is_busy = True
-        self.log.enter(number, self.places.here() if self.has_times else -1)
-        if threading.get_ident() != self._thread:
-            self.notes["several threads of a rank called MPI: the trace has their calls in one order"] = None
+        self.log.enter(number, self.here())
 
     def leave(self) -> None:
         """End a call."""
@@ -311,7 +313,13 @@ class Ledger:
     def remarks(self) -> list[str]:
         """Say what the trace does not show."""
         polls = f"{self.polls} tests and probes found nothing" if self.polls else None
-        return [*self.notes, *([polls] if polls else [])]
+        return [*self.said(), *([polls] if polls else [])]
+
+    def said(self) -> list[str]:
+        """Return what is said once each."""
+        if self.log.is_of_several:
+            self.notes["several threads of a rank called MPI: the trace has their calls in one order"] = None
+        return list(self.notes)
 
     def timeline(self) -> dict[str, Any]:
         """Return the calls and the messages of this rank with their times, as arrays, and their words.
@@ -323,11 +331,11 @@ class Ledger:
             rows = self.summary.rows(self.world_rank, self.places.texts())
             summed = {"summary" if self._is_summed else "counted": rows, "uncounted": self.summary.said()}
         if self._is_summed:
-            return {**summed, "notes": list(self.notes)}
+            return {**summed, "notes": self.said()}
         return {
             **summed,
             "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
-            "places": self.places.texts(), "communicators": self.identities(), "notes": list(self.notes),
+            "places": self.places.texts(), "communicators": self.identities(), "notes": self.said(),
             "blocks": dict(self.blocks), "probes": self.log.probe_columns(), "sources": dict(self.sources),
             "windows": self.windows or [],
         }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.comm.surface import METHODS, Method
 from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.requests import Post, Requests
+from labkit.trace.recorder.requests import Post, Requests, received_bytes
 from labkit.trace.recorder.sizes import Sizes
 from labkit.trace.recorder.wrapping import noted_methods
 
@@ -66,10 +66,10 @@ class Messages:
             if dest == no_proc:
                 return result if is_blocking else self.requests.wrapped(result, None)
             size = self.sizes.bytes(data) if is_buffer else ledger.dumped[0]
-            fields = (True, known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
             if is_blocking:
-                log.waited([log.post(*fields, True)])
+                log.sent(known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
                 return result
+            fields = (True, known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
             return self.requests.begun(result, Post(known, fields), is_init)
 
         return noted
@@ -90,15 +90,20 @@ class Messages:
 
     def _receive(self, row: Method, original: _Call) -> _Call:
         ledger, is_buffer, is_init = self.ledger, row.is_buffer, row.form == "persistent"
+        log = ledger.log
 
         def noted(comm: Any, buf: Any, source: int, tag: int, status: Any) -> Any:
             known = ledger.known(comm)
             got = self.status() if status is None else status
             result = original(comm, buf, source, tag, got)
             if source != ledger.no_proc:
-                fields = self._fields(known, source, tag, self._room(buf, not is_buffer, True))
-                post = Post(known, fields, self.sizes.unequal(buf) if is_buffer else None)
-                self.requests.over([post.begin(ledger.log)], [post], [got])
+                label = -1 if tag == ledger.any_tag else tag
+                room = self._room(buf, not is_buffer, True)
+                size = received_bytes(got, self.sizes.unequal(buf) if is_buffer else None)
+                log.received(
+                    ledger.world_peer(known, source), label, room, known.number,
+                    known.ranks[got.Get_source()], got.Get_tag(), size,
+                )  # fmt: skip
             return result
 
         def begun(comm: Any, buf: Any, source: int, tag: int) -> Any:

@@ -8,9 +8,15 @@ from typing import Any
 from labkit.comm.surface import REQUESTS, Method, made, over
 from labkit.trace.recorder.ledger import Known, Ledger
 
-__all__ = ["Post", "Requests"]
+__all__ = ["Post", "Requests", "received_bytes"]
 
 _Call = Callable[..., Any]
+
+
+def received_bytes(status: Any, unequal: tuple[int, int] | None) -> int:
+    """Return what a receive got: an element as it is counted, where it is sent as another number of bytes."""
+    size: int = status.count
+    return size if unequal is None else size // unequal[0] * unequal[1]
 
 
 class Post:
@@ -40,9 +46,7 @@ class Post:
         """Note what a receive got."""
         if self.fields[0]:
             return
-        size = status.count
-        if self.unequal is not None:
-            size = size // self.unequal[0] * self.unequal[1]
+        size = received_bytes(status, self.unequal)
         source = self.known.ranks[status.Get_source()]
         ledger.log.matched(number, source, status.Get_tag(), size)
 
