@@ -61,7 +61,7 @@ def execute(
         ring = registry.get("allreduce", "ring").build(MPI.COMM_WORLD.size)
         execute(MPI.COMM_WORLD, ring, op="sum", send=mine, recv=total)
     """
-    Prepared(comm, schedule, tag)(op=op, counts=counts, **buffers)
+    Prepared(comm, schedule)(op=op, counts=counts, tag=tag, **buffers)
 
 
 class Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +114,30 @@ def test_scans_of_the_library_are_forced(tmp_path, monkeypatch):
         lk.run(scans, 3, "mpi", coll=f"scan=library:{name}")
         profile = (tmp_path / f"{name}.0.prof").read_text()
         assert re.findall(r"^E\t0\t2\t(\d+) bytes", profile, re.MULTILINE) == [str(most)]
+
+
+MPICH = Path(__file__).parents[2] / "build/mpich/bin/mpiexec"
+
+
+def one_number(comm):
+    total = np.zeros(1)
+    comm.Allreduce(np.ones(1), total)
+    return total[0]
+
+
+@pytest.mark.skipif(
+    not MPICH.exists(), reason="no MPICH in build/mpich; make build/mpich/bin/mpiexec puts it there"
+)
+def test_mpich_is_forced_and_says_where_it_cannot(monkeypatch):
+    """A number cannot be scattered over three ranks."""
+    monkeypatch.setenv("LABKIT_MPI", str(MPICH))
+    for name, says in (("recursive_doubling", False), ("rabenseifner", True)):
+        run = lk.run(one_number, 3, "mpi", coll=f"allreduce=library:{name}")
+        assert (run.results, "not usable" in "".join(run.output)) == ([3.0] * 3, says)
+    with pytest.raises(
+        LabkitError, match="MPICH has no switch for allreduce=swing; it has recursive_doubling"
+    ):
+        lk.run(one_number, 3, "mpi", coll="allreduce=library:swing")
 
 
 #: where collectives of any kind stand in the program: blocks of any sizes, objects, two under way at once
