@@ -37,7 +37,7 @@ def _import_converters() -> None:
     """Import what lists the formats of exports, while the browser reads its first page."""
     from nbconvert.exporters import base  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    base.get_export_names()
+    base.get_export_names()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class RemoteCart(NeighborCollectives, RemoteComm):
 
     _topology = _grid
 
-    def _begin(self, name: str, sent: Any, received: Any, homes: Any) -> Any:
+    def _begin(self, name: str, sent: Any, received: Any, homes: Any, given: Any) -> Any:
         raise UnsupportedError(REFUSED.format(name))
 
     def _neighbor_init(self, name: str, build: Any) -> Any:
