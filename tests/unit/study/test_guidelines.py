@@ -232,7 +232,7 @@ def test_invalid_measurements_and_unknown_names_decide_nothing() -> None:
 
 def test_the_catalogue_on_the_star_finds_what_a_slow_algorithm_does() -> None:
     quick = lk.guidelines("star", [8, 16], [8, 1024])
-    assert [str(one.statement) for one in quick.of("violated")] == ["scatter <= scatterv"]
+    assert not quick.of("violated")
     assert not quick.of("undecided")
     slow = lk.guidelines("star", 16, 8, "pattern", coll={"allreduce": "ring"})
     names = [str(one.statement) for one in slow.of("violated")]

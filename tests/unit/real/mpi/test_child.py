@@ -20,11 +20,11 @@ def test_two_processes_that_hold_themselves_for_one_rank(monkeypatch, tmp_path, 
 
     def interrupted(record, file):
         """The second process does all of its writing between the first one's open and write."""
-        monkeypatch.setattr(mpi_child.json, "dump", dump)
+        monkeypatch.setattr(json, "dump", dump)
         CHILD(str(tmp_path), 0)._record(records[1])
         dump(record, file)
 
-    monkeypatch.setattr(mpi_child.json, "dump", interrupted)
+    monkeypatch.setattr(json, "dump", interrupted)
     CHILD(str(tmp_path), 0)._record(records[0])
     assert json.loads((tmp_path / "rank-0.error").read_text()) in records
     assert [path.name for path in tmp_path.iterdir()] == ["rank-0.error"]
