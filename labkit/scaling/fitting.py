@@ -27,7 +27,7 @@ from labkit.scaling.selection import (
     keep_tested,
     lack_of_fit,
 )
-from labkit.scaling.sums import Pair, find_pairs, find_signed
+from labkit.scaling.sums import Pair, find_from_one, find_pairs, find_signed
 from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["Fitting", "Space", "fit", "fit_many", "fit_samples", "settle"]
@@ -149,10 +149,9 @@ class Fitting:
 
     def _positive_sum(self, tolerance: float, is_kept: bool, nearest: float) -> Model | None:
         y, noisy = self.summary.points, self.weights is not None
-        pairs = self.pairs
-        if not pairs:
+        first = self.nearest_sum()
+        if first is None:
             return None
-        first = pairs[0]
         if noisy:
             p_value = lack_of_fit(self.summary, np.array([first.sse]), np.array([first.free]))[0]
             return self.sum_of(first) if y.size > _LEAST_FOR_SUMS - 2 and p_value > _SUM_LEVEL else None
@@ -161,6 +160,13 @@ class Fitting:
             if y.size < _LEAST_FOR_SUMS or first.worst > limit:
                 return None
         return self.sum_of(first)
+
+    def nearest_sum(self) -> Pair | None:
+        """Return the nearest sum of two terms, or a law such as p - 1 where that is as near."""
+        n, first, short = self.x.size, next(iter(self.pairs), None), self.from_one
+        if first is None or short is None:
+            return first or short
+        return short if short.sse / (n - short.free) <= first.sse / (n - first.free) else first
 
     def segments(self, tolerance: float = 0.02) -> tuple[Segment, ...]:
         """Return the laws of the parts of the range, where several describe the data better than one."""
@@ -174,6 +180,19 @@ class Fitting:
         y, noisy = self.summary.points, self.weights is not None
         counts = self.summary.counts if noisy else np.ones_like(y)
         return find_pairs(self.search.values, y, y, counts, self.search.constant)
+
+    @cached_property
+    def from_one(self) -> Pair | None:
+        """The best law such as p - 1, which may be 0 on one rank."""
+        s, y, noisy = self.search, self.summary.points, self.weights is not None
+        powers = np.array(
+            [
+                _is_whole(t) and t.logarithmic == 0 and isinstance(b, Term)
+                for t, b in zip(s.terms, s.bases, strict=True)
+            ]
+        )
+        counts = self.summary.counts if noisy else np.ones_like(y)
+        return find_from_one(s.values, y, y, counts, np.where(powers, np.exp2(-s.log_scales), 0.0))
 
     def sum_of(self, pair: Pair) -> Model:
         """Return the model of a sum."""

@@ -284,7 +284,7 @@ class _Findings:
         """Return the sums that describe the data about as well as the best does."""
         f = self.fitting
         if f.weights is None:
-            return [q for q in f.pairs if q.sse <= RIVAL**2 * f.pairs[0].sse]
+            return [q for q in f.pairs if q.sse <= RIVAL**2 * self.model.sse]
         sse, free = np.array([q.sse for q in f.pairs]), np.array([q.free for q in f.pairs])
         return [q for q, p in zip(f.pairs, lack_of_fit(f.summary, sse, free), strict=True) if p > _OPEN]
 
@@ -318,10 +318,11 @@ class _Findings:
 
     def _admitted(self, rivals: list[Pair]) -> list[Pair]:
         """Return the sums that the data do not reject, those led by the expectation first."""
-        near = rivals if self.fitting.weights is not None else [
-            q for q in self.fitting.pairs if q.worst <= self.tolerance
-        ]  # fmt: skip
-        return sorted(near, key=lambda q: (q.k if q.l is None else q.l) != self.fitting.search.expected)
+        f, found = self.fitting, self.fitting.nearest_sum()
+        near = rivals if f.weights is not None else [q for q in f.pairs if q.worst <= self.tolerance]
+        if found is not None and found.l is None:
+            near = [found, *near]
+        return sorted(near, key=lambda q: (q.k if q.l is None else q.l) != f.search.expected)
 
     def _kind_of(self, pair: Pair) -> str:
         return self.kind(self.fitting.search.terms[pair.k if pair.l is None else pair.l])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pair", "Sum", "find_pairs", "find_signed", "find_sums", "solve"]
+__all__ = ["Pair", "Sum", "find_from_one", "find_pairs", "find_signed", "find_sums", "solve"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,6 +149,42 @@ def _screen(rows: Floats, target: Floats) -> Floats:
         a = (onto[:, None] - product * onto[None, :]) / rest
         errors = target @ target - a * onto[:, None] - a.T * onto[None, :]
     return np.where((a > 0) & (a.T > 0) & np.isfinite(errors), np.maximum(errors, 0.0), np.inf)
+
+
+def find_from_one(values: Floats, y: Floats, weights: Floats, counts: Floats, at_one: Floats) -> Pair | None:
+    """Return the law a f(x) - c, c > 0, that fits best and is not below 0 at x = 1.
+
+    One rank has nothing to send: p - 1 steps, messages or blocks are the commonest law of all.
+
+    Parameters
+    ----------
+    values, y, weights, counts
+        As of `find_pairs`.
+    at_one : ndarray, shape (k,)
+        The functions at x = 1 in the scale of `values`; 0 for those that may not take part.
+
+    Returns
+    -------
+    Pair or None
+        None where no such law rises with the data.
+    """
+    root, found, least = np.sqrt(counts), list[Pair](), float(weights.min())
+    unit, target = (
+        root * (least / weights),
+        y * root / weights,
+    )  # data may lie anywhere in the range of doubles
+    for k in np.flatnonzero((at_one > 0) & np.isfinite(values).all(axis=1)):
+        row = values[k] * unit
+        (numbers,), (error,) = solve(np.stack([row, unit], axis=1)[None], target)
+        a, c, free = float(numbers[0]), float(numbers[1]), 2
+        if a > 0 and c < -a * at_one[k]:
+            row = row - at_one[k] * unit
+            a, free = float(row @ target / (row @ row)), 1
+            c, error = -a * float(at_one[k]), target - a * row
+        if a > 0 > c:
+            worst = float(np.abs(error / root).max())
+            found.append(Pair(int(k), None, c * least, a * least, 0.0, float(error @ error), worst, free))
+    return min(found, key=lambda p: p.sse, default=None)
 
 
 def find_signed(values: Floats, y: Floats, constant: int, simple: npt.NDArray[np.bool_]) -> Pair | None:
