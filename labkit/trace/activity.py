@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labkit.trace.states import BEGINNING, CALLS, COLLECTIVE, COMPUTING, MESSAGE, NAMED, OWN, STATES, Waits
 from labkit.trace.waiting.kinds import patterns_of
+from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,20 +209,10 @@ def _own_time(
     if trace.calls is None or not len(trace.calls):
         return kind, by
     calls = trace.calls
-    order = np.lexsort((calls["begin_s"].to_numpy(), calls["rank"].to_numpy()))
-    of_rank, begin = calls["rank"].to_numpy()[order], calls["begin_s"].to_numpy()[order]
-    queries = np.concatenate([np.zeros(len(order), np.int8), np.ones(len(rank), np.int8)])
-    merged = np.lexsort((queries, np.concatenate([begin, at_s]), np.concatenate([of_rank, rank])))
-    before = np.cumsum(queries[merged] == 0) - 1
-    place = np.empty(len(rank), np.int64)
-    asked = queries[merged] == 1
-    place[merged[asked] - len(order)] = before[asked]
-    row = order[np.maximum(place, 0)]
+    row = calls_at(calls, rank, at_s)
     _, is_begun = patterns_of(calls["call"].to_numpy())
-    inside = (
-        (place >= 0) & (calls["rank"].to_numpy()[row] == rank) & (calls["end_s"].to_numpy()[row] > at_s)
-        & (calls["joint"].to_numpy()[row] >= 0) & (is_begun[row] == 0)
-    )  # fmt: skip
+    inside = (row >= 0) & (calls["end_s"].to_numpy()[row] > at_s)
+    inside &= (calls["joint"].to_numpy()[row] >= 0) & (is_begun[row] == 0)
     return np.where(inside, COLLECTIVE, kind), np.where(inside, -2 - row, by)
 
 

@@ -160,9 +160,7 @@ def _posts(run: Run, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[
     messages, calls = run.trace.messages, run.trace.calls
     if calls is None or not len(calls):
         return found
-    is_own = np.ones(len(messages), bool)
-    if run.trace.clocks is None:  # simulated: those of collectives have odd numbers of communicators
-        is_own = messages["context"].to_numpy(np.int64) % 2 == 0
+    is_own = run.trace.is_own
     sides = (
         ("source", sent_in(run)),
         ("destination", calls_at(calls, messages["destination"].to_numpy(np.int64),

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labkit.trace.beside import Beside
 from labkit.units import format_bytes, format_count, format_seconds, format_share
 
@@ -119,6 +122,17 @@ class Trace:
         if self.beside is None:
             return pd.DataFrame({"rank": [], "name": [], "begin_s": [], "end_s": []})
         return self.beside.operations
+
+    @property
+    def is_own(self) -> NDArray[np.bool_]:
+        """Whether the program itself sent each message, and no collective that it called did.
+
+        Messages inside collectives travel in the odd contexts of their communicators; of a real run they are
+        not recorded.
+        """
+        if self.clocks is not None:
+            return np.ones(len(self.messages), np.bool_)
+        return np.asarray(self.messages["context"].to_numpy(np.int64) % 2 == 0)
 
     def recording_share(self) -> float:
         """Return what recording took of a real rank's time, where that is most; 0 of simulated runs.

@@ -20,14 +20,18 @@ _PROCESS = 1
 #: steps that a counter has at most
 _STEPS = 5000
 _LINES = 4096
+#: nanoseconds that a slice is moved at most
+_APART = 999
+
+Ints = NDArray[np.int64]
 
 
 def write_perfetto(path: Path, events: Events) -> list[Path]:
     """Write trace events: ranks are threads; phases, calls, computations, waits slices; messages flows.
 
-    Times are microseconds, exact to the nanosecond, which is what Perfetto keeps. A wait's arguments say who
-    came late; counters say how many ranks wait and how many bytes are under way (of more than 5,000 changes
-    the value at so many equal steps). What was left out stands in ``otherData``.
+    Times are microseconds, rounded to the nanoseconds that Perfetto keeps; a call of no time is drawn as one.
+    A wait's arguments say who came late; counters say how many ranks wait and how many bytes are under way
+    (of more than 5,000 changes the value at so many equal steps). What was left out stands in ``otherData``.
 
     References
     ----------
@@ -53,8 +57,9 @@ def _lines(events: Events) -> Iterator[str]:
     for rank in range(events.run.ranks):
         yield json.dumps(_named("thread_name", rank, name=f"rank {rank}"))
         yield json.dumps(_named("thread_sort_index", rank, sort_index=rank))
-    yield from _slices(events)
-    yield from _flows(events)
+    begin, end = _apart(events)
+    yield from _slices(events, begin, end)
+    yield from _flows(events, begin, end)
     for name, when_ns, values in (_waiting(events), _under_way(events)):
         for at, value in zip(when_ns.tolist(), values.tolist(), strict=True):
             yield f'{{"ph":"C","name":"{name}","pid":{_PROCESS},"ts":{_us(at)},"args":{{"value":{value}}}}}'
@@ -71,10 +76,10 @@ def _us(ns: int) -> str:
     return f"{sign}{whole}.{rest:03d}" if rest else f"{sign}{whole}.0"
 
 
-def _slices(events: Events) -> Iterator[str]:
+def _slices(events: Events, begin_ns: Ints, end_ns: Ints) -> Iterator[str]:
     names = [json.dumps(name) for name in events.names]
     args = _arguments(events)
-    columns = (events.rank, events.kind, events.name, events.begin_ns, events.end_ns)
+    columns = (events.rank, events.kind, events.name, begin_ns, end_ns)
     rows = zip(*(column.tolist() for column in columns), args, strict=True)
     for rank, kind, name, begin, end, extra in rows:
         yield (
@@ -108,13 +113,14 @@ def _arguments(events: Events) -> list[str]:
     return found
 
 
-def _flows(events: Events) -> Iterator[str]:
+def _flows(events: Events, begin_ns: Ints, end_ns: Ints) -> Iterator[str]:
     """Yield an arrow for each message; its ends lie within the calls that sent and received it.
 
-    Perfetto ties an end to the slice that is open at its time, and none is at a slice's end.
+    Perfetto ties an end to the slice of the rank that began last at its time.
     """
-    sent = _inside(events, events.source, events.sent_ns)
-    received = np.maximum(_inside(events, events.destination, events.received_ns), sent)
+    sent = _inside(events, events.sent_in, events.sent_ns, begin_ns, end_ns)
+    received = _inside(events, events.received_in, events.received_ns, begin_ns, end_ns)
+    received = np.maximum(received, sent)
     columns = (
         events.source, events.destination, events.tag, events.bytes, events.sent_ns, events.received_ns, sent,
         received,
@@ -129,42 +135,55 @@ def _flows(events: Events) -> Iterator[str]:
         yield f'{{"ph":"f","bp":"e",{same},"tid":{destination + 1},"ts":{_us(end)}}}'
 
 
-def _inside(events: Events, rank: NDArray[np.int64], when_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Move times at the very end of a call a nanosecond into it."""
+def _inside(events: Events, row: Ints, when_ns: Ints, begin: Ints, end: Ints) -> Ints:
+    """Move times at the border of their call, as it is drawn, a nanosecond into it."""
+    slices = np.full(int(max(events.row.max(initial=-1), row.max(initial=-1))) + 2, -1)
+    calls = np.flatnonzero(events.kind == CALL)
+    slices[events.row[calls]] = calls
+    at = np.where(row >= 0, slices[row], -1)
+    known = np.flatnonzero(at >= 0)
     found = when_ns.copy()
-    calls = events.kind == CALL
-    of_rank, begin, end = events.rank[calls], events.begin_ns[calls], events.end_ns[calls]
-    borders = np.searchsorted(of_rank, np.arange(events.run.ranks + 1))
-    by_rank = np.argsort(rank, kind="stable")
-    parts = np.searchsorted(rank[by_rank], np.arange(events.run.ranks + 1))
-    for one in range(events.run.ranks):
-        low, high = borders[one], borders[one + 1]
-        mine = by_rank[parts[one] : parts[one + 1]]
-        if low == high or not len(mine):
-            continue
-        place = np.searchsorted(end[low:high], when_ns[mine], side="left") + low
-        fits = np.minimum(place, high - 1)
-        at_end = (place < high) & (end[fits] == when_ns[mine]) & (begin[fits] < end[fits])
-        found[mine[at_end]] -= 1
+    begin, end = begin[at[known]], end[at[known]]
+    last = np.maximum(end - 1, begin)
+    found[known] = np.clip(when_ns[known], np.minimum(begin + 1, last), last)
     return found
 
 
-def _waiting(events: Events) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+def _apart(events: Events) -> tuple[Ints, Ints]:
+    """Return begins and ends of the slices such that what takes no time takes a nanosecond.
+
+    Perfetto puts a slice of no time into whatever begins just then. What follows of the rank at the same time
+    moves with it (to 999 ns at most).
+    """
+    when, which, ends = events.moves()
+    begin, end = events.begin_ns.copy(), events.end_ns.copy()
+    order = np.argsort(events.rank[which], kind="stable")
+    takes = ends & (events.kind[which] == CALL) & (begin[which] == end[which])
+    borders = np.searchsorted(events.rank[which[order]], np.arange(events.run.ranks + 1))
+    for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        mine = order[low:high]
+        passed = np.cumsum(takes[mine])
+        moved = np.maximum.accumulate(when[mine] - passed) + passed if len(mine) else when[mine]
+        moved = np.minimum(moved, when[mine] + _APART)
+        is_end = ends[mine]
+        begin[which[mine[~is_end]]], end[which[mine[is_end]]] = moved[~is_end], moved[is_end]
+    return begin, end
+
+
+def _waiting(events: Events) -> tuple[str, Ints, Ints]:
     begin, end = (np.rint(events.waits[name].to_numpy(np.float64) * 1e9) for name in ("begin_s", "end_s"))
     ones = np.ones(len(begin), np.int64)
     return ("ranks waiting", *_steps(begin, end, ones))
 
 
-def _under_way(events: Events) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+def _under_way(events: Events) -> tuple[str, Ints, Ints]:
     """Bytes that are sent and not received, of all messages of the run."""
     table = events.run.trace.messages
     begin, end = (np.rint(table[name].to_numpy(np.float64) * 1e9) for name in ("send_posted_s", "end_s"))
     return ("bytes under way", *_steps(begin, np.maximum(begin, end), table["bytes"].to_numpy(np.int64)))
 
 
-def _steps(
-    begin: NDArray[np.float64], end: NDArray[np.float64], amount: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _steps(begin: NDArray[np.float64], end: NDArray[np.float64], amount: Ints) -> tuple[Ints, Ints]:
     """Return when the sum of what is under way changes, and to what."""
     known = np.isfinite(begin) & np.isfinite(end)
     when = np.concatenate([begin[known], end[known]]).astype(np.int64)

@@ -60,16 +60,10 @@ def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, NDArray[Any]]:
     posted, taken, over = (
         messages[name].to_numpy(np.float64) for name in ("send_posted_s", "recv_posted_s", "end_s")
     )
-    own = source != destination
-    if trace.clocks is None:  # nobody asks for messages inside a collective, which real runs do not record
-        own &= messages["context"].to_numpy(np.int64) % 2 == 0
-    received, sent = own.copy(), own.copy()
-    for side, mine in (("recv_operation", received), ("send_operation", sent)):
-        if side in messages:  # a collective's, that goes on beside the rank
-            mine &= messages[side].to_numpy() < 0
+    own = (source != destination) & trace.is_own  # nobody asks for the messages inside a collective
     polls = owner[tests], begin[tests]
-    to_it = _next(polls, destination[received], taken[received], over[received], np.flatnonzero(received))
-    from_it = _next(polls, source[sent], posted[sent], over[sent], np.flatnonzero(sent))
+    to_it = _next(polls, destination[own], taken[own], over[own], np.flatnonzero(own))
+    from_it = _next(polls, source[own], posted[own], over[own], np.flatnonzero(own))
     always = np.full(int(own.sum()), -np.inf)
     coming = _next(
         (owner[probes], begin[probes]), destination[own], always, posted[own], np.flatnonzero(own), taken[own]

@@ -131,7 +131,7 @@ def sent_in(run: Run) -> NDArray[np.int64]:
     owner, begin, end, joint = (calls[name].to_numpy() for name in ("rank", "begin_s", "end_s", "joint"))
     codes, names = pd.factorize(calls["call"])
     sends = np.array([_is_send(str(name).lower()) for name in names], bool)[codes]
-    of_collective = messages["context"].to_numpy(np.int64) % 2 == 1
+    of_collective = ~run.trace.is_own
     paid = np.zeros(len(found), bool)
     if run.trace.setting:
         model, sizes = run.trace.setting[1], messages["bytes"].to_numpy(np.int64)

@@ -116,6 +116,31 @@ def test_an_arrow_ends_within_the_call_that_received(run: Any, tmp_path: Path) -
         assert len(bound) == RANKS
 
 
+def finished_sends(comm: Any) -> None:
+    """A wait that takes no time, and right behind it a collective."""
+    request = comm.isend(b"x" * 900, dest=(comm.rank + 1) % comm.size)
+    comm.recv(source=(comm.rank - 1) % comm.size)
+    request.wait()
+    comm.allreduce(1)
+
+
+def test_an_arrow_does_not_start_at_a_call_of_no_time(tmp_path: Path) -> None:
+    """Perfetto binds an end to the slice that began last; of those that began at once to the shortest."""
+    run = lk.run(finished_sends, 5, on="star", trace=True)
+    read = read_perfetto(written(run, tmp_path, "run.json"))
+    bound: dict[str, list[str]] = {"s": [], "f": []}
+    for side, ends in bound.items():
+        for event in read["flows"][side].values():
+            begun = [of for of in read["slices"][event["tid"]] if of[0] <= event["ts"]]
+            at, lasts, last = max(begun, key=lambda of: (of[0], -of[1]))
+            calls = [e for ts, dur, e in begun if ts <= at and at + lasts <= ts + dur and e["cat"] == "call"]
+            assert last["cat"] in ("call", "wait")
+            ends += [e["name"] for e in calls]
+    assert set(bound["s"]) == {"isend", "allreduce"}
+    assert set(bound["f"]) == {"recv", "allreduce"}
+    assert len(bound["s"]) == len(bound["f"]) == len(run.trace.messages)
+
+
 @pytest.mark.slow
 def test_a_run_of_more_than_a_million_events_is_cut_to_that_many(tmp_path: Path, capsys: Any) -> None:
     def ring(comm: Any) -> None:
