@@ -22,9 +22,10 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HATCHES, HEAT, SI_JS, count_axis, heading, style_axes, time_axis
+from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.states import state_named
 from labkit.trace.waiting import Waiting
 from labkit.trace.waiting.kinds import COMPUTATION
 from labkit.units import format_share
@@ -261,7 +262,8 @@ def _causes(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIt
 def _waits(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendItem]:
     items = []
     kinds = waiting.severity("state")["state"].astype(str).tolist()
-    for number, kind in enumerate(kinds[:6]):
+    for kind in kinds[:6]:
+        state = state_named(kind)
         rows = waiting.waits[(waiting.waits["state"] == kind) & waiting.waits["rank"].isin(row_of)]
         rows = rows.nlargest(_BARS, "seconds")
         source = ColumnDataSource({
@@ -272,9 +274,8 @@ def _waits(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIte
         })  # fmt: skip
         drawn = fig.hbar(
             y="row", left="left", right="right", height=0.5, source=source, line_color="#555555",
-            line_width=0.5, fill_color=COLORS[(number + 1) % len(COLORS)], fill_alpha=0.45,
-            hatch_color="#333333", hatch_alpha=0.5,
-            hatch_pattern=HATCHES[(number + 1) % len(HATCHES)], hatch_scale=7,
+            line_width=0.5, fill_color=state.color, hatch_pattern=state.hatch,
+            hatch_color=state.hatch_color, hatch_alpha=0.55, hatch_scale=7,
         )  # fmt: skip
         tips = [("rank", "@rank"), (kind, "@text"), ("in", "@where"), ("for rank", "@cause")]
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))

@@ -26,6 +26,7 @@ __all__ = [
     "STATES",
     "State",
     "Waits",
+    "state_named",
     "state_of_step",
 ]
 
@@ -147,3 +148,8 @@ OWN = len(STATES)
 def state_of_step(kind: str) -> State:
     """Return the state as which a kind of steps of a critical path is drawn and named."""
     return next(state for state in STATES if state.step == kind)
+
+
+def state_named(name: str) -> State:
+    """Return the state as which a class of wait states is drawn."""
+    return next(state for state in STATES if state.name == name)
