@@ -267,7 +267,10 @@ def failure_words(outcome: Outcome) -> tuple[str, str]:
     message = outcome.message.strip()
     hint = _HINTS.get(outcome.kind, "")
     if outcome.kind == "error" and "PermissionError" in message:
-        hint = "Submissions run without network, other processes, threads and files to write: take it out."
+        hint = (
+            "Submissions run without network, other processes, threads, event loops (asyncio, select) and "
+            "files to write: take it out."
+        )
     return f"{_HEADS.get(outcome.kind, outcome.kind)}{where}:\n{message}", hint
 
 
