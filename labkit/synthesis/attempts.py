@@ -14,6 +14,7 @@ from labkit.synthesis.plan import Plan, Transfer
 from labkit.synthesis.programs import schedule_of
 from labkit.synthesis.routing import has_relays, routed
 from labkit.synthesis.spreading import Options, spread
+from labkit.synthesis.trees import edges_of, up_and_down
 
 __all__ = ["Attempt", "Task", "search"]
 
@@ -24,6 +25,11 @@ _MOST_OWNERS = 128
 _PARTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _WHOLE = 1 << 30
 _ROUTED = "from rank to near rank, matched greedily in time"
+_TREES = "up and down many trees at once"
+#: so many times a good time needs no trees: they are many messages
+_NEAR = 1.05
+#: edges that may be looked at for all trees of an allreduce
+_MOST_EDGES = 500_000
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,13 @@ class _Way:
     @property
     def is_whole(self) -> bool:
         """Whether the message of an allreduce is not shared out among the ranks."""
-        return self.kind.startswith(("recursive", "to one"))
+        return self.kind == _TREES or self.kind.startswith(("recursive", "to one"))
 
     def text(self) -> str:
         words = [f"{self.parts} chunk{'s' if self.parts > 1 else ''}"]
         if self.kind:
-            return f"a plan of its own: {self.kind}, {words[0]}"
+            two = f", {self.options.window} messages under way on a link" if self.options.window > 1 else ""
+            return f"a plan of its own: {self.kind}, {words[0]}{two}"
         words[0] = f"greedy matching in time, {words[0]}"
         if self.options.batch > 1:
             words.append("as many in a message as there are" if self.options.batch == _WHOLE else
@@ -153,9 +160,11 @@ def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list
     attempt(first)
     best = take(others, first, patience=2)
     take(_others(task), best)
+    if min(one.time_s for one in found.values()) > _NEAR * good_s:
+        best = take(_trees(task), best)
     for change in _CHANGES:
         best = take(_changed(task, best, change), best)
-    seeds = range(task.seed + 1, task.seed + 7)
+    seeds = range(task.seed + 1, task.seed + (1 if best.kind == _TREES else 7))  # trees average over draws
     take([replace(best, options=replace(best.options, seed=seed)) for seed in seeds], best)
     return list(found.values())
 
@@ -177,7 +186,7 @@ def _messages(task: Task, way: _Way) -> int:
     p = task.fabric.size
     blocks = {"bcast": 1, "reduce": 1, "allreduce": 2 * min(p, _MOST_OWNERS)}.get(task.problem, p)
     if way.is_whole:
-        return 2 * p * p.bit_length() * way.parts
+        return 2 * p * way.parts * (1 if way.kind == _TREES else p.bit_length())
     return blocks * way.parts * p // (2 if way.options.batch > 1 else 1)
 
 
@@ -211,8 +220,10 @@ def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
         if value != 1:
             return [changed]
         whole = replace(options, batch=_WHOLE, reach=8)
+        if best.kind == _TREES:
+            return []  # one tree is that to one rank and back
         return [changed, replace(changed, options=whole), replace(changed, options=whole, is_paced=False)]
-    if task.problem == "alltoall" and name != "window":
+    if (task.problem == "alltoall" or best.kind == _TREES) and name != "window":
         return []
     return [replace(best, options=replace(options, **{name: value}))]
 
@@ -246,6 +257,15 @@ def _others(task: Task) -> list[_Way]:
     return found
 
 
+def _trees(task: Task) -> list[_Way]:
+    """Return ways of an allreduce whose two halves overlap."""
+    if task.problem != "allreduce" or task.parts is not None:
+        return []
+    edges = edges_of(task.fabric)
+    many = (parts for parts in (64, 256) if parts <= task.n_bytes and parts * edges <= _MOST_EDGES)
+    return [_Way(parts, Options(seed=task.seed), _TREES) for parts in many]
+
+
 # -- plans ----------------------------------------------------------------------------------------------
 def _plan(task: Task, way: _Way) -> Plan:
     fabric, p, parts, options = task.fabric, task.fabric.size, way.parts, way.options
@@ -262,6 +282,8 @@ def _plan(task: Task, way: _Way) -> Plan:
         if way.kind.endswith("far ranks first"):
             order = _turned(order)
         return doubling(fabric, n, order)
+    if way.kind == _TREES:
+        return up_and_down(fabric, parts, n, options.seed, options.window)
     if problem in ("bcast", "reduce") or way.is_whole:
         root = task.root if not way.is_whole else _middle(fabric)
         origins = [root] * parts

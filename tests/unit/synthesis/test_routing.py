@@ -15,15 +15,7 @@ from labkit.sim.schedules import perform
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.programs import schedule_of
 from labkit.synthesis.routing import has_relays, routed
-
-
-def machine(p, chords, bandwidths):
-    pairs = dict.fromkeys([*((i, (i + 1) % p) for i in range(p)), *chords])
-    distinct = {(a, b) for a, b in pairs if (a != b and (b, a) not in pairs) or a < b}
-    edges = [
-        (a, b, {"bw": f"{bandwidths[i % len(bandwidths)]}Gbps"}) for i, (a, b) in enumerate(sorted(distinct))
-    ]
-    return lk.graph(edges, range(p), bw="10Gbps", lat="1us")
+from tests.support.cables import ring_with_chords
 
 
 @settings(deadline=None, max_examples=25)
@@ -35,7 +27,7 @@ def machine(p, chords, bandwidths):
     st.integers(1, 2),
 )
 def test_every_block_comes_to_its_rank_and_no_link_has_two_messages(p, chords, bandwidths, parts, window):
-    platform = machine(p, [(a % p, b % p) for a, b in chords], bandwidths)
+    platform = ring_with_chords(p, [(a % p, b % p) for a, b in chords], bandwidths)
     fabric = fabric_of(platform, p, lk.platform("star:2,model=raw").model)
     plan = routed(fabric, parts, 1e4, seed=1, window=window)
     trail = {}
