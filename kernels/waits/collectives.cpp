@@ -157,3 +157,6 @@ LABKIT_MPI labkit_waits_open(const char* path, const RankPage::Constants* consta
 
 /// The program begins, on all ranks behind the same barrier: what labkit has called for itself does not count.
 extern "C" __attribute__((visibility("default"))) void labkit_waits_restart() { rank_page().restart(); }
+
+/// What has been begun and is complete by now offers nothing any more; how many these are.
+extern "C" __attribute__((visibility("default"))) int labkit_waits_settle() { return rank_page().settle(); }

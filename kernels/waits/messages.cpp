@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "calls.hpp"
+#include "together.hpp"
 
 using namespace labkit::waits;
 
@@ -24,8 +25,9 @@ namespace {
     LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle, Any);                                             \
     const int code = real(buffer, count, type, dest, tag, comm, request);                                         \
     RankPage& page = rank_page();                                                                                 \
-    if (code == 0 && page.is_noting() && !is_complete(request)) {                                                 \
-      page.posted(request, kSend, dest, tag, comm, true, false, bytes_of(count, type));                           \
+    if (code == 0 && page.is_noting()) {                                                                          \
+      const bool is_under_way = !is_complete(page.handle_at(request, 0));                                         \
+      page.posted(request, kSend, dest, tag, comm, is_under_way, false, bytes_of(count, type));                   \
     }                                                                                                             \
     return code;                                                                                                  \
   }
@@ -40,16 +42,6 @@ namespace {
     }                                                                                                             \
     return code;                                                                                                  \
   }
-
-// A small message has left by now: it offers nothing to anybody who waits later.
-bool is_complete(Any request) {
-  using GetStatus = int (*)(Handle, Ints, Any);
-  static const auto get_status = reinterpret_cast<GetStatus>(original("PMPI_Request_get_status"));
-  const Handle handle = rank_page().handle_at(request, 0);
-  int flag = 0;
-  alignas(16) char status[128];
-  return !rank_page().is_null_request(handle) && get_status(handle, &flag, status) == 0 && flag != 0;
-}
 
 void forget(const std::vector<Handle>& handles, int index) {
   if (index >= 0 && static_cast<std::size_t>(index) < handles.size()) {
@@ -125,6 +117,11 @@ LABKIT_MPI MPI_Sendrecv(Any sent, int sent_count, Handle sent_type, int dest, in
     if (source != nobody) now.message(kRecv, source, got_tag, comm, 0);
   }
   now.wait();
+  Both both;
+  if (now.is_noted() && both.begin(sent, sent_count, sent_type, dest, sent_tag, got, got_count, got_type, source,
+                                   got_tag, comm)) {
+    return both.end(status);
+  }
   return real(sent, sent_count, sent_type, dest, sent_tag, got, got_count, got_type, source, got_tag, comm, status);
 }
 
@@ -165,7 +162,13 @@ LABKIT_MPI MPI_Wait(Any request, Any status) {
   Blocking now(call_wait);
   if (now.is_noted()) rank_page().wait_for(request, 1);
   now.wait();
-  const int code = real(request, status);
+  int code = 0;
+  // What has been begun besides may be complete, and offer nothing any more.
+  const bool has_others = now.is_noted() && rank_page().page()->requests > 1;
+  if (!has_others || !complete_soon(request, status, &code)) {
+    if (has_others) note_as_they_complete(request);
+    code = real(request, status);
+  }
   if (now.is_noted()) rank_page().over(handle);
   return code;
 }
@@ -179,7 +182,12 @@ LABKIT_MPI MPI_Waitall(int count, Any requests, Any statuses) {
     rank_page().wait_for(requests, count);
   }
   now.wait();
-  const int code = real(count, requests, statuses);
+  int code = 0;
+  if (!now.is_noted() || count < 2) {
+    code = real(count, requests, statuses);
+  } else if (!complete_soon(count, requests, statuses, &code)) {
+    code = wait_one_by_one(count, requests, statuses);
+  }
   for (const Handle one : handles) rank_page().over(one);
   return code;
 }

@@ -261,6 +261,7 @@ void RankPage::posted(Any request, std::int32_t kind, std::int32_t peer, std::in
                       bool is_persistent, std::uint64_t bytes) {
   const Handle handle = handle_at(request, 0);
   if (is_null_request(handle) || peer == constants_.proc_null) return;
+  if (!is_active && !is_persistent && page_->requests >= kMostRequests / 2) return;  // room for those under way
   const Comm where = comm(in);
   Entry* entry = put(handle);
   if (entry == nullptr) return;
@@ -286,6 +287,25 @@ void RankPage::posted_collective(Any request, int call, Handle in) {
 
 void RankPage::started(Handle handle) {
   if (Entry* entry = find(plain(handle)); entry != nullptr) entry->is_active = 1;
+}
+
+bool RankPage::is_known(Handle handle) {
+  const Entry* entry = find(plain(handle));
+  return entry != nullptr && entry->kind != kOther;
+}
+
+bool RankPage::is_under_way(Handle handle) { return is_known(handle) && find(plain(handle))->is_active != 0; }
+
+bool RankPage::has_completed(Handle handle) {
+  if (handle == 0 || !is_under_way(handle) || !is_complete(handle)) return false;
+  find(plain(handle))->is_active = 0;
+  return true;
+}
+
+int RankPage::settle() {
+  int found = 0;
+  for (std::uint32_t i = 0; page_ != nullptr && i < kMostRequests; ++i) found += has_completed(request_at(i)) ? 1 : 0;
+  return found;
 }
 
 // The rows behind it move up, so that no gap hides one.

@@ -26,7 +26,8 @@ class RankPage {
   /// What differs from library to library; told by mpi4py.
   struct Constants {
     std::uint64_t world, null_comm, null_request;
-    std::int32_t rank, size, handle_bytes, any_source, any_tag, proc_null, undefined;
+    std::int32_t rank, size, handle_bytes, any_source, any_tag, proc_null, undefined, status_bytes, error_at, error_in_status,
+        error_pending;
   };
 
   bool open(const char* path, const Constants& constants);
@@ -42,6 +43,14 @@ class RankPage {
   void end();
   Entry* wait_for(std::int32_t kind, std::int32_t peer, std::int32_t tag, const Comm& comm, std::uint64_t bytes);
   void wait_for(Any requests, int count);
+  void wait_for(const Entry& entry) { page_->waiting[page_->waited++] = entry; }
+  /// Within a call: what it waits for from now on, in the place of what it has waited for.
+  template <typename Say>
+  void wait_anew(Say say) {
+    page_->waited = 0;
+    say();
+    page_->epoch.fetch_add(2, std::memory_order_release);
+  }
   void joined(int call, std::int32_t root, const Comm& comm, std::uint64_t bytes, Entry* entry);
 
   void posted(Any request, std::int32_t kind, std::int32_t peer, std::int32_t tag, Handle comm, bool is_active,
@@ -50,6 +59,17 @@ class RankPage {
   void started(Handle handle);
   /// A request is complete; a persistent one stays, inactive, unless it has been freed. Whether it was active.
   bool over(Handle handle, bool is_freed = false);
+  /// Whether it is known what ends a request.
+  [[nodiscard]] bool is_known(Handle handle);
+  /// Whether a request is one that is known and not complete, as far as is known.
+  [[nodiscard]] bool is_under_way(Handle handle);
+  /// Whether such a request is complete by now: it offers and waits for nothing any more, though nobody has asked.
+  bool has_completed(Handle handle);
+  int settle();
+  /// A request of the table, by any number; 0 where there is none, or another thread may have ended it.
+  [[nodiscard]] Handle request_at(std::uint32_t number) const {
+    return (page_->flags & kThreads) != 0 ? 0 : page_->request[number % kMostRequests].handle;
+  }
   /// The program begins now: it counts its collectives from here.
   void restart();
 
@@ -84,6 +104,9 @@ RankPage& rank_page();
 
 /// The name of a blocking call; null behind the last.
 const char* call_name(int number);
+
+/// Whether a request is complete; it stays as it is.
+bool is_complete(Handle request);
 
 /// The library's own function behind one of these names.
 void* original(const char* name);

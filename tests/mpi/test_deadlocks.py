@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import labkit as lk
 from labkit.errors import DeadlockError, MismatchError
@@ -52,12 +53,45 @@ def others_in_a_collective(comm):
     comm.Allreduce(np.zeros(1), np.zeros(1))
 
 
+def one_of_three_never_comes(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    requests = [comm.Isend(np.zeros(4), right, 1), *(comm.Irecv(np.zeros(4), left, tag) for tag in (1, 2))]
+    MPI.Request.Waitall(requests)
+
+
+def sent_long_ago(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    sent, got = np.zeros(1 << 17), np.zeros(1 << 17)
+    if comm.rank == 0:
+        MPI.Request.Waitall([comm.Isend(sent, right), *(comm.Irecv(got.copy(), left) for _ in range(2))])
+    else:  # their sends are complete, and nobody waits for them
+        requests = [comm.Isend(sent, right), *(comm.Irecv(got.copy(), left) for _ in range(2))]
+        for one in reversed(requests):
+            one.Wait()
+
+
+def shifts_by_a_wrong_source(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for _ in range(2):
+        comm.Sendrecv(np.zeros(1 << 16), right, 0, np.zeros(1 << 16), right if comm.rank == 0 else left, 0)
+
+
 CASES = {
     facing: (2, ["rank 0: recv from rank 1, tag 7 at ", "cycle: rank 0 waits for rank 1 waits for rank 0"]),
     ring_of_large_sends: (3, ["rank 0: Ssend to rank 1, tag 0, 32 B", "waits for rank 2 waits for rank 0"]),
     wrong_tag: (2, ["rank 1: recv from rank 0, tag 2", "1 of 2 ranks have finished: nobody is left"]),
     one_leaves_early: (3, ["ranks 1-2: Barrier, waiting for rank 0 at "]),
     in_a_part_of_the_world: (4, ["rank 0: Wait from rank 2, tag any", "rank 1: Wait from rank 3"]),
+    one_of_three_never_comes: (
+        2,
+        [
+            "rank 0: Waitall from rank 1, tag 2 at",
+            "rank 1: Waitall from rank 0, tag 2 at",
+            "cycle: rank 0 waits for rank 1 waits for rank 0",
+        ],
+    ),
+    sent_long_ago: (3, ["rank 0: Waitall from rank 2, tag any at", "rank 2: Wait from rank 1, tag any at"]),
+    shifts_by_a_wrong_source: (5, ["rank 0: Sendrecv from rank 1, tag 0 at", "rank 0 waits for rank 1"]),
     others_in_a_collective: (3, ["ranks 1-2: Allreduce, waiting for rank 0", "rank 0: recv from rank 1"]),
 }
 
@@ -113,6 +147,55 @@ def test_ranks_that_may_go_on_are_never_blamed():
     assert lk.run(program, 2, "mpi", timeout_s=LIMIT_S).results == [0, 1]
 
 
+def test_a_message_of_several_may_be_late():
+    def program(comm):
+        pause_s = 2.2  # more than nothing may happen in
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        long, got, short = np.full(1 << 16, float(comm.rank)), np.zeros(1 << 16), np.zeros(1)
+        sent, received = comm.Isend(long, right, 1), comm.Irecv(got, left, 1)
+        last = comm.Irecv(short, left, 2)
+        if comm.rank == 0:
+            MPI.Request.Waitall([sent, received])
+            time.sleep(pause_s)
+            comm.Send(np.full(1, 9.0), right, 2)
+            last.Wait()
+            time.sleep(pause_s)
+        else:
+            statuses = [MPI.Status() for _ in range(3)]
+            MPI.Request.Waitall([last, sent, received], statuses)
+            assert [statuses[0].tag, statuses[2].tag, statuses[2].count] == [2, 1, got.nbytes]
+            comm.Send(short, right, 2)
+        status = MPI.Status()
+        comm.Sendrecv(long, right, 3, got, MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+        return short[0], got[0], status.source, status.tag, status.count
+
+    found = lk.run(program, 3, "mpi", timeout_s=LIMIT_S).results
+    assert found == [(9.0, left, left, 3, 8 << 16) for left in (2, 0, 1)]
+
+
+def test_errors_of_messages_that_come_late_are_those_of_the_library():
+    def program(comm):
+        other, said, statuses = 1 - comm.rank, [], [MPI.Status(), MPI.Status()]
+        requests = [comm.Irecv(np.zeros(4), other, 1), comm.Irecv(np.zeros(4), other, 2)]
+        comm.Barrier()
+        time.sleep(0.1)  # longer than a Waitall is tested as a whole
+        comm.Send(np.zeros(8), other, 1)
+        try:
+            MPI.Request.Waitall(requests, statuses)
+        except MPI.Exception as error:
+            said += [error.Get_error_class(), *(one.error for one in statuses)]
+        comm.Barrier()
+        comm.Send(np.zeros(4), other, 2)
+        requests[1].Wait()
+        try:
+            comm.Sendrecv(np.zeros(8), other, 0, np.zeros(4), other, 0)
+        except MPI.Exception as error:
+            said.append(error.Get_error_class())
+        return said == [MPI.ERR_IN_STATUS, MPI.ERR_TRUNCATE, MPI.ERR_PENDING, MPI.ERR_TRUNCATE]
+
+    assert lk.run(program, 2, "mpi", timeout_s=LIMIT_S).results == [True, True]
+
+
 def test_a_script_that_imports_mpi_itself_is_watched_too(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -142,7 +225,7 @@ def test_engines_tell_deadlocks_too_and_blame_nobody_who_may_go_on():
             comm.send("answer", 0, tag=4)
         return comm.rank
 
-    with lk.cluster(4) as cluster:
+    with lk.cluster(5) as cluster:
         assert lk.run(patient, 3, cluster, timeout_s=LIMIT_S).results == [0, 1, 2]
         for program, (ranks, said) in CASES.items():
             with pytest.raises(DeadlockError) as caught:

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
@@ -47,6 +47,8 @@ class WaitPage:
         self._page = Page.from_buffer(memory)
         self._numbers = {bytes(one).split(b"\0")[0].decode(): n for n, one in enumerate(self._page.names)}
         self._threads = threading.active_count()
+        #: takes the requests that are complete off the page; how many
+        self._settle = load_library().labkit_waits_settle
 
     @classmethod
     def open(cls, mpi: Any) -> WaitPage | None:
@@ -93,21 +95,35 @@ class WaitPage:
         self._page.head.flags |= FINISHED
 
     @contextlib.contextmanager
-    def waiting(self, what: Any) -> Iterator[None]:
-        """Note a wait for a request, for some of them, or for a `Probed`; None: for something else."""
+    def waiting(self, what: Any) -> Iterator[Callable[[], None]]:
+        """Note a wait for a request, for some of them, or for a `Probed`; None: for something else.
+
+        What it yields is called while the wait lasts: requests that are complete by now are no longer noted.
+        """
+        self._note(what)
+        self._page.head.epoch += 1
+
+        def again() -> None:
+            if self._settle():
+                self._note(what)
+                self._page.head.epoch += 2
+
+        try:
+            yield again
+        finally:
+            self._page.head.epoch += 1
+
+    def _note(self, what: Any) -> None:
         page = self._page
-        entries = self._entries(what)[: len(page.waiting)]
+        entries = self._entries(what)
         if threading.active_count() > self._threads:
             entries.append(Entry())  # one of the program's own may yet send
         for place, entry in enumerate(entries[: len(page.waiting)]):
             page.waiting[place] = entry
+        if len(entries) > len(page.waiting):
+            page.waiting[len(page.waiting) - 1] = Entry()  # not all of it can be told
         page.head.waited = min(len(entries), len(page.waiting))
         page.head.call = self._call(what, entries)
-        page.head.epoch += 1
-        try:
-            yield
-        finally:
-            page.head.epoch += 1
 
     def _entries(self, what: Any) -> list[Any]:
         if isinstance(what, Probed):

@@ -87,14 +87,17 @@ def until(ready: Callable[[], Any], what: Any = None) -> Any:
     begin = time.monotonic()
     found = _tested(ready, begin, math.inf if WAITING.page is None else NOTE_S)
     if not found and WAITING.page is not None:
-        with WAITING.page.waiting(what):
-            found = _tested(ready, begin, math.inf)
+        with WAITING.page.waiting(what) as note_again:
+            found = _tested(ready, begin, math.inf, note_again)
     return found
 
 
-def _tested(ready: Callable[[], Any], begin: float, patience_s: float) -> Any:
+def _tested(
+    ready: Callable[[], Any], begin: float, patience_s: float, after_each: Callable[[], None] = lambda: None
+) -> Any:
     """Test until it is over, or until so many seconds after the beginning."""
     while not (found := ready()):
+        after_each()
         if WAITING.stop:
             WAITING.stop = False
             raise Interrupted("the run is being ended")

@@ -6,7 +6,8 @@ that another one gives: the other half of its message is neither waited in nor p
 it is in lacks a rank that waits, too, or has finished. A rank that computes, sleeps, polls (``Test``,
 ``Iprobe``), reads a file or waits for anything that is not MPI keeps everybody from being blamed; so does one
 that runs other threads, that waits for a window, a file or a process that it has spawned, or that has
-buffered or given up messages. Where a transfer may be under way, the time grows with its bytes.
+buffered or given up messages. Of several messages that one call waits for, those that are complete do not
+count: the library takes them off the page. Where a transfer may be under way, the time grows with its bytes.
 """
 
 from __future__ import annotations

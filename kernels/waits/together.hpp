@@ -1,0 +1,45 @@
+// Messages that a call waits for, or leaves behind: those that are complete are taken off the page while others last.
+//
+// A rank in Waitall is stuck as soon as one of its messages never comes, and the others, complete long ago, would
+// look as if somebody might yet end them. MPI tells of their completion to nobody else, so the call is made of
+// questions that leave the requests as they are.
+
+#pragma once
+
+#include "rank.hpp"
+
+namespace labkit::waits {
+
+/// Test for as long as most exchanges take; whether that has been the whole call, whose result is then in code.
+bool complete_soon(Any request, Any status, int* code);
+bool complete_soon(int count, Any requests, Any statuses, int* code);
+
+/// Until this request is complete: write on the page which of the others that have been begun are complete, too.
+void note_as_they_complete(Any request);
+/// What MPI_Waitall does, each request by itself as soon as it is complete; those that are not stay on the page.
+int wait_one_by_one(int count, Any requests, Any statuses);
+
+/// A send and a receive in one call.
+class Both {
+ public:
+  /// Whether both have been begun; if not, the library's own call tells what is wrong with them.
+  bool begin(Any sent, int sent_count, Handle sent_type, int dest, int sent_tag, Any got, int got_count,
+             Handle got_type, int source, int got_tag, Handle comm);
+  /// Wait for both.
+  int end(Any status);
+
+ private:
+  static constexpr int kReceive = 0, kSend = 1;
+  [[nodiscard]] Any request(int which) {
+    return requests_ + which * rank_page().constants().handle_bytes;
+  }
+  bool is_over(int which) {
+    return is_ended_[which] = is_ended_[which] || is_complete(rank_page().handle_at(requests_, which));
+  }
+
+  alignas(Handle) char requests_[2 * sizeof(Handle)] = {};
+  Entry said_[2] = {};
+  bool is_ended_[2] = {};
+};
+
+}  // namespace labkit::waits
