@@ -144,3 +144,21 @@ def test_environment_of_the_program_is_the_callers(monkeypatch):
         return os.environ.get("TMPDIR"), os.environ.get("MINE"), os.getcwd()
 
     assert lk.run(program, 1, "mpi").results == [wanted]
+
+
+def test_what_a_rank_spawns_has_real_mpi_by_either_name(tmp_path):
+    parent, child = tmp_path / "parent.py", tmp_path / "child.py"
+    child.write_text(
+        "from labkit import MPI\n"
+        "up = MPI.Comm.Get_parent()\n"
+        "up.gather((MPI.__name__, MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size), root=0)\n"
+        "up.Disconnect()\n"
+    )
+    parent.write_text(
+        "import sys\nfrom mpi4py import MPI\n"
+        f"down = MPI.COMM_SELF.Spawn(sys.executable, args=[{str(child)!r}], maxprocs=2)\n"
+        "print(down.gather(None, root=MPI.ROOT))\n"
+        "down.Disconnect()\n"
+    )
+    run = lk.run(parent, 1, "mpi", timeout_s=60)
+    assert run.output == ["[('mpi4py.MPI', 0, 2), ('mpi4py.MPI', 1, 2)]\n"]
