@@ -71,9 +71,9 @@ def _packed_or_text(value: Any) -> bytes:
 
 
 def _pack(value: Any) -> bytes:
-    import cloudpickle
+    from labkit.process.by_value import dumps
 
-    return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+    return dumps(value)
 
 
 def _unpacked(value: bytes, names: dict[str, bytes], missing: dict[str, str]) -> CellValue:

@@ -147,10 +147,10 @@ def pack_result(result: Any, file: BinaryIO, rank: int) -> None:
     if result is None:  # of every script; the import would be half of what starting one costs
         return pickle.dump(None, file)
 
-    import cloudpickle
+    from labkit.process.by_value import Pickler
 
     try:
-        cloudpickle.dump(result, file)
+        Pickler(file).dump(result)
     except OSError:
         raise
     except Exception as error:  # pickling runs foreign code: anything may be raised

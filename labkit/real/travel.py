@@ -18,6 +18,7 @@ from typing import Any
 import cloudpickle
 
 from labkit.errors import ProgramError
+from labkit.process.by_value import Pickler
 from labkit.process.installed import is_installed
 from labkit.request import RunRequest
 
@@ -121,7 +122,7 @@ def unwritten_sources() -> dict[str, str]:
     return sources
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     """Pickles modules of a special kind by name as well: cloudpickle knows plain ones only."""
 
     def reducer_override(self, thing: Any) -> Any:

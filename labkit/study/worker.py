@@ -62,7 +62,7 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
     bytes
         A pickled `Found`.
     """
-    import cloudpickle
+    from labkit.process.by_value import dumps
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -72,13 +72,13 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
             found = Found(rows=[error], is_complete=True)
     found.printed, found.order = (out.getvalue(), err.getvalue()), fingerprint()
     try:
-        return cloudpickle.dumps(found)  # type: ignore[no-any-return]
+        return dumps(found)
     except Exception as error:  # pickling runs foreign code: anything may be raised
         failure = found.failure or MachineError(
             f"what was measured cannot be sent back from its process ({type(error).__name__}: {error})"
         )
         plain = type(failure)(str(failure)) if type(failure) is MachineError else MachineError(str(failure))
-        return cloudpickle.dumps(Found(failure=plain))  # type: ignore[no-any-return]
+        return dumps(Found(failure=plain))
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ __all__ = ["dumps"]
 @functools.cache
 def _by_value() -> Any:
     """Return the pickler; what it is made of is loaded by the first message that needs it."""
-    import cloudpickle
+    from labkit.process import by_value
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    class Pickler(by_value.Pickler):
         """Takes by value what a script could pickle by name: a module's classes and functions."""
 
         def reducer_override(self, thing: Any) -> Any:
