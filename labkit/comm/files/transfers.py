@@ -6,7 +6,6 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, parse_simple
 from labkit.comm.collective.makers import maker_of
@@ -112,14 +111,16 @@ class Transfers:
             self._check_split(now)
         place = parse_simple(buf, not is_write)
         view = now.own.view
-        position = self._position(now, where, offset, place.bytes)
+        n_bytes = view.file_bytes(place.datatype, place.count, place.bytes)
+        position = self._position(now, where, offset, n_bytes)
         if is_collective and method.form != "nonblocking":
-            handle = self._begin_joint(now, place.bytes)
+            handle = self._begin_joint(now, n_bytes)
         else:
-            handle = self._begin_request(now, place.bytes, 1 + (where == "shared"))
+            handle = self._begin_request(now, n_bytes, 1 + (where == "shared"))
         done = self._move(now, view, position * view.unit, place, is_write)
         if where == "own":
             now.own.position = position + -(-done // view.unit)
+        done = view.memory_bytes(place.datatype, done)
         if method.form == "blocking":
             self._await(now, handle)
             _fill(status, done)
@@ -195,23 +196,15 @@ class Transfers:
             raise TypeError(f"{now.name}: a phantom buffer (labkit.sized) has no bytes for a file")
         try:
             if is_write:
-                now.state.write(view, position, _represented(view, place, packed(place)))
-                return place.bytes
-            data = now.state.read(view, position, place.bytes)
+                data = view.to_file(place.datatype, packed(place))
+                now.state.write(view, position, data)
+                return len(data)
+            asked = view.file_bytes(place.datatype, place.count, place.bytes)
+            data = now.state.read(view, position, asked)
         except OSError as error:
             raise error_of(error, f"{now.name} of {now.state.path!r}") from None
-        unpack(place, _represented(view, place, data))
+        unpack(place, view.from_file(place.datatype, data))
         return len(data)
-
-
-def _represented(view: View, place: Simple, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Turn data into the view's representation, or back."""
-    if view.datarep != "external32" or place.datatype.extent < 2 or place.home is not None:
-        return data
-    whole = len(data) // place.datatype.extent * place.datatype.extent
-    swapped = data.copy()
-    swapped[:whole] = data[:whole].view(place.datatype.dtype).byteswap().view(np.uint8)
-    return swapped
 
 
 def _fill(status: Any, n_bytes: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
+from labkit.comm.handles.external32 import external_size, from_external, to_external
 from labkit.comm.typed import blocks_of
 
 __all__ = ["DATA_REPRESENTATIONS", "View"]
@@ -27,13 +28,17 @@ class View:
 
     def __post_init__(self) -> None:
         offsets, lengths = blocks_of(self.filetype)
+        extent = int(self.filetype.extent)
+        if self.is_resized:  # without gaps: nothing else is allowed
+            lengths = np.array([self.data_bytes(self.filetype)], np.int64)
+            extent = int(lengths[0])
         keep: dict[str, Any] = {
             "_offsets": offsets,
             "_starts": np.cumsum(lengths) - lengths,  # where each block's data begin among a tile's
             "_lengths": lengths,
             "_data": int(lengths.sum()),
-            "_extent": int(self.filetype.extent),
-            "unit": max(int(self.etype.size), 1),
+            "_extent": extent,
+            "unit": max(self.data_bytes(self.etype), 1),
         }
         for name, value in keep.items():
             object.__setattr__(self, name, value)
@@ -44,6 +49,42 @@ class View:
     _lengths: NDArray[np.int64] = field(init=False, repr=False, compare=False)
     _data: int = field(init=False, repr=False, compare=False)
     _extent: int = field(init=False, repr=False, compare=False)
+
+    # --- data in the file and in memory ---------------------------------------------------------------
+
+    def data_bytes(self, datatype: Datatype) -> int:
+        """Bytes of an element's data in the file."""
+        body = datatype._body
+        return external_size(body) if self.datarep == "external32" else int(body.map.size)
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether the filetype's data have another size in the file than in memory."""
+        return self.data_bytes(self.filetype) != int(self.filetype.size)
+
+    def file_bytes(self, datatype: Datatype, count: int, n_bytes: int) -> int:
+        """Bytes in the file of so many elements, which have `n_bytes` in memory."""
+        return count * self.data_bytes(datatype) if self.datarep == "external32" else n_bytes
+
+    def memory_bytes(self, datatype: Datatype, n_bytes: int) -> int:
+        """Bytes in memory of data that have `n_bytes` in the file."""
+        there, here = self.data_bytes(datatype), int(datatype._body.map.size)
+        return n_bytes if there == here else n_bytes * here // there
+
+    def to_file(self, datatype: Datatype, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Turn packed elements into the view's representation."""
+        return to_external(datatype._body, data) if self.datarep == "external32" else data
+
+    def from_file(self, datatype: Datatype, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Turn what has been read into packed elements; the last one may be cut off."""
+        there = self.data_bytes(datatype)
+        if self.datarep != "external32" or not there:
+            return data
+        whole = np.zeros(-(-len(data) // there) * there, np.uint8)
+        whole[: len(data)] = data
+        return from_external(datatype._body, whole)[: self.memory_bytes(datatype, len(data))]
+
+    # --- places ---------------------------------------------------------------------------------------
 
     @property
     def is_plain(self) -> bool:

@@ -110,6 +110,56 @@ def test_external32_is_big_endian(tmp_path) -> None:
     assert (tmp_path / "f").read_bytes() == bytes([0, 0, 0, 1, 0, 0, 1, 2])
 
 
+def test_external32_converts_by_the_type_of_the_data(tmp_path) -> None:
+    """The bytes are those of Open MPI; a view of C's long counts in its four bytes, as MPI says."""
+
+    def program(comm, folder):
+        vector = MPI.INT.Create_vector(2, 1, 2).Commit()
+        struct = MPI.Datatype.Create_struct([1, 1], [0, 8], [MPI.INT, MPI.DOUBLE]).Commit()
+        records = np.zeros(1, "i4,i4,f8")
+        records["f0"], records["f2"] = 1, 2.0
+        numbers = np.array([1, 2, 3, 4], np.int32)
+        longs = np.array([1, -2, 3])
+        cases = {
+            "gaps in memory": ([numbers, 1, vector], MPI.INT, MPI.INT),
+            "gaps in the file": (numbers, MPI.INT, vector),
+            "struct": ([records.view(np.uint8), 1, struct], MPI.BYTE, MPI.BYTE),
+            "long": (longs, MPI.LONG, MPI.LONG),
+        }
+        found = {}
+        for name, (data, etype, filetype) in cases.items():
+            file, status = MPI.File.Open(comm, f"{folder}/{name}", NEW), MPI.Status()
+            file.Set_view(0, etype, filetype, "external32")
+            file.Write(data, status)
+            found[name] = [status.Get_count(MPI.BYTE), file.Get_position(), file.Get_type_extent(etype)]
+            memory, *more = data if isinstance(data, list) else [data]
+            again = np.zeros_like(memory)
+            file.Read_at(0, [again, *more] if more else again)
+            kept = memory if name != "gaps in memory" else np.array([1, 0, 3, 0])
+            assert again.tolist() == kept.tolist()
+            if name == "long":  # the file ends within what is asked for
+                file.Read_at(2, again, status)
+                assert status.Get_count(MPI.LONG) == 1
+                assert again.tolist() == [3, -2, 3]
+            file.Close()
+        return found
+
+    (found,) = lk.run(program, 1, "star:1", args=(str(tmp_path),)).results
+    assert found == {
+        "gaps in memory": [8, 2, 4],
+        "gaps in the file": [16, 4, 4],
+        "struct": [12, 12, 1],
+        "long": [24, 3, 4],
+    }
+    written = {name: (tmp_path / name).read_bytes().hex() for name in found}
+    assert written == {
+        "gaps in memory": "0000000100000003",
+        "gaps in the file": "000000010000000000000002000000030000000000000004",
+        "struct": "000000014000000000000000",
+        "long": "00000001fffffffe00000003",
+    }
+
+
 def test_what_files_cost(tmp_path) -> None:
     """A request is a latency and its bytes; the server takes one after another; collective ones together."""
     lat, bw, n = 1e-4, 1e8, 1_000_000
@@ -172,6 +222,13 @@ WRONG = {
         lambda comm, path: MPI.File.Open(comm, path, NEW).Set_view(datarep="cray"),
         MPI.ERR_UNSUPPORTED_DATAREP,
         "external32",
+    ),
+    "longs apart": (
+        lambda comm, path: MPI.File.Open(comm, path, NEW).Set_view(
+            0, MPI.LONG, MPI.LONG.Create_vector(2, 1, 2).Commit(), "external32"
+        ),
+        MPI.ERR_UNSUPPORTED_DATAREP,
+        "allowed: filetypes without gaps",
     ),
     "offset": (
         lambda comm, path: MPI.File.Open(comm, path, NEW).Read_at(-1, bytearray(1)),
