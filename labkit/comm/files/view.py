@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
-from labkit.comm.handles.external32 import external_size, from_external, to_external
+from labkit.comm.handles.packing import external_size, from_external, to_external
 from labkit.comm.typed import blocks_of
 
 __all__ = ["DATA_REPRESENTATIONS", "View"]
