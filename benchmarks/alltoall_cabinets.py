@@ -29,7 +29,6 @@ import pandas as pd
 
 import labkit as lk
 from labkit.options import numbers_of
-from labkit.selector import Situation, selector_of
 from labkit.tune.campaign import Machine, candidates, measure
 from labkit.tune.tuned import Tuned
 
@@ -54,18 +53,12 @@ def machine() -> Any:
 
 def losses(tuned: Tuned, learned: Any) -> pd.DataFrame:
     """Return a row for each point and selector: what it takes, and how far that is from the best."""
-    known = tuned.times.set_index(["ranks", "bytes", "algorithm"])["time_s"].to_dict()
-    rows = []
+    best = tuned.best.set_index(["ranks", "bytes"])["algorithm"].rename("best")
+    found = []
     for name in (*SELECTORS, "learned"):
-        choose = selector_of(learned if name == "learned" else name).on(tuned.machine.time)
-        for p, n, best, best_s in tuned.best[["ranks", "bytes", "algorithm", "time_s"]].itertuples(
-            index=False
-        ):
-            at = Situation("alltoall", int(p), int(n), machine=tuned.machine.platform.spec)
-            taken = str(choose.choose(at))
-            taken_s = known.get((p, n, taken)) or tuned.machine.time(at, taken)
-            rows.append((int(p), int(n), name, taken, taken_s / best_s - 1, best))
-    return pd.DataFrame(rows, columns=["ranks", "bytes", "selector", "takes", "loss", "best"])
+        lost = tuned.losses(learned if name == "learned" else name).join(best, on=["ranks", "bytes"])
+        found.append(lost.assign(selector=name).rename(columns={"algorithm": "takes"}))
+    return pd.concat(found, ignore_index=True)
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ class Choices:
         ScheduleError
             If there is none.
         """
-        at = Situation(operation, ranks, n_bytes, commutative, is_cuttable, self.machine)
+        at = Situation(operation, ranks, n_bytes, commutative, is_cuttable, self.machine, self.node or 1)
         if given is not None:
             return settled(at, given, self.node)
         name = self.made.get(at)

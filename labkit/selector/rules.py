@@ -8,10 +8,11 @@
     ]
 
 The first rule counts that fits, and whose algorithm can be used. Every rule has ``operation`` and ``use``.
-The amounts ``ranks``, ``bytes`` (the message of a bcast, reduction or scan, one block of the others),
-``total_bytes`` (bytes x ranks) and ``bytes_per_rank`` (bytes / ranks) are compared by ``_from``, ``_below``
-and ``_at_most``; ``power_of_two`` and ``even`` (of the ranks), ``commutative`` and ``cuttable`` (of the
-operator) are true or false; ``machine`` is a pattern of the platform's spec.
+The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a host), ``bytes`` (the message of
+a bcast, reduction or scan, one block of the others), ``total_bytes`` (bytes x ranks) and ``bytes_per_rank``
+(bytes / ranks) are compared by ``_from``, ``_below`` and ``_at_most``; ``power_of_two`` and ``even`` (of the
+ranks), ``commutative`` and ``cuttable`` (of the operator) are true or false; ``machine`` is a pattern of the
+platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
 and what is left; ``by = "total_bytes"`` says another amount than ``bytes``. ``use = "neighbor_exchange or
@@ -42,6 +43,7 @@ _DEFAULT = "default"
 #: quantity of a rule -> how it is reckoned
 _AMOUNTS: dict[str, Callable[[Situation], float]] = {
     "ranks": lambda at: at.ranks,
+    "ranks_per_node": lambda at: at.ranks_per_node,
     "bytes": lambda at: at.n_bytes,
     "total_bytes": lambda at: at.n_bytes * at.ranks,
     "bytes_per_rank": lambda at: at.n_bytes / at.ranks,
@@ -154,6 +156,11 @@ class Rules(Selector):
                     if is_usable(situation, name):
                         return name
         return None
+
+    @property
+    def asks_nodes(self) -> bool:
+        """Whether a rule has ``ranks_per_node``."""
+        return any(key.startswith("ranks_per_node") for rule in self.rules for key in rule.conditions)
 
     def check(self) -> None:
         """Refuse algorithms that are not in the registry, or are no schedules."""

@@ -128,6 +128,11 @@ class First(Selector):
         return dict(ChainMap(*(dict(selector.named()) for selector in self.selectors)))
 
     @property
+    def asks_nodes(self) -> bool:
+        """Whether one of them asks."""
+        return any(selector.asks_nodes for selector in self.selectors)
+
+    @property
     def forced(self) -> Mapping[str, str]:
         """Of each collective the first one's."""
         return dict(ChainMap(*(dict(selector.forced) for selector in self.selectors)))

@@ -25,6 +25,8 @@ class Situation(NamedTuple):
         Whether the operator works element by element, so that a message can be cut anywhere.
     machine : str
         The platform's spec, such as ``"torus:4x4x4"``.
+    ranks_per_node : int
+        How many consecutive ranks share a host; 1 where that differs from host to host.
     """
 
     operation: str
@@ -33,6 +35,7 @@ class Situation(NamedTuple):
     is_commutative: bool = True
     is_cuttable: bool = True
     machine: str = ""
+    ranks_per_node: int = 1
 
 
 #: how long an algorithm, by its name, takes in a situation: seconds
@@ -63,6 +66,11 @@ class Selector(ABC):
     def named(self) -> Mapping[str, str]:
         """Return the algorithms that are taken whatever the situation: collective to name."""
         return {}
+
+    @property
+    def asks_nodes(self) -> bool:
+        """Whether a choice may depend on how many ranks share a host."""
+        return False
 
     def on(self, time: Timing) -> Selector:
         """Return the selector for one machine: itself, unless it must know how long algorithms take there.

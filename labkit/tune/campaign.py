@@ -40,6 +40,11 @@ class Machine:
         """Return how many consecutive ranks share a host."""
         return node_of(self.platform.rank_hosts(ranks))
 
+    def situation(self, operation: str, ranks: int, n_bytes: int) -> Situation:
+        """Return what a choice may depend on here."""
+        spec, node = self.platform.spec, self.node(ranks)
+        return Situation(operation, ranks, n_bytes, machine=spec, ranks_per_node=node)
+
     def time(self, at: Situation, name: str) -> float:
         """Simulate one call, all ranks entering together; seconds until the last one has left."""
         return time_alone(self.platform, self.model, self.node(at.ranks), at, name)
@@ -95,7 +100,7 @@ def measure(
     """
     rows = []
     for ranks, n_bytes in points:
-        at = Situation(operation, ranks, n_bytes, machine=machine.platform.spec)
+        at = machine.situation(operation, ranks, n_bytes)
         for name in names:
             algorithm = registry.get(operation, without_bytes(operation, name))
             if not algorithm.requirements.unmet(ranks, True):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import html as markup
-from labkit.selector import Rules, Situation, selector_of
+from labkit.selector import Rules, selector_of
 from labkit.selector.formats.bands import Band, Step, rows_of
 from labkit.tune.campaign import Machine
 from labkit.tune.rule_files import write_rules
@@ -66,8 +66,8 @@ class Tuned:
         bands = (Band(*leaf.ranks, [Step(*leaf.bytes, leaf.algorithm)]) for leaf in self.tree)
         return rows_of(self.operation, bands)
 
-    def penalty(self, selector: Any = None) -> dict[str, float]:
-        """Return what a selector loses against the best algorithm, over all points.
+    def losses(self, selector: Any = None) -> pd.DataFrame:
+        """Return what a selector takes at each point, and what that loses against the best algorithm.
 
         Parameters
         ----------
@@ -76,21 +76,27 @@ class Tuned:
 
         Returns
         -------
-        dict
-            ``mean`` and ``max`` of t / t_best - 1.
+        DataFrame
+            ranks, bytes, algorithm, time_s, and loss: t / t_best - 1.
         """
         choose = selector_of(self.rules if selector is None else selector).on(self.machine.time)
         known = self.times.set_index(["ranks", "bytes", "algorithm"])["time_s"].to_dict()
-        losses = []
+        rows = []
         points = self.best[["ranks", "bytes", "time_s"]].to_numpy(np.float64)
         for ranks, n_bytes, best_s in points:
-            at = Situation(self.operation, int(ranks), int(n_bytes), machine=self.machine.platform.spec)
+            at = self.machine.situation(self.operation, int(ranks), int(n_bytes))
             name = choose.choose(at)
             assert name is not None  # the defaults always have one
             taken_s = known.get((at.ranks, at.n_bytes, name))
             taken_s = self.machine.time(at, name) if taken_s is None else taken_s
-            losses.append(taken_s / best_s - 1 if best_s > 0 else 0.0)
-        return {"mean": float(np.mean(losses)), "max": float(np.max(losses))}
+            loss = taken_s / best_s - 1 if best_s > 0 else 0.0
+            rows.append((at.ranks, int(at.n_bytes), name, taken_s, loss))
+        return pd.DataFrame(rows, columns=["ranks", "bytes", "algorithm", "time_s", "loss"])
+
+    def penalty(self, selector: Any = None) -> dict[str, float]:
+        """Return what a selector (as in `losses`) loses over all points: ``mean`` and ``max`` of the loss."""
+        lost = self.losses(selector)["loss"]
+        return {"mean": float(lost.mean()), "max": float(lost.max())}
 
     def compare(self, selectors: Sequence[Any] = ("default", "ompi", "mpich", "smpi")) -> pd.DataFrame:
         """Return the penalty of the tree and of selectors: a row for each, with mean and max."""

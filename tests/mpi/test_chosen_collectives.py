@@ -79,7 +79,9 @@ def test_communicators_and_traces():
         ("allreduce", 2, 800): "ring", ("barrier", 2, 0): "tree",
         ("bcast", 3, 1001): "scatter_ring_allgather",
     }  # fmt: skip
-    assert set(run.collectives) == {Situation(*at, machine="mpi") for at in taken}
+    assert set(run.collectives) == {
+        Situation(*at, machine="mpi", ranks_per_node=at[1]) for at in taken
+    }  # all on this host
 
 
 def broadcasts(comm):

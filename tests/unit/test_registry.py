@@ -46,13 +46,20 @@ def test_a_default_exists_for_everything_and_is_right(problem: str) -> None:
 
 def test_defaults_follow_size_and_operator() -> None:
     assert selector.default("allreduce", 64, 8).name == "recursive_doubling"
-    assert selector.default("allreduce", 64, 1 << 22).name == "ring"
+    assert selector.default("allreduce", 64, 1 << 22).name == "rabenseifner"
+    assert selector.default("allreduce", 63, 1 << 22).name == "ring"
+    assert selector.default("allreduce", 63, 1 << 16).name == "circulant"
     assert selector.default("allreduce", 64, 1 << 22, commutative=False).name == "rabenseifner"
     assert selector.default("alltoall", 64, 8).name == "bruck"
     assert selector.default("alltoall", 64, 1 << 16).name == "pairwise"
     assert selector.default("allgather", 64, 8).name == "recursive_doubling"
     assert selector.default("allgather", 65, 8).name == "bruck"
     assert selector.default("allgather", 65, 1 << 20).name == "ring"
+    for problem in ("bcast", "reduce"):
+        assert selector.default(problem, 64, 8192).name == "binomial"
+        assert selector.default(problem, 64, 1 << 20).name.startswith("circulant:segments=")
+    assert selector.default("reduce", 64, 1 << 20, commutative=False).name == "binomial"
+    assert selector.default("reduce", 64, 1 << 20, is_cuttable=False).name == "binomial"
 
 
 def test_what_is_missing_is_said() -> None:

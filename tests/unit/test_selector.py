@@ -199,3 +199,18 @@ def test_segments_of_so_many_bytes(algorithm, count, segments):
 def test_segments_that_are_none(name):
     with pytest.raises(ScheduleError, match=r"segment_bytes is"):
         selector_of({"bcast": name})
+
+
+def test_a_rule_may_ask_how_many_ranks_share_a_host():
+    rows = [{"operation": "bcast", "ranks_per_node_from": 2, "use": "pipeline"}]
+    rules = Rules([*rows, {"operation": "bcast", "use": "ring"}])
+    assert rules.asks_nodes
+    assert First(Fixed({}), rules).asks_nodes
+    assert not Rules([{"operation": "bcast", "use": "ring"}]).asks_nodes
+
+    def program(comm):
+        comm.Bcast(bytearray(100_000))
+
+    for on, name in (("star:4", "ring"), ("star:2,cores=2", "pipeline")):
+        (found,) = set(lk.run(program, 4, on, coll=rules).collectives.values())
+        assert found.partition(":")[0] == name

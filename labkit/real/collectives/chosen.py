@@ -114,10 +114,13 @@ class Chosen:
                 at = at._replace(machine=_MACHINE, is_cuttable=op is None or bool(op.is_predefined))
             except Exception:  # whatever is wrong with the arguments, mpi4py says it
                 return original(comm, *arguments)
+            if self._selector.asks_nodes:
+                at = at._replace(ranks_per_node=self._private_of(comm).node or 1)
             name = self._choose(at)
             if name is None:
                 return original(comm, *arguments)
             private = self._private_of(comm)
+            at = at._replace(ranks_per_node=private.node or 1)
             if problem.name not in private.carried:
                 private.carried[problem.name] = Carried(problem, private.node)
             carried = private.carried[problem.name]

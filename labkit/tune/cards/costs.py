@@ -13,7 +13,6 @@ from labkit import registry
 from labkit.calibration.loggp import fit_loggp, measure_round_trips
 from labkit.platform import models
 from labkit.platform.platform import Platform
-from labkit.selector import Situation
 from labkit.selector.settled import settled, without_bytes
 from labkit.sim.schedules import simulate
 from labkit.synthesis.bounds import lower_bounds
@@ -87,7 +86,7 @@ class Costs:
         return found if points is None else _joined(found, points)
 
     def _rows(self, p: int, n_bytes: int) -> list[tuple[Any, ...]]:
-        at = Situation(self.operation, p, n_bytes, machine=self.machine.spec)
+        at = self._timed.situation(self.operation, p, n_bytes)
         rows = []
         for name in self.names:
             plain = registry.get(self.operation, without_bytes(self.operation, name))

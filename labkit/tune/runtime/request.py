@@ -44,8 +44,10 @@ class Request:
         self, comm: Any, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: Plan
     ) -> None:
         self._comm = comm.Dup()
-        self._machine, node = machine_of(self._comm)
-        self.functions = functions if isinstance(functions, FunctionSet) else functions(self._comm, node)
+        self._machine, self._node = machine_of(self._comm)
+        self.functions = (
+            functions if isinstance(functions, FunctionSet) else functions(self._comm, self._node)
+        )
         if plan.use is not None:
             self.functions[plan.use]  # refused before the first call
         self._plan, self._clock = plan, clock_of(self._comm)
@@ -174,7 +176,7 @@ class Request:
         key = f"{self._machine}; {what.partition(',')[0]}{order}; timing {self._plan.timing}"
         return Tuning(
             *(self._comm, what + order, usable, left_out, self._plan, key, n_bytes, self._plan.measurements),
-            situation=at._replace(machine=simulated_machine(self._comm))
+            situation=at._replace(machine=simulated_machine(self._comm), ranks_per_node=self._node or 1)
             if isinstance(at, Situation)
             else None,
         )

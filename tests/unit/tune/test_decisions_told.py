@@ -52,7 +52,7 @@ def test_the_library_s_own_is_what_the_selector_chose():
 
 def test_a_real_run_tells_it_too():
     run = lk.run(program, 2, "mpi", args=(["ring"], "ring"))
-    assert run.collectives == {Situation("allreduce", 2, 512): "ring"}
+    assert run.collectives == {Situation("allreduce", 2, 512, ranks_per_node=2): "ring"}
     assert [note for note in run.notes if note.startswith("tuned: allreduce on 2 ranks, 512 B: ring")]
 
 
