@@ -25,6 +25,7 @@ from ours import ours
 
 HERE = Path(__file__).parent
 SQRT = sets.Term(0, "1/2")
+SMALL_NOISES = (0.0001, 0.001, 0.003, 0.01)
 
 
 def environment(folder: Path) -> Path | None:
@@ -184,6 +185,19 @@ def change_table(peer: list[dict[str, Any]] | None) -> None:
              sum(map(bool, theirs)), sum(right), sum("change" in f for f in peer[1]["found"]))  # fmt: skip
 
 
+def less_one_table(peer: list[dict[str, Any]] | None) -> None:
+    print("\nSteps that one rank does not have, a (p - c), measured once: leading term p, of 200")
+    line("", *(f"{n:.2%}" for n in SMALL_NOISES))
+    data = [list(sets.less_one(noise)) for noise in SMALL_NOISES]
+    truth = sets.Term(0, 1)
+    line("labkit", *(sum(ours.fit(c).term == truth for c in some) for some in data))
+    line("labkit: expectation p called exact or approximate", *(
+        sum(ours.match(c, "p") in ("exact", "approximate") for c in some) for some in data
+    ))  # fmt: skip
+    if peer:
+        line("Extra-P", *(sum(leading(f) == truth for f in answer["found"]) for answer in peer))
+
+
 def surface_table(peer: list[dict[str, Any]] | None) -> None:
     print("\nTwo parameters, 5 x 5 points: exact form of 40")
     line("", "no noise", "2 %")
@@ -210,12 +224,14 @@ def main() -> None:
         jobs = [job("single", sets.common(noise)) for noise in sets.NOISES]
         jobs += [job("segmented", list(sets.changing())), job("segmented", list(sets.steady()))]
         jobs += [job("multi", list(sets.surfaces(noise))) for noise in (0.0, 0.02)]
+        jobs += [job("single", list(sets.less_one(noise))) for noise in SMALL_NOISES]
         answers = ask_peer(python, jobs)
     noisy_table(10 if options.quick else 1)
     common_table(answers[:3] if answers else None)
     noiseless_table()
     change_table(answers[3:5] if answers else None)
-    surface_table(answers[5:] if answers else None)
+    surface_table(answers[5:7] if answers else None)
+    less_one_table(answers[7:] if answers else None)
 
 
 if __name__ == "__main__":

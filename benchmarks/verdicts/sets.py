@@ -12,8 +12,8 @@ import numpy.typing as npt
 from labkit.scaling import PAPER, WIDE, Term
 
 __all__ = [
-    "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "noisy", "saturating", "segmented",
-    "steady", "sums", "surfaces", "wavering",
+    "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "less_one", "noisy", "saturating",
+    "segmented", "steady", "sums", "surfaces", "wavering",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -215,3 +215,13 @@ def counted() -> Iterator[tuple[str, Curve]]:
         ):
             yield f"{name} at {x[0]:g} ... {x[-1]:g}", Curve(x, y, (term,))
     yield "log2 p - 1 at 4 ... 128", Curve(2.0 ** np.arange(2, 8), np.arange(2.0, 8) - 1, (Term(0, 0, 1),))
+
+
+def less_one(noise: float, sets: int = 200, seed: int = 9) -> Iterator[Curve]:
+    """Return a (p - c) with c of 0.5 to 1 at 8 to 12 numbers of ranks, once each: one rank sends nothing."""
+    rng = np.random.default_rng(seed)
+    for _ in range(sets):
+        every = np.sort(np.concatenate([2.0 ** np.arange(1, 8), 3 * 2.0 ** np.arange(6)]))
+        x = every[: rng.integers(8, 13)]
+        y = 10 ** rng.uniform(-6, 4) * (x - rng.uniform(0.5, 1))
+        yield Curve(x, y * (1 + noise * rng.standard_normal(x.size)), (Term(0, 1),))

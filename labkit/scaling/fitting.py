@@ -23,6 +23,7 @@ from labkit.scaling.selection import (
     Rejection,
     choose,
     choose_weighted,
+    explains_more,
     keep_near,
     keep_tested,
     lack_of_fit,
@@ -162,11 +163,11 @@ class Fitting:
         return self.sum_of(first)
 
     def nearest_sum(self) -> Pair | None:
-        """Return the nearest sum of two terms, or a law such as p - 1 where that is as near."""
-        n, first, short = self.x.size, next(iter(self.pairs), None), self.from_one
+        """Return the nearest sum of two terms, or a law such as p - 1 where no sum explains more."""
+        first, short = next(iter(self.pairs), None), self.from_one
         if first is None or short is None:
             return first or short
-        return short if short.sse / (n - short.free) <= first.sse / (n - first.free) else first
+        return first if explains_more(first.sse, first.free, short.sse, short.free, self.x.size) else short
 
     def segments(self, tolerance: float = 0.02) -> tuple[Segment, ...]:
         """Return the laws of the parts of the range, where several describe the data better than one."""

@@ -16,6 +16,7 @@ __all__ = [
     "Rejection",
     "choose",
     "choose_weighted",
+    "explains_more",
     "grows",
     "keep_near",
     "keep_tested",
@@ -26,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 #: relative errors below this are rounding
 ROUNDING = 1e-11
-#: level of the test that tells a growing term from a constant
+#: level of the tests that tell a growing term from a constant, and a sum from a shorter law
 _CONSTANT_LEVEL = 0.01
 #: how the level of a rejection is shared by lack of fit and by comparison with the best term
 _OF_FIT, _OF_RATIO = 0.6, 0.4
@@ -77,6 +78,15 @@ def grows(fits: Fits, n: int, constant: int) -> npt.NDArray[np.bool_]:
         ratio = (flat - fits.sse) / np.maximum(fits.sse / (n - 2), 1e-300)
         significant = ratio > fdtri(1, n - 2, 1 - _CONSTANT_LEVEL)
     return np.asarray(significant & (flat > n * ROUNDING**2) & np.isfinite(fits.sse))
+
+
+def explains_more(sse: float, free: int, shorter_sse: float, shorter_free: int, n: int) -> bool:
+    """Whether a law with more numbers explains more than a shorter one does (F-test at 1 %)."""
+    more, left = max(free - shorter_free, 1), max(n - free, 1)
+    if shorter_sse <= n * ROUNDING**2:
+        return False
+    ratio = (shorter_sse - sse) / more / max(sse / left, 1e-300)
+    return bool(ratio > fdtri(more, left, 1 - _CONSTANT_LEVEL))
 
 
 @dataclass(frozen=True)
