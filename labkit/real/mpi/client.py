@@ -13,7 +13,6 @@ from labkit.errors import MachineError, ProgramError
 from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.given_input import given_input
 from labkit.process.tree import JOB_VARIABLE
-from labkit.real.collectives.switches import environment_of, notes_of
 from labkit.real.cores import available_cores
 from labkit.real.failure import interrupted
 from labkit.real.mpi.find import Launcher, find_launcher
@@ -84,13 +83,24 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        forced = notes_of(request.coll.forced) if switches else []
+        forced = _forced_notes(request) if switches else []
         return run_of(runs, forced + (recording.collect(job.directory, job.ranks) if recording else []))
 
 
 def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
     """Return what makes the library take algorithms of its own that were asked for."""
-    return environment_of(request.coll.forced, launcher.kind) if request.coll is not None else {}
+    if request.coll is None or not request.coll.forced:
+        return {}
+    # the selectors know all algorithms: most runs start without them
+    from labkit.real.collectives.switches import environment_of
+
+    return environment_of(request.coll.forced, launcher.kind)
+
+
+def _forced_notes(request: RunRequest) -> list[str]:
+    from labkit.real.collectives.switches import notes_of
+
+    return notes_of(request.coll.forced)
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:

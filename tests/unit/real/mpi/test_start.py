@@ -16,3 +16,14 @@ def test_a_rank_starts_without_numpy_and_dataclasses() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_a_launch_begins_without_the_algorithms() -> None:
+    code = (
+        "import sys; import labkit.real.mpi.client; "
+        "print(sorted({'numpy', 'labkit.registry', 'labkit.selector', 'labkit.schedule'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
