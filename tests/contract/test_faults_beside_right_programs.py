@@ -26,9 +26,9 @@ def one_group_gathers(comm, right):
     part = comm.Split(side, comm.rank)
     both = part.Create_intercomm(0, comm, 1 - side, 9)
     if right or side == 0:
-        both.allgather(comm.rank)
+        both.allgather(comm.rank)  # <- rank 0 calls allgather where rank 1 called allreduce
     else:
-        both.allreduce(comm.rank)  # <- rank 1 calls allreduce where rank 0 called allgather
+        both.allreduce(comm.rank)
     both.Free()
     part.Free()
 
