@@ -120,7 +120,7 @@ def collectives(words: argparse.Namespace) -> None:
 
 def guidelines(words: argparse.Namespace) -> None:
     """Print how many guidelines each selector violates, and the worst."""
-    ranks = [int(p) for p in (4, 8, 16, 32)]
+    ranks = [4, 8, 16, 32]
     for on in words.machines.split(","):
         for name in (None, "best", *LIBRARIES, "smpi"):
             found = lk.guidelines(on, ranks=ranks, **({"coll": name} if name else {}))

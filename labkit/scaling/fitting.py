@@ -178,22 +178,21 @@ class Fitting:
     @cached_property
     def pairs(self) -> list[Pair]:
         """Sums of two terms, the best first."""
-        y, noisy = self.summary.points, self.weights is not None
-        counts = self.summary.counts if noisy else np.ones_like(y)
-        return find_pairs(self.search.values, y, y, counts, self.search.constant)
+        y = self.summary.points
+        return find_pairs(self.search.values, y, y, self._counts, self.search.constant)
 
     @cached_property
     def from_one(self) -> Pair | None:
         """The best law such as p - 1, which may be 0 on one rank."""
-        s, y, noisy = self.search, self.summary.points, self.weights is not None
-        powers = np.array(
-            [
-                _is_whole(t) and t.logarithmic == 0 and isinstance(b, Term)
-                for t, b in zip(s.terms, s.bases, strict=True)
-            ]
-        )
-        counts = self.summary.counts if noisy else np.ones_like(y)
-        return find_from_one(s.values, y, y, counts, np.where(powers, np.exp2(-s.log_scales), 0.0))
+        s, y = self.search, self.summary.points
+        bare = zip(s.terms, s.bases, strict=True)
+        powers = [_is_whole(t) and t.logarithmic == 0 and isinstance(b, Term) for t, b in bare]
+        return find_from_one(s.values, y, y, self._counts, np.where(powers, np.exp2(-s.log_scales), 0.0))
+
+    @property
+    def _counts(self) -> Floats:
+        """How many measurements stand behind each point of a sum."""
+        return self.summary.counts if self.weights is not None else np.ones_like(self.summary.points)
 
     def sum_of(self, pair: Pair) -> Model:
         """Return the model of a sum."""

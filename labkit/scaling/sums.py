@@ -169,10 +169,8 @@ def find_from_one(values: Floats, y: Floats, weights: Floats, counts: Floats, at
         None where no such law rises with the data.
     """
     root, found, least = np.sqrt(counts), list[Pair](), float(weights.min())
-    unit, target = (
-        root * (least / weights),
-        y * root / weights,
-    )  # data may lie anywhere in the range of doubles
+    # data may lie anywhere in the range of doubles
+    unit, target = root * (least / weights), y * root / weights
     for k in np.flatnonzero((at_one > 0) & np.isfinite(values).all(axis=1)):
         row = values[k] * unit
         (numbers,), (error,) = solve(np.stack([row, unit], axis=1)[None], target)

@@ -55,7 +55,7 @@ def does_not_tell_its_probes(right: Any) -> Any:
     return lambda comm, own, is_mine: right(comm, own * (comm.rank != 1), is_mine)
 
 
-@mutant(histogram_sort, histogram_sort, "nearest", "negative (count|dimensions)")
+@mutant(histogram_sort, histogram_sort, "nearest", "negative dimensions")
 def takes_the_next_splitters_probe(right: Any) -> Any:
     return lambda positions, n, p: [np.roll(probes, 1) for probes in right(positions, n, p)]
 

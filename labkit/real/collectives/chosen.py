@@ -69,6 +69,7 @@ class Chosen:
         self, mpi: Any, selector: Selector, taken: dict[Situation, str], note: Callable[[str], None]
     ) -> None:
         self._mpi, self._selector, self._taken, self._note = mpi, selector, taken, note
+        self._asks_nodes = selector.asks_nodes
         self._may_go_on: bool | None = None
         self._choices: dict[Situation, str | None] = {}
         self._private: dict[int, _Private] = {}  # by handle
@@ -114,7 +115,7 @@ class Chosen:
                 at = at._replace(machine=_MACHINE, is_cuttable=op is None or bool(op.is_predefined))
             except Exception:  # whatever is wrong with the arguments, mpi4py says it
                 return original(comm, *arguments)
-            if self._selector.asks_nodes:
+            if self._asks_nodes:
                 at = at._replace(ranks_per_node=self._private_of(comm).node or 1)
             name = self._choose(at)
             if name is None:

@@ -97,8 +97,7 @@ def test_an_endless_run_is_still_found_out(sandbox: Sandbox) -> None:
     before_s = sandbox.worked_s
     outcome = SandboxBench(sandbox, source, "f").run(1, [()])
     assert outcome.kind == "time"
-    # The limit of 1 s goes by ticks and may come early on a busy virtual machine: twice is 1.4 to 2 s.
-    assert sandbox.worked_s - before_s > 1.2, "it had its time once"
+    assert sandbox.worked_s - before_s > 1.5, "it had its time twice"
 
 
 def _in_a_process(work: Any) -> int:

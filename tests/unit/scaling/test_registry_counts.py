@@ -13,6 +13,8 @@ from labkit.schedule import count
 MIXED = np.sort(np.concatenate([2 ** np.arange(1, 7), 3 * 2 ** np.arange(6)]))
 #: cheap to count; all others are marked slow
 QUICK = {"barrier", "bcast", "scan", "exscan"}
+#: their trees tell a few words of sizes beside the blocks
+TELLING = {"gatherv", "scatterv"}
 
 
 @pytest.mark.parametrize(
@@ -28,14 +30,15 @@ def test_a_count_has_its_exact_law_or_none(problem: str, name: str) -> None:
             continue
     else:
         pytest.skip("two ranks only")
+    limit = 1e-3 if problem in TELLING else 1e-9
     for y in counts.T[:2]:
         if y.min() <= 0:
             continue
         model = fit(ranks, y)
         verdict = judge(ranks, y, str(model.term))
-        if not model.is_nearest:
-            assert model.error <= 1e-3  # the vector trees tell a few words of sizes beside the blocks
+        if model.error <= limit:
             assert verdict.match == "exact"
         else:
             assert verdict.seen
+            assert model.is_nearest
             assert verdict.match != "exact"
