@@ -129,7 +129,7 @@ class Fitting:
         kept = self.kept(tolerance).kept.any()
         if kept and self.weights is not None:
             return None
-        return self._positive_sum(tolerance, bool(kept), nearest if n else 0.0)
+        return self._sum_or_from_one(tolerance, bool(kept), nearest if n else 0.0)
 
     def _settling(self) -> Model | None:
         """Return c - a / x where counts follow it to the last digit, as the blocks a ring sends do."""
@@ -148,7 +148,7 @@ class Fitting:
             error=float(error.max()), cross_validation=float(error.max()),
         )  # fmt: skip
 
-    def _positive_sum(self, tolerance: float, is_kept: bool, nearest: float) -> Model | None:
+    def _sum_or_from_one(self, tolerance: float, is_kept: bool, nearest: float) -> Model | None:
         y, noisy = self.summary.points, self.weights is not None
         first = self.nearest_sum()
         if first is None:
@@ -196,7 +196,7 @@ class Fitting:
 
     def sum_of(self, pair: Pair) -> Model:
         """Return the model of a sum."""
-        s, lead = self.search, pair.k if pair.l is None else pair.l
+        s, lead = self.search, pair.lead
         others: tuple[Part, ...] = ()
         if pair.l is not None:
             others = (Part(s.terms[pair.k], s.terms[pair.k], pair.a, float(s.log_scales[pair.k])),)

@@ -261,7 +261,7 @@ class _Findings:
             return
         f = self.fitting
         rivals = self._rivals()
-        terms = [f.search.terms[q.k if q.l is None else q.l] for q in rivals]
+        terms = [f.search.terms[q.lead] for q in rivals]
         others = [t for t in terms if (self.kind(t) == "none") != (self.match == "none")]
         takeover, last = self.model.takeover, float(f.x[-1])
         if others:
@@ -322,10 +322,10 @@ class _Findings:
         near = rivals if f.weights is not None else [q for q in f.pairs if q.worst <= self.tolerance]
         if found is not None and found.l is None:
             near = [found, *near]
-        return sorted(near, key=lambda q: (q.k if q.l is None else q.l) != f.search.expected)
+        return sorted(near, key=lambda q: q.lead != f.search.expected)
 
     def _kind_of(self, pair: Pair) -> str:
-        return self.kind(self.fitting.search.terms[pair.k if pair.l is None else pair.l])
+        return self.kind(self.fitting.search.terms[pair.lead])
 
     @property
     def _noise(self) -> float:

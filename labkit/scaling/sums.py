@@ -44,6 +44,11 @@ class Pair:
     worst: float
     free: int
 
+    @property
+    def lead(self) -> int:
+        """The function that leads in the end."""
+        return self.k if self.l is None else self.l
+
 
 def find_pairs(values: Floats, y: Floats, weights: Floats, counts: Floats, constant: int) -> list[Pair]:
     """Return the sums with non-negative numbers that fit best, the best first.
