@@ -1,4 +1,7 @@
 // The calls that are noted, by number, and how a blocking one is noted.
+//
+// Calls that count elements have a second form since MPI 4, with MPI_Count and a name that ends in _c. mpi4py calls
+// it wherever it finds the name: it may be seen here (LABKIT_LARGE_COUNTS) only if the MPI library has it.
 
 #pragma once
 
@@ -58,5 +61,7 @@ inline std::uint64_t bytes_of(long long count, Handle type) {
 
 /// Names of MPI must be seen from outside: mpi4py's own are bound to them.
 #define LABKIT_MPI extern "C" __attribute__((visibility("default"))) int
+#define LABKIT_TEXT(name) #name
 /// The library's own function of this name.
-#define LABKIT_REAL(name, ...) static const auto real = reinterpret_cast<int (*)(__VA_ARGS__)>(original("P" #name))
+#define LABKIT_REAL(name, ...) \
+  static const auto real = reinterpret_cast<int (*)(__VA_ARGS__)>(original("P" LABKIT_TEXT(name)))

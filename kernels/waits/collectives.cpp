@@ -30,19 +30,20 @@ int size_of(Handle comm) {
     return code;                                                                              \
   }
 
-// The parameters that collectives have in common, with and without a root, as C passes them.
-#define P_BARRIER Handle comm
-#define P_BCAST Any a, int n, Handle t, int root, Handle comm
-#define P_ROOTED Any a, int n, Handle t, Any b, int m, Handle u, int root, Handle comm
-#define P_GATHERV Any a, int n, Handle t, Any b, Any ms, Any d, Handle u, int root, Handle comm
-#define P_SCATTERV Any a, Any ns, Any d, Handle t, Any b, int m, Handle u, int root, Handle comm
-#define P_ALL Any a, int n, Handle t, Any b, int m, Handle u, Handle comm
-#define P_ALLGATHERV Any a, int n, Handle t, Any b, Any ms, Any d, Handle u, Handle comm
-#define P_ALLTOALLV Any a, Any ns, Any d, Handle t, Any b, Any ms, Any e, Handle u, Handle comm
-#define P_ALLTOALLW Any a, Any ns, Any d, Any t, Any b, Any ms, Any e, Any u, Handle comm
-#define P_REDUCE Any a, Any b, int n, Handle t, Handle op, int root, Handle comm
-#define P_ALLREDUCE Any a, Any b, int n, Handle t, Handle op, Handle comm
-#define P_SCATTERED Any a, Any b, Any ns, Handle t, Handle op, Handle comm
+// The parameters that collectives have in common, with and without a root, as C passes them; counts are of an int or
+// of MPI_Count.
+#define P_BARRIER(Count) Handle comm
+#define P_BCAST(Count) Any a, Count n, Handle t, int root, Handle comm
+#define P_ROOTED(Count) Any a, Count n, Handle t, Any b, Count m, Handle u, int root, Handle comm
+#define P_GATHERV(Count) Any a, Count n, Handle t, Any b, Any ms, Any d, Handle u, int root, Handle comm
+#define P_SCATTERV(Count) Any a, Any ns, Any d, Handle t, Any b, Count m, Handle u, int root, Handle comm
+#define P_ALL(Count) Any a, Count n, Handle t, Any b, Count m, Handle u, Handle comm
+#define P_ALLGATHERV(Count) Any a, Count n, Handle t, Any b, Any ms, Any d, Handle u, Handle comm
+#define P_ALLTOALLV(Count) Any a, Any ns, Any d, Handle t, Any b, Any ms, Any e, Handle u, Handle comm
+#define P_ALLTOALLW(Count) Any a, Any ns, Any d, Any t, Any b, Any ms, Any e, Any u, Handle comm
+#define P_REDUCE(Count) Any a, Any b, Count n, Handle t, Handle op, int root, Handle comm
+#define P_ALLREDUCE(Count) Any a, Any b, Count n, Handle t, Handle op, Handle comm
+#define P_SCATTERED(Count) Any a, Any b, Any ns, Handle t, Handle op, Handle comm
 #define A_BARRIER comm
 #define A_BCAST a, n, t, root, comm
 #define A_ROOTED a, n, t, b, m, u, root, comm
@@ -55,27 +56,32 @@ int size_of(Handle comm) {
 #define A_ALLREDUCE a, b, n, t, op, comm
 #define A_SCATTERED a, b, ns, t, op, comm
 #define A_ALLTOALLW A_ALLTOALLV
-#define LABKIT_PAIR(NAME, LOWER, CALL, ROOT, BYTES, P, A)                 \
-  LABKIT_COLLECTIVE(NAME, CALL, ROOT, BYTES, (P), (A), P)                 \
-  LABKIT_NONBLOCKING(LOWER, CALL, (P, Any request), (A, request), P, Any)
+#define LABKIT_PAIR(FORM, COUNT, NAME, LOWER, CALL, ROOT, BYTES, KIND)                                              \
+  LABKIT_COLLECTIVE(NAME##FORM, CALL, ROOT, BYTES, (P_##KIND(COUNT)), (A_##KIND), P_##KIND(COUNT))                  \
+  LABKIT_NONBLOCKING(LOWER##FORM, CALL, (P_##KIND(COUNT), Any request), (A_##KIND, request), P_##KIND(COUNT), Any)
+#ifdef LABKIT_LARGE_COUNTS
+#define LABKIT_COUNTED(...) LABKIT_PAIR(, int, __VA_ARGS__) LABKIT_PAIR(_c, Count, __VA_ARGS__)
+#else
+#define LABKIT_COUNTED(...) LABKIT_PAIR(, int, __VA_ARGS__)
+#endif
 
-LABKIT_PAIR(Barrier, Ibarrier, call_barrier, -1, 0, P_BARRIER, A_BARRIER)
-LABKIT_PAIR(Bcast, Ibcast, call_bcast, root, bytes_of(n, t), P_BCAST, A_BCAST)
-LABKIT_PAIR(Gather, Igather, call_gather, root, bytes_of(n, t) * size_of(comm), P_ROOTED, A_ROOTED)
-LABKIT_PAIR(Gatherv, Igatherv, call_gatherv, root, bytes_of(n, t) * size_of(comm), P_GATHERV, A_GATHERV)
-LABKIT_PAIR(Scatter, Iscatter, call_scatter, root, bytes_of(m, u) * size_of(comm), P_ROOTED, A_ROOTED)
-LABKIT_PAIR(Scatterv, Iscatterv, call_scatterv, root, bytes_of(m, u) * size_of(comm), P_SCATTERV, A_SCATTERV)
-LABKIT_PAIR(Allgather, Iallgather, call_allgather, -1, 0, P_ALL, A_ALL)
-LABKIT_PAIR(Allgatherv, Iallgatherv, call_allgatherv, -1, 0, P_ALLGATHERV, A_ALLGATHERV)
-LABKIT_PAIR(Alltoall, Ialltoall, call_alltoall, -1, 0, P_ALL, A_ALL)
-LABKIT_PAIR(Alltoallv, Ialltoallv, call_alltoallv, -1, 0, P_ALLTOALLV, A_ALLTOALLV)
-LABKIT_PAIR(Alltoallw, Ialltoallw, call_alltoallw, -1, 0, P_ALLTOALLW, A_ALLTOALLW)
-LABKIT_PAIR(Reduce, Ireduce, call_reduce, root, bytes_of(n, t), P_REDUCE, A_REDUCE)
-LABKIT_PAIR(Allreduce, Iallreduce, call_allreduce, -1, 0, P_ALLREDUCE, A_ALLREDUCE)
-LABKIT_PAIR(Reduce_scatter, Ireduce_scatter, call_reduce_scatter, -1, 0, P_SCATTERED, A_SCATTERED)
-LABKIT_PAIR(Reduce_scatter_block, Ireduce_scatter_block, call_reduce_scatter_block, -1, 0, P_ALLREDUCE, A_ALLREDUCE)
-LABKIT_PAIR(Scan, Iscan, call_scan, -1, bytes_of(n, t), P_ALLREDUCE, A_ALLREDUCE)
-LABKIT_PAIR(Exscan, Iexscan, call_exscan, -1, bytes_of(n, t), P_ALLREDUCE, A_ALLREDUCE)
+LABKIT_PAIR(, int, Barrier, Ibarrier, call_barrier, -1, 0, BARRIER)
+LABKIT_COUNTED(Bcast, Ibcast, call_bcast, root, bytes_of(n, t), BCAST)
+LABKIT_COUNTED(Gather, Igather, call_gather, root, bytes_of(n, t) * size_of(comm), ROOTED)
+LABKIT_COUNTED(Gatherv, Igatherv, call_gatherv, root, bytes_of(n, t) * size_of(comm), GATHERV)
+LABKIT_COUNTED(Scatter, Iscatter, call_scatter, root, bytes_of(m, u) * size_of(comm), ROOTED)
+LABKIT_COUNTED(Scatterv, Iscatterv, call_scatterv, root, bytes_of(m, u) * size_of(comm), SCATTERV)
+LABKIT_COUNTED(Allgather, Iallgather, call_allgather, -1, 0, ALL)
+LABKIT_COUNTED(Allgatherv, Iallgatherv, call_allgatherv, -1, 0, ALLGATHERV)
+LABKIT_COUNTED(Alltoall, Ialltoall, call_alltoall, -1, 0, ALL)
+LABKIT_COUNTED(Alltoallv, Ialltoallv, call_alltoallv, -1, 0, ALLTOALLV)
+LABKIT_COUNTED(Alltoallw, Ialltoallw, call_alltoallw, -1, 0, ALLTOALLW)
+LABKIT_COUNTED(Reduce, Ireduce, call_reduce, root, bytes_of(n, t), REDUCE)
+LABKIT_COUNTED(Allreduce, Iallreduce, call_allreduce, -1, 0, ALLREDUCE)
+LABKIT_COUNTED(Reduce_scatter, Ireduce_scatter, call_reduce_scatter, -1, 0, SCATTERED)
+LABKIT_COUNTED(Reduce_scatter_block, Ireduce_scatter_block, call_reduce_scatter_block, -1, 0, ALLREDUCE)
+LABKIT_COUNTED(Scan, Iscan, call_scan, -1, bytes_of(n, t), ALLREDUCE)
+LABKIT_COUNTED(Exscan, Iexscan, call_exscan, -1, bytes_of(n, t), ALLREDUCE)
 
 // -- communicators ------------------------------------------------------------------------------------------------
 

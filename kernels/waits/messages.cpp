@@ -9,40 +9,6 @@ using namespace labkit::waits;
 
 namespace {
 
-// -- blocking messages --------------------------------------------------------------------------------------------
-
-#define LABKIT_SEND(NAME, CALL)                                                                      \
-  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int dest, int tag, Handle comm) {        \
-    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle);                                     \
-    Blocking now(CALL);                                                                              \
-    if (now.is_noted()) now.message(kSend, dest, tag, comm, bytes_of(count, type));                  \
-    now.wait();                                                                                      \
-    return real(buffer, count, type, dest, tag, comm);                                               \
-  }
-
-#define LABKIT_ISEND(NAME)                                                                                        \
-  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int dest, int tag, Handle comm, Any request) {        \
-    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle, Any);                                             \
-    const int code = real(buffer, count, type, dest, tag, comm, request);                                         \
-    RankPage& page = rank_page();                                                                                 \
-    if (code == 0 && page.is_noting()) {                                                                          \
-      const bool is_under_way = !is_complete(page.handle_at(request, 0));                                         \
-      page.posted(request, kSend, dest, tag, comm, is_under_way, false, bytes_of(count, type));                   \
-    }                                                                                                             \
-    return code;                                                                                                  \
-  }
-
-#define LABKIT_INIT(NAME, KIND)                                                                                   \
-  LABKIT_MPI MPI_##NAME(Any buffer, int count, Handle type, int peer, int tag, Handle comm, Any request) {        \
-    LABKIT_REAL(MPI_##NAME, Any, int, Handle, int, int, Handle, Any);                                             \
-    const int code = real(buffer, count, type, peer, tag, comm, request);                                         \
-    RankPage& page = rank_page();                                                                                 \
-    if (code == 0 && page.is_noting()) {                                                                          \
-      page.posted(request, KIND, peer, tag, comm, false, true, bytes_of(count, type));                            \
-    }                                                                                                             \
-    return code;                                                                                                  \
-  }
-
 void forget(const std::vector<Handle>& handles, int index) {
   if (index >= 0 && static_cast<std::size_t>(index) < handles.size()) {
     rank_page().over(handles[static_cast<std::size_t>(index)]);
@@ -57,39 +23,18 @@ std::vector<Handle> handles_of(Any requests, int count) {
 
 }  // namespace
 
-LABKIT_SEND(Send, call_send)
-LABKIT_SEND(Ssend, call_ssend)
-LABKIT_SEND(Rsend, call_rsend)
-LABKIT_ISEND(Isend)
-LABKIT_ISEND(Issend)
-LABKIT_ISEND(Irsend)
-LABKIT_INIT(Send_init, kSend)
-LABKIT_INIT(Ssend_init, kSend)
-LABKIT_INIT(Rsend_init, kSend)
-LABKIT_INIT(Recv_init, kRecv)
+// -- blocking messages, and those that are posted -----------------------------------------------------------------
 
-// What is buffered goes its own way, and nobody sees when it has arrived.
-LABKIT_MPI MPI_Buffer_attach(Any buffer, int size) {
-  LABKIT_REAL(MPI_Buffer_attach, Any, int);
-  rank_page().raise_flag(kBuffered);
-  return real(buffer, size);
-}
-
-LABKIT_MPI MPI_Recv(Any buffer, int count, Handle type, int source, int tag, Handle comm, Any status) {
-  LABKIT_REAL(MPI_Recv, Any, int, Handle, int, int, Handle, Any);
-  Blocking now(call_recv);
-  now.message(kRecv, source, tag, comm, 0);
-  now.wait();
-  return real(buffer, count, type, source, tag, comm, status);
-}
-
-LABKIT_MPI MPI_Irecv(Any buffer, int count, Handle type, int source, int tag, Handle comm, Any request) {
-  LABKIT_REAL(MPI_Irecv, Any, int, Handle, int, int, Handle, Any);
-  const int code = real(buffer, count, type, source, tag, comm, request);
-  RankPage& page = rank_page();
-  if (code == 0 && page.is_noting()) page.posted(request, kRecv, source, tag, comm, true, false, 0);
-  return code;
-}
+#define COUNT int
+#define NAME(call) MPI_##call
+#include "counted_messages.inc"
+#ifdef LABKIT_LARGE_COUNTS
+#undef COUNT
+#undef NAME
+#define COUNT Count
+#define NAME(call) MPI_##call##_c
+#include "counted_messages.inc"
+#endif
 
 LABKIT_MPI MPI_Probe(int source, int tag, Handle comm, Any status) {
   LABKIT_REAL(MPI_Probe, int, int, Handle, Any);
@@ -105,37 +50,6 @@ LABKIT_MPI MPI_Mprobe(int source, int tag, Handle comm, Any message, Any status)
   now.message(kProbe, source, tag, comm, 0);
   now.wait();
   return real(source, tag, comm, message, status);
-}
-
-LABKIT_MPI MPI_Sendrecv(Any sent, int sent_count, Handle sent_type, int dest, int sent_tag, Any got, int got_count,
-                        Handle got_type, int source, int got_tag, Handle comm, Any status) {
-  LABKIT_REAL(MPI_Sendrecv, Any, int, Handle, int, int, Any, int, Handle, int, int, Handle, Any);
-  Blocking now(call_sendrecv);
-  if (now.is_noted()) {
-    const int nobody = rank_page().constants().proc_null;
-    if (dest != nobody) now.message(kSend, dest, sent_tag, comm, bytes_of(sent_count, sent_type));
-    if (source != nobody) now.message(kRecv, source, got_tag, comm, 0);
-  }
-  now.wait();
-  Both both;
-  if (now.is_noted() && both.begin(sent, sent_count, sent_type, dest, sent_tag, got, got_count, got_type, source,
-                                   got_tag, comm)) {
-    return both.end(status);
-  }
-  return real(sent, sent_count, sent_type, dest, sent_tag, got, got_count, got_type, source, got_tag, comm, status);
-}
-
-LABKIT_MPI MPI_Sendrecv_replace(Any buffer, int count, Handle type, int dest, int sent_tag, int source, int got_tag,
-                                Handle comm, Any status) {
-  LABKIT_REAL(MPI_Sendrecv_replace, Any, int, Handle, int, int, int, int, Handle, Any);
-  Blocking now(call_sendrecv_replace);
-  if (now.is_noted()) {
-    const int nobody = rank_page().constants().proc_null;
-    if (dest != nobody) now.message(kSend, dest, sent_tag, comm, bytes_of(count, type));
-    if (source != nobody) now.message(kRecv, source, got_tag, comm, 0);
-  }
-  now.wait();
-  return real(buffer, count, type, dest, sent_tag, source, got_tag, comm, status);
 }
 
 // -- requests -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ namespace labkit::waits {
 /// Handles of MPI as they are passed: a pointer, or an int whose upper half is anything.
 using Handle = std::uintptr_t;
 using Ints = int*;
+/// MPI_Count.
+using Count = long long;
 using Any = void*;
 
 /// A communicator with what the page says of it; found again by its handle.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace labkit::waits {
@@ -52,6 +53,26 @@ int wait(Any request, Any status) {
   return real(request, status);
 }
 
+/// A nonblocking call in the form that holds the count.
+class Post {
+ public:
+  Post(const char* name, const char* large) : call_(reinterpret_cast<Call>(original(name))), large_(large) {}
+
+  int operator()(Any buffer, Count count, Handle type, int peer, int tag, Handle comm, Any request) const {
+    using Large = int (*)(Any, Count, Handle, int, int, Handle, Any);
+    if (count > std::numeric_limits<int>::max()) {
+      return reinterpret_cast<Large>(original(large_))(buffer, count, type, peer, tag, comm, request);
+    }
+    return call_(buffer, static_cast<int>(count), type, peer, tag, comm, request);
+  }
+
+ private:
+  using Call = int (*)(Any, int, Handle, int, int, Handle, Any);
+
+  Call call_;
+  const char* large_;
+};
+
 }  // namespace
 
 bool is_complete(Handle request) {
@@ -59,7 +80,8 @@ bool is_complete(Handle request) {
   static const auto get_status = reinterpret_cast<GetStatus>(original("PMPI_Request_get_status"));
   int flag = 0;
   alignas(16) char status[128];
-  return !rank_page().is_null_request(request) && get_status(request, &flag, status) == 0 && flag != 0;
+  // One that has failed is complete: MPICH gives its error here, and its own Wait tells the program.
+  return !rank_page().is_null_request(request) && (get_status(request, &flag, status) != 0 || flag != 0);
 }
 
 bool complete_soon(Any request, Any status, int* code) {
@@ -127,14 +149,13 @@ int wait_one_by_one(int count, Any requests, Any statuses) {
   return page.constants().error_in_status;
 }
 
-bool Both::begin(Any sent, int sent_count, Handle sent_type, int dest, int sent_tag, Any got, int got_count,
-                 Handle got_type, int source, int got_tag, Handle comm) {
-  using Begin = int (*)(Any, int, Handle, int, int, Handle, Any);
+bool Both::begin(Any sent, Count sent_count, Handle sent_type, int dest, int sent_tag, Any got,
+                 Count got_count, Handle got_type, int source, int got_tag, Handle comm) {
   using Request = int (*)(Any);
-  static const auto receive = reinterpret_cast<Begin>(original("PMPI_Irecv"));
-  static const auto send = reinterpret_cast<Begin>(original("PMPI_Isend"));
   static const auto cancel = reinterpret_cast<Request>(original("PMPI_Cancel"));
   static const auto free = reinterpret_cast<Request>(original("PMPI_Request_free"));
+  static const Post receive{"PMPI_Irecv", "PMPI_Irecv_c"};
+  static const Post send{"PMPI_Isend", "PMPI_Isend_c"};
   const Page& page = *rank_page().page();
   const int nobody = rank_page().constants().proc_null;
   int said = 0;

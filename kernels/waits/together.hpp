@@ -23,8 +23,8 @@ int wait_one_by_one(int count, Any requests, Any statuses);
 class Both {
  public:
   /// Whether both have been begun; if not, the library's own call tells what is wrong with them.
-  bool begin(Any sent, int sent_count, Handle sent_type, int dest, int sent_tag, Any got, int got_count,
-             Handle got_type, int source, int got_tag, Handle comm);
+  bool begin(Any sent, Count sent_count, Handle sent_type, int dest, int sent_tag, Any got,
+             Count got_count, Handle got_type, int source, int got_tag, Handle comm);
   /// Wait for both.
   int end(Any status);
 

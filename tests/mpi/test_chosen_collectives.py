@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import labkit as lk
 from labkit.errors import LabkitError, RankError
 from labkit.selector import Situation
 from tests.contract.same import collectives, nonblocking, reductions
+from tests.support.mpich import MPICH, needs_mpich
 from tests.support.same import attempts
 
 pytestmark = pytest.mark.mpi
@@ -118,18 +118,13 @@ def test_scans_of_the_library_are_forced(tmp_path, monkeypatch):
         assert re.findall(r"^E\t0\t2\t(\d+) bytes", profile, re.MULTILINE) == [str(most)]
 
 
-MPICH = Path(__file__).parents[2] / "build/mpich/bin/mpiexec"
-
-
 def one_number(comm):
     total = np.zeros(1)
     comm.Allreduce(np.ones(1), total)
     return total[0]
 
 
-@pytest.mark.skipif(
-    not MPICH.exists(), reason="no MPICH in build/mpich; make build/mpich/bin/mpiexec puts it there"
-)
+@needs_mpich
 def test_mpich_is_forced_and_says_where_it_cannot(monkeypatch):
     """A number cannot be scattered over three ranks."""
     monkeypatch.setenv("LABKIT_MPI", str(MPICH))

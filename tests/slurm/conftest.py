@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 import labkit as lk
+from tests.support.mpich import MPICH
 
 _spec = importlib.util.spec_from_file_location("slurm_machine", Path(__file__).with_name("machine.py"))
 machine_module = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(machine_module)
-
-#: where make slurm-test puts the MPICH of the package index
-MPICH = Path(__file__).parents[2] / "build" / "mpich" / "bin" / "mpiexec"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_library", "open_page"]
 
-_LIBRARY = "_mpi_waits.so"
+#: without and with the calls that count in MPI_Count
+_LIBRARY, _LARGE = "_mpi_waits.so", "_mpi_waits_large.so"
 
 
 class _Constants(ctypes.Structure):
@@ -35,8 +36,25 @@ def load_library() -> Any:
     kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
     if sys.platform != "linux" or "mpi4py.MPI" in sys.modules or kernels is None or kernels.origin is None:
         return None
-    path = os.path.join(os.path.dirname(kernels.origin), _LIBRARY)
+    name = _LARGE if _has_large_counts() else _LIBRARY
+    path = os.path.join(os.path.dirname(kernels.origin), name)
     return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) if os.path.exists(path) else None
+
+
+def _has_large_counts() -> bool:
+    """Whether the MPI library has the calls with MPI_Count.
+
+    mpi4py makes them wherever it finds their names, and therefore must not find them in another library.
+    """
+    paths = os.environ.get("MPI4PY_LIBMPI", "").split(os.pathsep)
+    if abi := os.environ.get("MPI4PY_MPIABI"):  # mpi4py's first choice: whatever its extension is linked to
+        paths = ["libmpi.so.12"] if abi.lower() in ("mpich", "impi") else []
+    for path in filter(None, paths):
+        try:
+            return hasattr(ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_LOCAL), "PMPI_Bsend_init_c")
+        except OSError:
+            continue
+    return False
 
 
 def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
