@@ -112,7 +112,8 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
   const CallColumns calls{calls_of.operator[]<std::int32_t>("rank"), calls_of.operator[]<double>("begin_s"),
                           calls_of.operator[]<double>("end_s"), calls_of.operator[]<std::int32_t>("joint"),
                           calls_of.operator[]<std::uint8_t>("pattern"), calls_of.operator[]<std::uint8_t>("is_begun"),
-                          calls_of.operator[]<std::int32_t>("root"), calls_of.operator[]<std::int32_t>("position")};
+                          calls_of.operator[]<std::int32_t>("root"), calls_of.operator[]<std::int32_t>("position"),
+                          calls_of.operator[]<std::int32_t>("phase")};
   const auto what = calls_of.operator[]<std::int32_t>("what");
   const MessageColumns messages{messages_of.operator[]<std::int32_t>("source"), messages_of.operator[]<std::int32_t>("destination"),
                                 messages_of.operator[]<std::int32_t>("context"), messages_of.operator[]<double>("send_posted_s"),

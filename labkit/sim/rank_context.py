@@ -9,6 +9,7 @@ from labkit.context import Decisions
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 from labkit.tally import Tally
+from labkit.trace.phases import NO_PHASE
 from labkit.trial import Trial
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class RankContext:
     def size(self) -> int:
         """The number of ranks that the run began with."""
         return self._size
+
+    def innermost_phase(self) -> str:
+        """Return the phase that the running rank is in."""
+        opened = self._open.get(self._hub.rank)
+        return opened[-1][0] if opened else NO_PHASE
 
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
 from labkit.trace.trace import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["simulate"]
 
@@ -239,7 +236,7 @@ def _as_run(
         messages=int(hub.messages),
         bytes=int(hub.bytes),
         host_seconds=host_seconds,
-        trace=_trace(simulation, (machine, network), phases) if hub.is_tracing else None,
+        trace=_trace(simulation, (machine, network)) if hub.is_tracing else None,
         machine={
             "platform": machine.spec,
             "model": network.name,
@@ -289,9 +286,7 @@ def _placement(machine: Platform, ranks: int) -> dict[str, Any]:
     return described
 
 
-def _trace(
-    simulation: Simulation, setting: tuple[Platform, models.NetworkModel], phases: pd.DataFrame
-) -> Trace:
+def _trace(simulation: Simulation, setting: tuple[Platform, models.NetworkModel]) -> Trace:
     hub = simulation.hub
     ends_s = [float(hub.clock(rank)) for rank in range(hub.ranks)]
     messages, waits, operations = hub.message_columns(), hub.wait_columns(), hub.operation_columns()
@@ -303,5 +298,5 @@ def _trace(
         trace.begins_s = [spawned.get(rank, 0.0) for rank in range(hub.ranks)]
         trace.begun_by = [simulation.calls.spawner(rank) for rank in range(hub.ranks)]
     if simulation.call_notes is not None:
-        trace.calls = simulation.call_notes.table(phases, ends_s)
+        trace.calls = simulation.call_notes.table(ends_s)
     return trace

@@ -31,6 +31,15 @@ class PhaseLine {
     close(std::numeric_limits<double>::infinity());
   }
 
+  /// The node at a time; of an instant at which phases begin and end the first of that name.
+  [[nodiscard]] std::int32_t node_called(double when_s, std::int32_t name) const {
+    const std::size_t last = after(when_s);
+    auto place = static_cast<std::size_t>(std::lower_bound(at_s_.begin(), at_s_.end(), when_s) - at_s_.begin());
+    for (; place < last; ++place) {
+      if (nodes_[static_cast<std::size_t>(node_before(place))].name == name) return node_before(place);
+    }
+    return node_before(last);
+  }
   [[nodiscard]] std::size_t after(double when_s) const {
     return static_cast<std::size_t>(std::upper_bound(at_s_.begin(), at_s_.end(), when_s) - at_s_.begin());
   }
@@ -81,7 +90,7 @@ class Builder {
     while (call_ < calls_.rank.size() && calls_.rank[call_] == rank) {
       waits(rank, -1, 0, calls_.begin_s[call_]);
       compute(calls_.begin_s[call_]);
-      const std::uint32_t own = path(line_.node_before(line_.after(calls_.begin_s[call_])), what_[call_]);
+      const std::uint32_t own = path(node_of_call(), what_[call_]);
       waits(rank, static_cast<std::int32_t>(call_), own, calls_.end_s[call_]);
       put(calls_.end_s[call_], own);
       visit(own);
@@ -97,6 +106,13 @@ class Builder {
   }
 
  private:
+  /// Where the call is in the tree; one that takes no time may be the last of a phase, or the first of the next.
+  [[nodiscard]] std::int32_t node_of_call() const {
+    const double begin_s = calls_.begin_s[call_];
+    const bool takes_time = calls_.phase.empty() || calls_.end_s[call_] > begin_s;
+    return takes_time ? line_.node_before(line_.after(begin_s)) : line_.node_called(begin_s, calls_.phase[call_]);
+  }
+
   /// The waits up to a time; those in no call lie in computation.
   void waits(std::int32_t rank, std::int32_t call, std::uint32_t own, double until_s) {
     while (wait_ < found_.waits.size() && found_.waits[wait_].rank == rank && found_.waits[wait_].begin_s < until_s) {
@@ -168,8 +184,9 @@ class Builder {
 Timeline make_timeline(const CallColumns& calls, std::span<const std::int32_t> what, const SpanColumns& phases,
                        const WaitStates& found, std::span<const double> begins_s, std::span<const double> ends_s) {
   const std::size_t ranks = ends_s.size(), count = phases.rank.size();
-  if (what.size() != calls.rank.size() || phases.name.size() != count || phases.begin_s.size() != count ||
-      phases.end_s.size() != count || (!begins_s.empty() && begins_s.size() != ranks)) {
+  if (what.size() != calls.rank.size() || (!calls.phase.empty() && calls.phase.size() != what.size()) ||
+      phases.name.size() != count || phases.begin_s.size() != count || phases.end_s.size() != count ||
+      (!begins_s.empty() && begins_s.size() != ranks)) {
     throw std::invalid_argument("the columns of a time line differ in length");
   }
   const auto is_rank = [&](std::int32_t rank) { return rank >= 0 && static_cast<std::size_t>(rank) < ranks; };

@@ -9,7 +9,6 @@ import numpy as np
 
 from labkit.sim.simulation import Simulation
 from labkit.trace.persistent import PersistentCollectives
-from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.joints import join_calls
 from labkit.trace.recorder.places import Places
 
@@ -31,11 +30,12 @@ class CallNotes:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self.hub = simulation.hub
+        self.hub, self._innermost = simulation.hub, simulation.context.innermost_phase
         self.places = Places()
         self.names: dict[str, int] = {}
+        self._phases: dict[str, int] = {}
         # by row
-        self._rank, self._call, self._place = array("i"), array("i"), array("i")
+        self._rank, self._call, self._place, self._phase = array("i"), array("i"), array("i"), array("i")
         self._begin_s, self._end_s = array("d"), array("d")
         #: which call it was, of all; rows are used again
         self._order, self._opened, self._free = array("q"), 0, array("q")
@@ -53,15 +53,18 @@ class CallNotes:
         """Note that the running rank begins a call; the row."""
         names = self.names
         number = names[name] if name in names else names.setdefault(name, len(names))
+        inside = self._innermost()
+        phase = self._phases.setdefault(inside, len(self._phases))
         rank, begin_s, self._opened = self.hub.rank, self.hub.now_ahead(), self._opened + 1
         if self._free:
             row = self._free.pop()
-            self._rank[row], self._call[row], self._place[row] = rank, number, place
+            self._rank[row], self._call[row], self._place[row], self._phase[row] = rank, number, place, phase
             self._begin_s[row], self._end_s[row], self._order[row] = begin_s, np.nan, self._opened
             return row
         self._rank.append(rank)
         self._call.append(number)
         self._place.append(place)
+        self._phase.append(phase)
         self._begin_s.append(begin_s)
         self._end_s.append(np.nan)
         self._order.append(self._opened)
@@ -110,7 +113,7 @@ class CallNotes:
             self._rank[row] = -1
             self._free.append(row)
 
-    def table(self, phases: pd.DataFrame, ends_s: list[float]) -> pd.DataFrame:
+    def table(self, ends_s: list[float]) -> pd.DataFrame:
         """Return `Trace.calls`."""
         import pandas as pd
 
@@ -125,7 +128,8 @@ class CallNotes:
         # A call that raised was over before the rank's next one began, or with its program.
         after = np.asarray(ends_s, np.float64)[rank]
         after[:-1] = np.where(rank[1:] == rank[:-1], begin[1:], after[:-1])
-        names, texts = (np.array([*words, ""], object) for words in (self.names, self.places.texts()))
+        lists = (self.names, self.places.texts(), self._phases)
+        names, texts, phases = (np.array([*words, ""], object) for words in lists)
         context, sequence, n_bytes, root, position = joined
         called = names[np.array(self._call)[order]]
         joint = join_calls({"rank": rank, "context": context, "sequence": sequence})
@@ -136,7 +140,7 @@ class CallNotes:
             "rank": rank.astype(np.int64), "call": called, "bytes": n_bytes,
             "begin_s": begin, "end_s": np.where(np.isnan(end), after, end), "joint": joint,
             "root": root, "position": position, "place": texts[np.array(self._place)[order]],
-            "phase": PhaseClock(phases).all_at(rank, begin),
+            "phase": phases[np.array(self._phase)[order]],
             "algorithm": _spread(took[order].tolist(), joint.tolist(), list(alike)),
         })  # fmt: skip
 

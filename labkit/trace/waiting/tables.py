@@ -95,6 +95,7 @@ def wait_columns(
     }
     found: tuple[Any, Any] = (np.empty(0, np.int64), [])
     number, names = pd.factorize(phases["phase"]) if len(phases) else found
+    call_columns["phase"] = _phases_of(calls, names)
     spans = {name: _column(phases, name, np.float64) for name in ("begin_s", "end_s")}
     spans |= {"rank": _column(phases, "rank", np.int32), "name": number.astype(np.int32)}
     tables = {
@@ -206,6 +207,21 @@ def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:
         row = own[np.maximum(place, 0)]
         fits = (place >= 0) & (calls["end_s"][row] >= begin_s[mine])
         found[mine[fits]] = row[fits]
+    return found
+
+
+def _phases_of(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
+    """Return the innermost phase of each call that takes no time, as a name's number; -1: none, or not asked.
+
+    Such a call may be the last of a phase or the first of the next: the time alone does not tell.
+    """
+    import pandas as pd
+
+    found = np.full(0 if calls is None else len(calls), -1, np.int32)
+    if calls is None or not len(names):
+        return found
+    rows = np.flatnonzero(calls["end_s"].to_numpy() <= calls["begin_s"].to_numpy())
+    found[rows] = pd.Index(names).get_indexer(calls["phase"].to_numpy()[rows])
     return found
 
 

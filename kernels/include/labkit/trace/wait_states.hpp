@@ -48,6 +48,7 @@ struct CallColumns {
   std::span<const std::uint8_t> is_begun;  ///< a collective that only begins here: nobody waits in this call
   std::span<const std::int32_t> root;      ///< rank of the run; -1: none
   std::span<const std::int32_t> position;  ///< in the communicator
+  std::span<const std::int32_t> phase{};   ///< name of the innermost phase, -1: none; empty: only times tell
 };
 
 struct MessageColumns {

@@ -1,0 +1,54 @@
+"""Calls that take no time are in the phase that made them, even where another begins at that instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import labkit as lk
+from labkit.trace.phases import NO_PHASE
+
+
+def program(comm: Any) -> None:
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for _ in range(3):
+        with lk.phase("step"):
+            with lk.phase("work"):
+                lk.compute(seconds=1e-3)
+            with lk.phase("sum"):
+                request = comm.Iallreduce(np.ones(1), np.ones(1))
+                lk.compute(seconds=2e-3)
+                request.Wait()  # over long since
+            with lk.phase("first"):
+                lk.compute(seconds=1e-3)
+                comm.Isend(np.ones(1), right).Wait()
+            with lk.phase("then"):
+                lk.compute(seconds=1e-3)
+                comm.Recv(np.ones(1), left)
+    comm.Isend(np.ones(3), comm.rank).Wait()
+    comm.Recv(np.ones(3), comm.rank)
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 5])
+@pytest.mark.parametrize("model", ["lab", "smpi", "cm02"])
+def test_a_trace_and_a_summary_count_the_same_calls_in_the_same_phases(model: str, ranks: int) -> None:
+    keys = ["rank", "phase", "call"]
+    sums = ["visits", "messages", "bytes"]
+    on = f"star:{ranks},model={model}"
+    traced = lk.run(program, ranks, on, trace=True)
+    profiles = [run.profile() for run in (traced, lk.run(program, ranks, on, summary=True))]
+    found = [
+        profile[profile["call"] != "computation"]
+        .astype(dict.fromkeys(keys[1:], str))
+        .groupby(keys)[sums]
+        .sum()
+        for profile in profiles
+    ]
+    pd.testing.assert_frame_equal(*found, check_dtype=False)
+    waits = traced.trace.calls[traced.trace.calls["call"] == "Wait"]
+    assert set(waits["phase"]) == {"sum", "first", NO_PHASE}
+    assert found[0].loc[(ranks - 1, "step > sum", "Wait"), "visits"] == 3
+    assert found[0].loc[(ranks - 1, "step > first", "Isend"), "messages"] == 3
