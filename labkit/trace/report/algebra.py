@@ -17,6 +17,9 @@ from labkit.trace.report.report import CallPath, Metric, Report, Values
 
 __all__ = ["difference", "mean", "merge"]
 
+#: of a makespan: times that differ by less are the same
+_ROUNDING = 1e-12
+
 
 def difference(one: Report, other: Report) -> Report:
     """Return what the first has more than the second; below zero: less.
@@ -33,6 +36,10 @@ def difference(one: Report, other: Report) -> Report:
     """
     first, second = _together(one, other)
     values = {name: first.values[name] - second.values[name] for name in first.values}
+    rounding_s = _ROUNDING * max(one.makespan_s, other.makespan_s)  # of the clock that times are read from
+    for metric in first.metrics:
+        if metric.unit == "s" and metric.name in values:
+            values[metric.name][np.abs(values[metric.name]) <= rounding_s] = 0.0
     return replace(
         first, title=f"{one.title} minus {other.title}", values=values, is_difference=True,
         makespan_s=one.makespan_s - other.makespan_s,

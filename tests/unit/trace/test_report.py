@@ -97,6 +97,8 @@ def test_difference_mean_and_merge() -> None:
     apart = difference(one, other)
     assert apart.total("time") == pytest.approx(one.total("time") - other.total("time"))
     assert apart.by_rank("computation").tolist() == pytest.approx([-1e-3, 0, 1e-3, 0])
+    times = np.concatenate([apart.values[one.name].ravel() for one in apart.metrics if one.unit == "s"])
+    assert np.abs(times[times != 0]).min() > 1e-15  # no rounding of the clock
     middle = mean(one, other)
     np.testing.assert_allclose(
         middle.by_rank("waiting"), (one.by_rank("waiting") + other.by_rank("waiting")) / 2
