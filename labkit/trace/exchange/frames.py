@@ -85,7 +85,7 @@ def hatchet_frame(report: Report) -> Any:
         from hatchet.graph import Graph
         from hatchet.node import Node
     except ImportError as error:
-        raise DataError(f"Hatchet's frame needs Hatchet ({error}): pip install hatchet") from None
+        raise DataError(f"Hatchet's frame needs Hatchet ({error}): pip install llnl-hatchet") from None
     import pandas as pd
 
     nodes: list[Any] = []

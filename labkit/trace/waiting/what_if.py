@@ -1,8 +1,9 @@
 """What if: one thing of a simulated run is changed, and it is simulated again.
 
-What the critical path promises is how much of it the change takes away. Where computation gets shorter that
-is a bound from above: another path may then be the longest. Faster links can win more: what they carried held
-other transfers back. What is really won is simulated.
+What the critical path promises is how much of it the change takes away. Mostly less is won: another path may
+then be the longest. Faster links can win more, as what they carried held other transfers back, and so can
+shorter computation where ranks then send at other times, when fewer share the links. What is really won is
+simulated.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
+from labkit.selector import selector_of
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, base_of
 from labkit.trace.waiting.visits import by_visit
@@ -235,10 +237,24 @@ def _with_links(run: Run, kinds: tuple[str, ...], faster: float) -> WhatIf:
     )
 
 
+def _check_called(run: Run, coll: Mapping[Any, Any]) -> None:
+    """Refuse other algorithms for collectives that the run has none of."""
+    selector_of(coll)  # refuses names that there are not
+    calls = run.trace.calls
+    called = {getattr(situation, "operation", "") for situation in run.collectives}
+    if calls is not None:
+        called |= {base_of(str(name)) for name in calls.loc[calls["joint"] >= 0, "call"].unique()}
+    if coll and not any(str(name).lower() in called for name in coll):
+        known = ", ".join(sorted(called - {""}))
+        have = f"its collectives are {known}" if known else "it has no collectives"
+        raise DataError(f"{run.program} calls no {' and no '.join(map(str, coll))}: {have}")
+
+
 def _with_collectives(run: Run, coll: Any) -> WhatIf:
     change = "other algorithms of the collectives"
     promised = None
     if isinstance(coll, Mapping):
+        _check_called(run, coll)
         change = " and ".join(f"{name} by {algorithm}" for name, algorithm in coll.items())
         waiting = find_waiting(run)
         meant = waiting.totals["call"].astype(str).map(base_of).isin([str(name).lower() for name in coll])

@@ -212,6 +212,8 @@ def test_a_trial_wins_what_the_critical_path_promised() -> None:
     both = run.what_if("work", 0.5, ranks=[1]).after.what_if(coll={"allreduce": "ring"}).after
     assert both.makespan_s == pytest.approx(run.what_if(coll="allreduce=ring").after.makespan_s - 2e-3)
     assert run.what_if(coll={"allreduce": "ring"}).after.collectives != run.collectives
+    with pytest.raises(lk.errors.DataError, match="calls no alltoall: its collectives are allreduce"):
+        run.what_if(coll={"alltoall": "pairwise"})
     assert run.what_if(on="torus:3x2").after.on == "torus:3x2"
     for wrong in ("a", float("nan"), -1, 0):
         with pytest.raises(lk.errors.DataError, match="the factor must be a number above 0 and finite"):
