@@ -86,7 +86,7 @@ class Score:
         names = ", ".join(repr(name) for name in self.leave_out)
         return (
             f"{said} Phase {' and phase '.join(told)}, with next to nothing of the time and of the waiting: "
-            f"leave_out=[{names}] records the rest."
+            f"on real MPI, leave_out=[{names}] records the rest."
         )
 
     def __repr__(self) -> str:
