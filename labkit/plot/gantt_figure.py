@@ -110,10 +110,10 @@ def _headline(run: Run, what: Activity) -> str:
 def _idlest(what: Activity) -> str:
     busy = np.bincount(what.rank, np.where(what.kind <= CALLS, what.end_s - what.begin_s, 0.0), what.ranks)
     most, least = int(busy.argmax()), int(busy.argmin())
-    return (
-        f"Rank {most} is busy the longest, {format_share(busy[most] / what.makespan_s)} of the run, "
-        f"rank {least} the least, {format_share(busy[least] / what.makespan_s)}."
-    )
+    longest, shortest = (format_share(busy[rank] / what.makespan_s) for rank in (most, least))
+    if longest == shortest:
+        return f"Every rank is busy {longest} of the run."
+    return f"Rank {most} is busy the longest, {longest} of the run, rank {least} the least, {shortest}."
 
 
 def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:

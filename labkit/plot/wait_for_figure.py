@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,9 @@ class Drawing:
         return f"Drawing: {self.reading}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg, "text/plain": f"{self!r}\n{self.alt}"}
+        # a notebook that is not trusted shows a picture in a page, but no SVG file
+        page = f'<img alt="{escape(self.alt)}" src="data:image/svg+xml;base64,{_code(self.svg)}">'
+        return {"text/html": page, "image/svg+xml": self.svg, "text/plain": f"{self!r}\n{self.alt}"}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to an ``.svg`` file.
@@ -68,6 +71,10 @@ class Drawing:
             raise DataError(f"this drawing is saved as .svg; got {os.fspath(path)!r}")
         target.write_text(self.svg, encoding="utf-8")
         return target
+
+
+def _code(svg: str) -> str:
+    return b64encode(svg.encode()).decode()
 
 
 def wait_for(error: DeadlockError) -> Drawing:

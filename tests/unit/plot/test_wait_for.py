@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from base64 import b64decode
 from xml.etree import ElementTree
 
 import pytest
@@ -60,7 +61,11 @@ def test_ranks_that_have_ended_are_told_apart():
 def test_a_drawing_is_a_file(tmp_path):
     drawing = lk.plot.wait_for(deadlock(ring, 3))
     assert drawing.save(tmp_path / "waits.svg").read_text() == drawing.svg
-    assert drawing._repr_mimebundle_()["image/svg+xml"] == drawing.svg
+    shown = drawing._repr_mimebundle_()
+    assert shown["image/svg+xml"] == drawing.svg
+    # as a picture in a page, which a notebook that is not trusted shows as well
+    code = re.search(r'^<img alt="[^"]+" src="data:image/svg\+xml;base64,([^"]+)">$', shown["text/html"])
+    assert b64decode(code[1]).decode() == drawing.svg
     with pytest.raises(DataError, match=r"is saved as \.svg"):
         drawing.save(tmp_path / "waits.png")
 
