@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -109,9 +110,20 @@ def count_text(tick: float) -> str:
     return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(power)))
 
 
+#: the space between a number and a unit of time, of bytes, or %
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[pnµmkMG]?[sB])(?!\w))")
+
+
 def wrap(text: str, width: int) -> list[str]:
-    """Break a sentence into lines of at most `width` characters."""
-    return textwrap.wrap(text, width) or [""]
+    """Break a sentence into lines of at most `width` characters, never between a number and its unit.
+
+    Examples
+    --------
+    >>> wrap("found 1.36 s", 10)
+    ['found', '1.36 s']
+    """
+    whole = textwrap.wrap(_BEFORE_UNIT.sub("\u00a0", text), width)
+    return [line.replace("\u00a0", " ") for line in whole] or [""]
 
 
 def heading(text: str, points: int = 15, color: str = "#222222") -> Title:

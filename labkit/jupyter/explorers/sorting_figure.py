@@ -65,7 +65,7 @@ def _bars(played: Played, step: int) -> Any:
     if step + 1 < len(played.steps) and (played.steps[step + 1].owner != one.owner).any():
         _cuts(fig, [target[keys] for keys in one.keys])
     count_axis(fig.yaxis[0], "rank", ranks)
-    fig.xaxis.axis_label = "key's place on its rank"
+    count_axis(fig.xaxis[0], "key's place on its rank", longest)
     fig.xaxis.visible = longest > 1
     fig.add_layout(heading(f"after {one.phase}" if step else "input", 14), "above")
     style_axes([fig])

@@ -10,12 +10,11 @@ import base64
 import io
 import math
 import os
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.plot.stills.glyphs import Columns, draw_glyph, limits, pt
-from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text
+from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text, wrap
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
@@ -35,8 +34,8 @@ _PER_INCH = 96.0
 _FONTS = ["DejaVu Sans"]
 _GAP_PX = 8.0
 _READING_PX = 13.0
-#: room for an axis with its name, and for a letter of a legend outside
-_AXIS_PX, _LETTER_PX = 72.0, 6.8
+#: room for an axis with its name, what that takes below a frame, and room for a letter of a legend outside
+_AXIS_PX, _NAMED_AXIS_PX, _LETTER_PX = 72.0, 44.0, 6.8
 #: places of a legend inside a figure
 _PLACES = {
     "top_left": "upper left", "top_right": "upper right", "bottom_left": "lower left",
@@ -46,7 +45,7 @@ _PLACES = {
 }  # fmt: skip
 #: where a legend or title stands outside: matplotlib's place, and the anchor in shares of the frame
 _OUTSIDE = {
-    "below": ("upper center", (0.5, -0.16)), "above": ("lower center", (0.5, 1.02)),
+    "below": ("upper center", (0.5, 0.0)), "above": ("lower center", (0.5, 1.02)),
     "right": ("upper left", (1.02, 1.0)), "left": ("upper right", (-0.12, 1.0)),
 }  # fmt: skip
 
@@ -125,7 +124,7 @@ def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
 
     plots = list(_laid_out(figure.layout, 0.0, 0.0))
     width, height = _size(figure.layout)
-    words = [] if figure.has_words else textwrap.wrap(figure.reading, max(30, int(width / 7.4)))
+    words = [] if figure.has_words else wrap(figure.reading, max(30, int(width / 7.4)))
     below = _READING_PX * 1.4 * len(words) + (6 if words else 0)
     settings = {
         "font.family": _FONTS, "svg.fonttype": "none", "svg.hashsalt": "labkit", "hatch.linewidth": 0.5,
@@ -351,12 +350,14 @@ def _legend(axes: Any, legend: Any, side: str, shown: dict[str, Any]) -> None:
     if side == "center":
         where: dict[str, Any] = {"loc": _PLACES.get(str(legend.location), "best")}
     else:
-        loc, anchor = _OUTSIDE[side]
-        where = {"loc": loc, "bbox_to_anchor": anchor}
+        where = dict(zip(("loc", "bbox_to_anchor"), _OUTSIDE[side], strict=True))
+        if side == "below":  # under the axis and its name, whatever the frame's height
+            from matplotlib.transforms import offset_copy
+
+            where["bbox_transform"] = offset_copy(axes.transAxes, axes.figure, 0, -_NAMED_AXIS_PX / _PER_INCH)
         if side in ("above", "below"):
             columns = min(columns, max(1, int(110 / max(len(label) + 6 for label in labels))))
-    if isinstance(legend.ncols, int) and legend.ncols > 1:
-        columns = legend.ncols
+    columns = legend.ncols if isinstance(legend.ncols, int) and legend.ncols > 1 else columns
     made = axes.legend(
         handles, labels, fontsize=8.5, frameon=side == "center", framealpha=0.85, ncols=columns,
         borderaxespad=0.3, edgecolor="#dddddd", title=legend.title, **where,
