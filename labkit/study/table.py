@@ -31,14 +31,17 @@ class Table:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The table as a data frame: phase, expectation, growth, model, r2_adjusted, divergence, match."""
+        """The table as a data frame: phase, expectation, growth, model, r2_adjusted, divergence, match.
+
+        Where no single law describes the data, the growth says so, and the model is the nearest curve.
+        """
         columns = ["phase", "expectation", "growth", "model", "r2_adjusted", "divergence", "match"]
         return pd.DataFrame(
             [
                 [
                     name,
                     str(v.expectation.term) if v is not None else "",
-                    str(m.term) if m else "",
+                    v.growth if v is not None and v.seen else str(m.term) if m else "",
                     m.formula if m else "",
                     m.r2_adjusted if m and m.r2_adjusted is not None else float("nan"),
                     str(v.divergence) if v is not None and v.divergence is not None else "",
