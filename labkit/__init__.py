@@ -96,6 +96,16 @@ if importlib.util.find_spec("labkit._kernels") is None:
 
 __version__ = "0.1.0"
 
+#: what people ask for under another name, and what to write
+_INSTEAD = {
+    "compare": "labkit.plot.compare(studies) for studies, labkit.contrast(runs) for runs",
+    "expect": 'study.expect("p log p"), or labkit.judge(p, seconds, "p log p")',
+    "gantt": "labkit.plot.gantt(run) of a run with trace=True",
+    "help": "help(labkit)",
+    "machines": 'labkit.platform("torus:4x4"), or on="torus:4x4" in a run; help(labkit.platform) has them',
+    "topology": 'labkit.explore.topology("torus:4x4"), or labkit.plot.topology(machine)',
+    **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
+}
 #: public name -> module that holds it
 _PUBLIC = {
     "run": "labkit.run",
@@ -174,7 +184,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     else:
-        raise importlib.import_module("labkit.errors").unknown_name("labkit", name, __all__)
+        raise importlib.import_module("labkit.errors").unknown_name("labkit", name, __all__, _INSTEAD)
     globals()[name] = value
     return value
 

@@ -253,7 +253,9 @@ class SuggestsNames:
         return self._INSTEAD.get(name, "")
 
 
-def unknown_name(module: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(
+    module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None
+) -> UnknownNameError:
     """Return the error of a name that a module does not have, with the nearest ones that it has.
 
     Parameters
@@ -262,12 +264,16 @@ def unknown_name(module: str, name: str, known: Iterable[str]) -> UnknownNameErr
         Where it was looked for, and what.
     known : iterable of str
         What is there.
+    instead : mapping of str to str, optional
+        What people ask for under another name, and what to write.
 
     Returns
     -------
     UnknownNameError
         To be raised.
     """
+    if instead and name in instead:
+        return UnknownNameError(f"{module} has no {name!r}; use {instead[name]}")
     known = sorted(known)
     hint = nearest(name, known) or f"; it has {', '.join(known)}"
     return UnknownNameError(f"{module} has no {name!r}{hint}")

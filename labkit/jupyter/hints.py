@@ -23,11 +23,13 @@ _CALLED = {
 _INDEXED = {
     "Study": "the table of a study is study.data, and study.filter(n=1000) is a part of it",
     "Run": "run.results has an entry for each rank",
+    "_Problems": "dir(lk.algorithms) lists the problems, dir(lk.algorithms.bcast) the algorithms of one",
     "Verdict": "verdict.match is a verdict's word, verdict.model its model",
 }
 _TOO_FEW = {
     "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
     "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
+    "lecture": 'lk.lecture("bcast") shows a broadcast, lk.lecture("sorting", "sample_sort") a sort',
     "sweep": "lk.sweep(program, [2, 4, 8, 16, 32]) runs a program on these numbers of ranks",
 }
 
@@ -46,6 +48,8 @@ def hint_of(error: BaseException) -> str:
     'run.results has an entry for each rank'
     """
     said = str(error)
+    if isinstance(error, ValueError) and said.startswith("DataFrame constructor not properly called"):
+        return _INDEXED["Study"] if type(_names_at(error).get("data")).__name__ == "Study" else ""
     if not isinstance(error, TypeError):
         return ""
     if said == "'module' object is not callable":
@@ -53,6 +57,8 @@ def hint_of(error: BaseException) -> str:
         return next((_CALLED[name] for name in names if name in _CALLED), "")
     if indexed := re.fullmatch(r"'(\w+)' object is not (subscriptable|iterable)", said):
         return "" if _is_foreign(_names_at(error).get(indexed[1])) else _INDEXED.get(indexed[1], "")
+    if said == "object of type 'Run' has no len()" and not _is_foreign(_names_at(error).get("Run")):
+        return "run.ranks is the number of ranks, and run.results has an entry for each"
     if short := re.match(r"(\w+)\(\) missing \d+ required positional argument", said):
         own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
         return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")

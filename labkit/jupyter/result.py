@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,9 +94,14 @@ class CellRun(Run):
     def __getitem__(self, name: str) -> list[Any]:
         """Return what a name of the cell was on each rank."""
         if name not in self.values:
-            why = self.missing.get(name, f"the cell's names are {', '.join(self.values) or 'none'}")
+            why = self.missing.get(name, self._names())
             raise UnknownNameError(f"{name!r} did not come back: {why}")
         return self.values[name]
+
+    def _names(self) -> str:
+        return (
+            f"the cell's names are {', '.join(self.values)}" if self.values else "the cell has left no names"
+        )
 
     def facts(self) -> list[tuple[str, str]]:
         """List the figures beside the makespan, and how the cell's names are reached."""
@@ -110,6 +116,10 @@ class CellRun(Run):
     def _repr_html_(self) -> str:
         shown = self.printed_parts._repr_html_() if self.printed_parts else ""
         return f"{shown}{run_html(self, has_output=False)}"
+
+
+#: what a real rank prints in the place of a picture of matplotlib
+_FIGURE = re.compile(r"^(Figure\(\d+x\d+\)|<Figure size .*>)$", re.MULTILINE)
 
 
 def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
@@ -134,6 +144,11 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     results = [outcome.value for outcome in outcomes]
     notes = list(run.notes)
     notes += [f"{name} did not come back: {reason}" for name, reason in missing.items()]
+    if run.model is None and any(map(_FIGURE.search, run.output)):
+        notes.append(
+            "a figure of matplotlib does not come back from a real rank: keep its data in a name of the cell "
+            "and draw _spmd[...] of it in a cell of its own"
+        )
     texts = [] if is_quiet else [_text(value) for value in results]
     facts = {
         **vars(run), "results": results, "notes": notes, "output": [unmarked(text) for text in run.output],

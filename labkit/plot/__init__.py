@@ -56,6 +56,12 @@ _OTHERS = {
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
+#: what people ask for under another name, and what to write
+_INSTEAD = {
+    **dict.fromkeys(("timeline", "time_line", "trace"), "labkit.plot.gantt(run) of a run with trace=True"),
+    "plot": "study.plot() of a study, labkit.plot.gantt(run) of a run with trace=True",
+    "deadlock": "labkit.plot.wait_for(error)",
+}
 
 __all__ = [
     "Figure",
@@ -97,7 +103,7 @@ def _figures() -> dict[str, str]:
 def __getattr__(name: str) -> Any:
     module = {**_figures(), **_OTHERS}.get(name)
     if module is None:
-        raise unknown_name("labkit.plot", name, _figures())
+        raise unknown_name("labkit.plot", name, _figures(), _INSTEAD)
     value = getattr(importlib.import_module(f"labkit.plot.{module}"), _SAME_AS.get(name, name))
     value = asks_for_its_subject(value, f"labkit.plot.{name}")
     globals()[name] = value

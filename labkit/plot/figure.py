@@ -7,11 +7,12 @@ import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bokeh.document import Document
 
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.plot.export import draw_file
 from labkit.plot.html_page import render_page
 from labkit.plot.stills.still import is_live, still_bundle
@@ -21,7 +22,7 @@ __all__ = ["Figure"]
 
 
 @dataclass(repr=False)
-class Figure:
+class Figure(SuggestsNames):
     """A Bokeh layout that shows itself in notebooks and saves itself as a picture or a page.
 
     Attributes
@@ -40,6 +41,12 @@ class Figure:
     reading: str
     alt: str
     has_words: bool = False
+
+    _INSTEAD = MappingProxyType(
+        dict.fromkeys(
+            ("savefig", "write", "export", "write_image", "to_png"), 'save("figure.png"), .svg or .html'
+        )
+    )
 
     def __post_init__(self) -> None:
         """Give the toolbars their save buttons."""

@@ -60,6 +60,11 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             **dict.fromkeys(("judge", "verdict", "check"), 'expect("p log p")'),
             **dict.fromkeys(("df", "frame", "rows", "results", "values"), "data"),
             **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
+            **{name: f"data.{name}" for name in ("columns", "shape", "loc", "iloc")},
+            **{
+                name: f"data.{name}(...)"
+                for name in ("head", "tail", "describe", "groupby", "query", "to_csv")
+            },
         }
     )
 

@@ -58,6 +58,18 @@ FIRST = [
     ('lk.explore.collective("broadcast")', ["did you mean 'bcast'?"]),
     ('lk.lecture("bcast")', ["Broadcast down a binomial tree"]),
     ("%%spmd -n 4 --trcae\nrank", ["did you mean '--trace'?"]),
+    # names under which people look for a thing, and pictures
+    ("lk.run(f, 4, 1000)", ["by name, as in labkit.run(program, 4, n=1000)", "-labkit/"]),
+    ("lk.compare(study, study)", ["use labkit.plot.compare(studies)"]),
+    ("lk.plot.timeline(lk.run(f, 4))", ["use labkit.plot.gantt(run)"]),
+    ('lk.plot.topology("star:4").savefig("x.png")', ['use save("figure.png")']),
+    ("study.head()", ["use data.head(...)"]),
+    ("import pandas as pd\n\npd.DataFrame(study)", ["the table of a study is study.data"]),
+    ("lk.lecture()", ['lk.lecture("bcast") shows a broadcast']),
+    (
+        "%%spmd -n 2 --on mpi\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+        ["draw _spmd[...] of it in a cell of its own"],
+    ),
     ("%%spmd -n 4 -on torus\nrank", ["an option begins with --, as in --on torus:4x4"]),
 ]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections as container
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 import labkit as lk
-from labkit.errors import MachineError, ProgramError, ScheduleError
+from labkit.errors import MachineError, ProgramError, ScheduleError, UnknownNameError
 from labkit.jupyter.hints import hint_of
 
 
@@ -39,6 +40,11 @@ axes = SimpleNamespace(plot=lambda x: x)
         (lambda: lk.fit([1, 2]), "study.fit() a study"),
         (lambda: lk.judge([1, 2], "p"), 'study.expect("p log p") a study'),
         (lambda: lk.sweep(program), "lk.sweep(program, [2, 4, 8, 16, 32])"),
+        (lambda: len(lk.run(program, 2)), "run.ranks"),
+        (lambda: list(lk.algorithms), "dir(lk.algorithms)"),
+        (lambda: lk.lecture(), 'lk.lecture("bcast")'),
+        (lambda: pd.DataFrame(lk.sweep(program, [1, 2], progress=False)), "study.data"),
+        (lambda: pd.DataFrame(object()), ""),
         (lambda: len(3), ""),
         (lambda: program(), ""),
         (lambda: container(axes.plot(3)), ""),  # of a module that is not labkit's
@@ -47,7 +53,7 @@ axes = SimpleNamespace(plot=lambda x: x)
     ],
 )
 def test_a_mistake_gets_its_hint_and_any_other_none(mistake, hint):
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises((TypeError, ValueError)) as caught:
         mistake()
     assert hint in hint_of(caught.value) if hint else hint_of(caught.value) == ""
 
@@ -76,3 +82,27 @@ def test_a_word_or_number_that_is_meant_otherwise_is_answered_with_what_to_type(
 
 def test_a_problem_with_one_readable_form_needs_no_name():
     assert lk.lecture("bcast").name == "binomial"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda: lk.compare, r"use labkit\.plot\.compare\(studies\)"),
+        (lambda: lk.help, r"use help\(labkit\)"),
+        (lambda: lk.rnu, "did you mean 'run'"),
+        (lambda: lk.plot.timeline, r"use labkit\.plot\.gantt\(run\)"),
+        (lambda: lk.plot.heatmap, "did you mean 'heat'"),
+        (lambda: lk.sweep(program, [1, 2], progress=False).to_csv, r"use data\.to_csv"),
+        (lambda: lk.plot.topology("star:4").savefig, r'use save\("figure\.png"\)'),
+    ],
+)
+def test_another_name_for_a_thing_is_answered_with_its_own(mistake, said):
+    with pytest.raises(UnknownNameError, match=said):
+        mistake()
+
+
+def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
+    with pytest.raises(
+        MachineError, match=r"parameters go by name, as in labkit\.run\(program, 4, n=1000\)$"
+    ):
+        lk.run(program, 4, 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labkit.errors import DeadlockError, RankError, TimeLimitError
+from labkit.errors import DeadlockError, RankError, TimeLimitError, UnknownNameError
 
 CELL = "%%spmd -n 4 --on torus:2x2\n"
 
@@ -189,3 +189,15 @@ def test_input_is_refused_at_once_on_every_machine(notebook, cell, machine):
     text = notebook.run(cell.format(f"%%spmd -n 2{machine}\n"))
     assert "calls input(), and ranks have no keyboard: ask before the run" in text
     assert "ranks 0-1 = 7\n" in notebook.run("%%spmd -n 2\ninput = lambda: 7\ninput()")
+
+
+def test_a_figure_that_stays_on_a_real_rank_is_told(notebook):
+    draws = "import matplotlib.pyplot as plt\ndisplay(plt.figure())"
+    assert "draw _spmd[...] of it in a cell of its own" in notebook.run(f"%%spmd -n 1 --on mpi\n{draws}")
+    assert "_spmd[...]" not in notebook.run("%%spmd -n 1\nprint('Figure(1x1)')")
+
+
+def test_a_cell_without_names_says_so(notebook):
+    notebook.run("%%spmd -n 2\nrank")
+    with pytest.raises(UnknownNameError, match="'x' did not come back: the cell has left no names"):
+        notebook.names["_spmd"]["x"]
