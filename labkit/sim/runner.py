@@ -171,12 +171,14 @@ def _look_for_wildcards(simulation: Simulation, lateness: Any) -> list[Any] | No
 
 def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) -> None:
     """Run, with or without isolation; results go into the simulation."""
-    from labkit import MPI
+    import labkit.MPI  # noqa: F401  real or not, it is decided before a run puts its own in that place
+    from labkit.comm.module import simulated_module
 
     program, args, kwargs = request.program, tuple(request.args), dict(request.kwargs)
-    comm = MPI.COMM_WORLD
+    simulated = simulated_module()
+    comm = simulated.COMM_WORLD
     random = RankRandom(request.seed)
-    name = SimulatedName(MPI)
+    name = SimulatedName(simulated)
     shared = {**random.stand_ins, **name.stand_ins()}
     isolation = Isolation(program, args, kwargs, shared) if request.isolate else None
     if request.isolate is False:

@@ -20,6 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from labkit.comm import package
+from labkit.comm.handles.base import MODULE_NAME
 from labkit.errors import UnsupportedError
 
 __all__ = ["SimulatedName", "is_library"]
@@ -35,10 +36,12 @@ def is_library(name: str | None) -> bool:
 class SimulatedName:
     """Context in which ``import mpi4py`` gives the simulated module; for any thread, and several at a time.
 
+    So does `labkit.MPI`, which is mpi4py's own where a real rank simulates.
+
     Parameters
     ----------
     simulated : module
-        The module behind `labkit.MPI`.
+        The simulated module.
     """
 
     def __init__(self, simulated: ModuleType) -> None:
@@ -81,6 +84,10 @@ def _is_of(value: Any, module: ModuleType) -> bool:
     return getattr(value, "__module__", None) == module.__name__
 
 
+def _publish(module: ModuleType) -> None:
+    sys.modules[MODULE_NAME] = vars(sys.modules["labkit"])["MPI"] = module
+
+
 def _importer(name: str, attribute: str = "") -> Callable[[int], Any]:
     def make(_: int) -> Any:
         module = importlib.import_module(name)
@@ -96,6 +103,7 @@ class _Names:
         self._lock = threading.RLock()
         self._users = 0
         self._before: dict[str, ModuleType] = {}
+        self._labkits: ModuleType | None = None
         #: what simulated runs have imported of the package, for the next ones
         self._simulated: dict[str, ModuleType] = {}
         self._finder = _Finder()
@@ -123,6 +131,8 @@ class _Names:
                     self._simulated = {_PACKAGE: made, _MODULE: simulated, "mpi4py.rc": vars(made)["rc"]}
                 sys.modules.update(self._simulated)
                 sys.meta_path.insert(0, self._finder)
+                self._labkits = sys.modules.get(MODULE_NAME)
+                _publish(simulated)
             self._users += 1
 
     def leave(self) -> None:
@@ -138,6 +148,8 @@ class _Names:
                 del sys.modules[name]
             sys.modules.update(self._before)
             self._before = {}
+            if self._labkits is not None:
+                _publish(self._labkits)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
