@@ -142,11 +142,15 @@ def _say(grade: Grade, done: int, every: int) -> None:
     print(f"[{done}/{every}] {grade.student}: {what}", file=sys.stderr, flush=True)
 
 
+#: characters of a student's name; a longer one shifts its own row only
+_USUAL = 40
+
+
 def _print(grades: list[Grade]) -> None:
     if len(grades) == 1:
         print(grades[0].text())
         return
-    width = max(len("student"), *(len(grade.student) for grade in grades))
+    width = max([len("student"), *(len(grade.student) for grade in grades if len(grade.student) <= _USUAL)])
     print(f"{'student':<{width}}  points  of  not passed")
     for grade in grades:
         if grade.status != "graded":

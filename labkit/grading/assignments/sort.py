@@ -210,7 +210,7 @@ SORT = Assignment(
               [Bound("received", _share, "3 n/p keys and 1 kB per rank")],
               "Keys go straight to their rank; nobody collects all of them."),
         Scaling("scaling", "With more ranks the time falls", 2, lambda p, seed: _case(
-            "uniform", p, (1 << 17) // p, seed), _oracle, "1/p", ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
+            "uniform", p, (1 << 18) // p, seed), _oracle, "1/p", ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
             on="star:{},bw=1MBps,lat=1us,model=raw".format,
             bounds=[Bound("received", _share, "3 n/p keys and 1 kB per rank"),
                     Bound("sent", _share, "3 n/p keys and 1 kB per rank"),

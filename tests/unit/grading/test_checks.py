@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from labkit import registry
 from labkit.errors import DataError
 from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
 from labkit.grading.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
+from labkit.grading.bench import OpenBench
 from labkit.grading.causes import Told
 from labkit.grading.counts import busiest_bytes, rounds_of
 from labkit.grading.folder import write_csv
 from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox.schedule_rows import rows_of, schedule_from
+from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
-from labkit.grading.trial import Fault
+from labkit.grading.trial import Fault, Trial
 from labkit.schedule import count
 from tests.support.submissions import OPEN, SUBMISSIONS, Submission, missed_here
 
@@ -295,3 +298,34 @@ def test_the_teachers_page_shows_an_assignment_that_works(tmp_path: Path) -> Non
     assert {r.name: r.status for r in grade.results} == {
         "right": "passed", "messages": "failed", "scaling": "failed",
     }, grade.text()  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Lucky(Scaling):
+    """Growth whose times are told: those of the nth inputs, the last for ever."""
+
+    told: tuple[float, ...] = ()
+    seeds: list[int] = field(default_factory=list)
+
+    def _times(self, trial: Trial, seed: int) -> list[float]:
+        power = self.told[min(len(self.seeds), len(self.told) - 1)]
+        self.seeds.append(int(seed))
+        return [1e-3 * p**power for p in self.ranks]
+
+
+@pytest.mark.parametrize(
+    ("powers", "score", "draws"),
+    [((-1.0,), 1.0, 1), ((0.2, -1.0), 1.0, 2), ((0.2, 0.3, -1.0), 1.0, 3), ((0.2, 0.3, 0.4, -1.0), 0.0, 3),
+     ((0.2, 0.2), 0.0, 2)],
+)  # fmt: skip
+def test_one_unlucky_draw_of_samples_costs_no_points(
+    powers: tuple[float, ...], score: float, draws: int
+) -> None:
+    """A right sort may be unlucky with its random samples; one whose times stay the same is not asked on."""
+    ranks = (2, 3, 4, 6, 8, 12, 16)
+    growth = _Lucky("s", "s", 1, SORT.check_named("scaling").case, lambda case, results: None, "1/p",  # type: ignore[attr-defined]
+                    ranks=ranks, slack=4.0, told=powers)  # fmt: skip
+    trial = Trial(OpenBench(lambda comm, keys: keys, None, SORT.limits), Seed(7, 0))
+    assert growth.judge(trial).score == score
+    assert len(set(growth.seeds)) == len(growth.seeds) == draws
+    assert growth.seeds[0] == 7
