@@ -17,7 +17,7 @@ __all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling"]
 
 #: begins what is said of a run whose result is wrong, where its cost was to be judged
 COUNTS_ONLY = "the cost of a run counts only when its result is right by allowed calls; this one is not"
-#: inputs that growth is measured on before it costs points; one right sort in a hundred has bad luck with samples
+#: inputs that growth is measured on before it costs points: samples drawn at random may be unlucky once
 _DRAWS = 3
 
 
