@@ -92,12 +92,22 @@ def test_a_run_that_met_a_limit_is_repeated_with_all_limits_before_it_counts() -
     assert sandbox.limits.cpu_s == 1, "the next one is in a hurry again"
 
 
-def test_an_endless_run_is_still_found_out(sandbox: Sandbox) -> None:
+def test_an_endless_run_is_still_found_out(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its time twice; the kernel counts limits in ticks, which may be parts of ticks on a busy machine."""
+    worked_s, run = list[float](), sandbox.run
+
+    def counted(*words: Any, **how: Any) -> Outcome:
+        before_s = sandbox.worked_s
+        outcome = run(*words, **how)
+        worked_s.append(sandbox.worked_s - before_s)
+        return outcome
+
+    monkeypatch.setattr(sandbox, "run", counted)
     source = "def f(comm):\n    while True:\n        pass\n"
-    before_s = sandbox.worked_s
     outcome = SandboxBench(sandbox, source, "f").run(1, [()])
     assert outcome.kind == "time"
-    assert sandbox.worked_s - before_s > 1.5, "it had its time twice"
+    assert len(worked_s) == 2
+    assert min(worked_s) > 0.5 * sandbox.limits.cpu_s
 
 
 def _in_a_process(work: Any) -> int:
