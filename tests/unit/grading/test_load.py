@@ -93,7 +93,7 @@ def test_a_run_that_met_a_limit_is_repeated_with_all_limits_before_it_counts() -
 
 
 def test_an_endless_run_is_still_found_out(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has its time twice; the kernel counts limits in ticks, which may be parts of ticks on a busy machine."""
+    """It has its time twice; the kernel counts it in ticks, and on a busy machine in parts of them."""
     worked_s, run = list[float](), sandbox.run
 
     def counted(*words: Any, **how: Any) -> Outcome:
