@@ -227,6 +227,9 @@ static bool charge_unpacking(PyObject* layout, std::uint64_t bytes) {
   return done != nullptr;
 }
 
+/// What to type where an object is too long: irecv takes 32 KiB unless it is told otherwise, as in mpi4py.
+constexpr const char* kMoreRoom = "; give the receive more room, as its first argument: irecv(bytearray(1 << 20), ...)";
+
 PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload* payload, bool is_object,
                          StatusObject* status_out) {
   Engine& engine = hub->engine();
@@ -245,9 +248,9 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   if (status.is_truncated) {
     Py_XDECREF(received);
     if (status_out != nullptr) status_out->error = kErrTruncate;
-    return raise_mpi(kErrTruncate, "%llu bytes from rank %d (tag %d) do not fit into %llu bytes",
+    return raise_mpi(kErrTruncate, "%llu bytes from rank %d (tag %d) do not fit into %llu bytes%s",
                      static_cast<unsigned long long>(sent), from_world(comm, hub, status.source), status.tag,
-                     static_cast<unsigned long long>(capacity));
+                     static_cast<unsigned long long>(capacity), is_object ? kMoreRoom : "");
   }
   if (is_unfilled) {
     Py_XDECREF(received);

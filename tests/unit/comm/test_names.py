@@ -123,6 +123,16 @@ def test_an_error_says_once_what_its_class_says() -> None:
 
     said = "MPI_ERR_TRUNCATE: message truncated: 4 bytes from rank 0 (tag 7) do not fit into 2 bytes"
     assert lk.run(program, 2, "star:2").results[1] == said
+
+    def objects(comm: Any) -> str:
+        if comm.rank == 0:
+            comm.send(bytes(40_000), 1)
+            return ""
+        with pytest.raises(MPI.Exception, match=r"32768 bytes; give the receive more room"):
+            comm.irecv(source=0).wait()
+        return "told"
+
+    assert lk.run(objects, 2, "star:2").results[1] == "told"
     with pytest.raises(MPI.Exception) as caught:
         MPI.COMM_NULL.Get_rank()
     assert str(caught.value) == "MPI_ERR_COMM: invalid communicator: null, or of a run that has ended"
