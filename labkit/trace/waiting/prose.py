@@ -125,7 +125,11 @@ def _between(waiting: Waiting, begin_s: float, end_s: float) -> str:
 
 
 def _wins(waiting: Waiting) -> list[str]:
-    """Say which call path holds most of the critical path's excess."""
+    """Say which call path holds most of the critical path's excess.
+
+    Of the run nothing is promised: another path may then be the longest, and who balances each visit of a
+    phase may win more.
+    """
     table = waiting.balance()
     if not len(table) or table["critical_imbalance_s"].iloc[0] < LITTLE * waiting.makespan_s:
         return []
@@ -135,7 +139,8 @@ def _wins(waiting: Waiting) -> list[str]:
     share = float(row["critical_imbalance_s"]) / waiting.makespan_s
     return [
         f"On the critical path, {what} takes {quantity(float(row['critical_s']), 's', 3)}, {excess} more "
-        f"than the mean of the ranks: balanced, the run could be up to {excess} ({_percent(share)}) shorter."
+        f"than the mean of the ranks: with the mean instead, this path would be {excess} "
+        f"({_percent(share)}) shorter."
     ]
 
 

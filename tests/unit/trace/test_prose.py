@@ -1,0 +1,33 @@
+"""What the reading of wait states says of the critical path holds for every run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import labkit as lk
+
+
+def uneven(comm: Any) -> None:
+    """Rank 0 has most of the first visit of *work* and is elsewhere in the second, which is off the path."""
+    with lk.phase("work"):
+        lk.compute(seconds=20e-3 if comm.rank == 0 else 1e-3)
+    comm.Barrier()
+    with lk.phase("other" if comm.rank == 0 else "work"):
+        lk.compute(seconds=22e-3 if comm.rank == 0 else 10e-3)
+    comm.Barrier()
+
+
+def test_the_excess_of_the_critical_path_is_said_of_the_path_and_not_of_the_run() -> None:
+    run = lk.run(uneven, 3, on="star:3", trace=True)
+    waiting = run.waits()
+    table = waiting.balance().set_index(["phase", "call"])
+    excess_s = table["critical_imbalance_s"].loc[("work", "computation")]
+    assert excess_s == pytest.approx(20e-3 - (20e-3 + 11e-3 + 11e-3) / 3)
+    won_s = run.what_if(balanced="work", every_visit=True).won_s
+    assert won_s == pytest.approx(20e-3 - 22e-3 / 3, rel=1e-3)
+    assert won_s > 1.9 * excess_s  # no bound of what the run can win
+    said = waiting.reading().partition("On the critical path, ")[2]
+    assert said.startswith("phase other takes 22 ms, 14.7 ms more than the mean of the ranks: ")
+    assert said.endswith("with the mean instead, this path would be 14.7 ms (35%) shorter.")
