@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.trace.exchange.begun import endings
 from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
+from labkit.trace.exchange.requests import begun_messages
 from labkit.trace.waiting.kinds import base_of, is_begun
 
 __all__ = ["NO_REGION", "write_otf2"]
@@ -33,7 +34,8 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
     a rank share one. What was left out stands in the archive's description. A collective that a call only
     begins is requested there and complete in the call that ended it (`labkit.trace.exchange.begun`); its
-    messages, which go on beside the ranks' calls, are not written.
+    messages, which go on beside the ranks' calls, are not written. So are nonblocking sends and receives
+    (`labkit.trace.exchange.requests`).
 
     Raises
     ------
@@ -110,6 +112,11 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
     begun = _begun(events, collectives)
     requested = {first for over in begun.values() for first in over}
     is_beside = _beside(events).tolist()
+    slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
+    messages = begun_messages(events)
+    opens, closes = _by_slice(messages.received, slices), _by_slice(messages.sent, slices)
+    sends, receives = ({one for own in by.values() for one in own} for by in (closes, opens))
+    first_id, number = len(events.rank), len(events.source)  # behind those of collectives
     times, parts, *rest = events.sequence()
     columns = (column.tolist() for column in (times * 1000 + parts, *rest))
     tags, sizes = events.tag.tolist(), events.bytes.tolist()
@@ -119,6 +126,8 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
         writer = writers[rank]
         if what == _ENTER:
             writer.enter(when, regions[names[at]])
+            for one in opens.get(at, ()):
+                writer.mpi_irecv_request(when, first_id + number + one)
             if at in requested:
                 writer.non_blocking_collective_request(when, at)
             elif at in collectives:
@@ -128,13 +137,31 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
                 writer.non_blocking_collective_complete(when, *collectives[first], first)
             if at in collectives and at not in requested:
                 writer.mpi_collective_end(when, *collectives[at])
+            for one in closes.get(at, ()):
+                writer.mpi_isend_complete(when, first_id + one)
             writer.leave(when, regions[names[at]])
         elif is_beside[at]:
             continue
-        elif what == _SEND:
-            writer.mpi_send(when, destination[at], world, tags[at] & 0xFFFFFFFF, sizes[at])
         else:
-            writer.mpi_recv(when, source[at], world, tags[at] & 0xFFFFFFFF, sizes[at])
+            peer = destination[at] if what == _SEND else source[at]
+            envelope = (peer, world, tags[at] & 0xFFFFFFFF, sizes[at])
+            if what == _SEND and at in sends:
+                writer.mpi_isend(when, *envelope, first_id + at)
+            elif what == _SEND:
+                writer.mpi_send(when, *envelope)
+            elif at in receives:
+                writer.mpi_irecv(when, *envelope, first_id + number + at)
+            else:
+                writer.mpi_recv(when, *envelope)
+
+
+def _by_slice(calls: dict[int, int], slices: dict[int, int]) -> dict[int, list[int]]:
+    """Return messages by slice of their call; those whose call has none are left out."""
+    found: dict[int, list[int]] = {}
+    for one, row in calls.items():
+        if row in slices:
+            found.setdefault(slices[row], []).append(one)
+    return found
 
 
 def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> dict[int, tuple[Any, ...]]:
