@@ -40,8 +40,10 @@ def difference(one: Report, other: Report) -> Report:
     for metric in first.metrics:
         if metric.unit == "s" and metric.name in values:
             values[metric.name][np.abs(values[metric.name]) <= rounding_s] = 0.0
+    same = one.title == other.title
+    names = [f"{each.title} ({at})" if same else each.title for at, each in enumerate((one, other), 1)]
     return replace(
-        first, title=f"{one.title} minus {other.title}", values=values, is_difference=True,
+        first, title=" minus ".join(names), values=values, is_difference=True,
         makespan_s=one.makespan_s - other.makespan_s,
     )  # fmt: skip
 

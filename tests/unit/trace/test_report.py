@@ -93,6 +93,7 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
 def test_difference_mean_and_merge() -> None:
     one, other = recorded(slow=2).report(), recorded(kwargs={"slow": 0}).report()
     gone = difference(one, one)
+    assert gone.title == f"{one.title} (1) minus {one.title} (2)"
     assert all(not table.any() for table in gone.values.values())
     apart = difference(one, other)
     assert apart.total("time") == pytest.approx(one.total("time") - other.total("time"))
