@@ -863,7 +863,7 @@ class Replay:
         """Note the actions that stand for calls of MPI, with their times."""
 
     def call_columns(self) -> dict[str, Any]:
-        """These calls as columns; the action is a place in `names`."""
+        """These calls as columns; the action is a place in `names`, the phase in `phases`."""
 
     def phases(self) -> list[Any]:
         """(rank, name, begin, end) of each phase, in the order of their ends."""

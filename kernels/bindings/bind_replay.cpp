@@ -69,18 +69,14 @@ class BoundReplay {
   nb::list phases() const {
     nb::list rows;
     for (const Replay::Phase& phase : replay_.phases()) {
-      const std::string& name = trace_->phases[static_cast<std::size_t>(phase.name)];
-      const nb::object text =
-          nb::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
-      if (!text.is_valid()) throw nb::python_error();
-      rows.append(nb::make_tuple(phase.rank, text, phase.begin_s, phase.end_s));
+      rows.append(nb::make_tuple(phase.rank, phase_name(static_cast<std::size_t>(phase.name)), phase.begin_s, phase.end_s));
     }
     return rows;
   }
 
   void note_calls() { replay_.note_calls(); }
 
-  /// The noted calls as columns, and the names of the actions by number.
+  /// The noted calls as columns, and the names of the actions and of the phases by number.
   nb::dict call_columns() const {
     const auto& rows = replay_.calls();
     using Row = const Replay::Call&;
@@ -90,12 +86,16 @@ class BoundReplay {
     columns["comm"] = column(rows, [](Row row) { return row.comm; });
     columns["root"] = column(rows, [](Row row) { return row.root; });
     columns["position"] = column(rows, [](Row row) { return row.position; });
+    columns["phase"] = column(rows, [](Row row) { return row.phase; });
     columns["bytes"] = column(rows, [](Row row) { return static_cast<std::int64_t>(row.bytes); });
     columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
     columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
     nb::list names;
     for (std::size_t i = 0; i < kTiActions; ++i) names.append(std::string(name_of(static_cast<TiAction>(i))));
     columns["names"] = names;
+    nb::list phases;
+    for (std::size_t i = 0; i < trace_->phases.size(); ++i) phases.append(phase_name(i));
+    columns["phases"] = phases;
     return columns;
   }
 
@@ -109,6 +109,13 @@ class BoundReplay {
   [[nodiscard]] std::uint64_t idle_waits() const { return replay_.idle_waits(); }
 
  private:
+  [[nodiscard]] nb::object phase_name(std::size_t number) const {
+    const std::string& name = trace_->phases[number];
+    nb::object text = nb::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
+    if (!text.is_valid()) throw nb::python_error();
+    return text;
+  }
+
   std::shared_ptr<const TiTrace> trace_;
   nb::object choose_;
   std::unique_ptr<CallLog> calls_;
@@ -173,7 +180,7 @@ const Registration replay_bindings(50, [](nb::module_& module) {
       .def("keep_calls", &BoundReplay::keep_messages_as_calls, "Note every message, those of collectives too.")
       .def("call_lines", &BoundReplay::call_lines, "rank"_a, "What was noted of a rank, as lines of a trace.")
       .def("note_calls", &BoundReplay::note_calls, "Note the actions that stand for calls of MPI, with their times.")
-      .def("call_columns", &BoundReplay::call_columns, "These calls as columns; the action is a place in `names`.")
+      .def("call_columns", &BoundReplay::call_columns, "These calls as columns; the action is a place in `names`, the phase in `phases`.")
       .def("phases", &BoundReplay::phases, "(rank, name, begin, end) of each phase, in the order of their ends.")
       .def("set_noise", [](BoundReplay& replay, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {

@@ -148,7 +148,7 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
         columns = (engine.message_columns(), engine.wait_columns(), engine.computation_columns())
         recorded = Trace.from_columns(*columns, finish_s, (machine, network))
         if hasattr(engine, "call_columns"):
-            recorded.calls = replayed_calls(engine.call_columns(), phase_frame(rows))
+            recorded.calls = replayed_calls(engine.call_columns())
     return Run(
         name, ranks, machine.name, network.name, results=[None] * ranks, makespan_s=float(engine.makespan),
         phases=phase_frame(rows), output=[""] * ranks, messages=int(engine.messages), bytes=int(engine.bytes),

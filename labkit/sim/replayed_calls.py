@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.trace.phases import PhaseClock
+from labkit.trace.phases import NO_PHASE
 from labkit.trace.recorder.joints import join_calls
 
 if TYPE_CHECKING:
@@ -20,15 +20,13 @@ __all__ = ["replayed_calls"]
 _NAMES = {"send_recv": "Sendrecv", "wait_all": "Waitall", "reducescatter": "Reduce_scatter"}
 
 
-def replayed_calls(columns: Mapping[str, Any], phases: pd.DataFrame) -> pd.DataFrame:
+def replayed_calls(columns: Mapping[str, Any]) -> pd.DataFrame:
     """Return `Trace.calls` of a replay; their places in a program are not known.
 
     Parameters
     ----------
     columns : mapping
         ``_kernels.Replay.call_columns``.
-    phases : pandas.DataFrame
-        `Run.phases`.
     """
     import pandas as pd
 
@@ -37,6 +35,7 @@ def replayed_calls(columns: Mapping[str, Any], phases: pd.DataFrame) -> pd.DataF
     rank, begin = rank[order], np.asarray(columns["begin_s"], np.float64)[order]
     comm = np.asarray(columns["comm"], np.int64)[order]
     words = [_NAMES.get(name, name.capitalize()) for name in columns["names"]]
+    phases = np.array([*columns["phases"], NO_PHASE], object)  # the last: of a call outside, -1
     return pd.DataFrame({
         "rank": rank, "call": np.array(words, object)[np.asarray(columns["action"])[order]],
         "bytes": np.asarray(columns["bytes"])[order], "begin_s": begin,
@@ -44,7 +43,7 @@ def replayed_calls(columns: Mapping[str, Any], phases: pd.DataFrame) -> pd.DataF
         "joint": join_calls({"rank": rank, "context": comm, "sequence": _numbered(rank, comm)}),
         "root": np.asarray(columns["root"], np.int64)[order],
         "position": np.asarray(columns["position"], np.int64)[order], "place": "",
-        "phase": PhaseClock(phases).all_at(rank, begin), "algorithm": "",
+        "phase": phases[np.asarray(columns["phase"])[order]], "algorithm": "",
     })  # fmt: skip
 
 

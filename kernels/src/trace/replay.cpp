@@ -159,6 +159,7 @@ void Replay::enter_call(Rank rank, RankState& state) {
     default:
       note_collective(rank, call);
   }
+  if (!state.entered.empty()) call.phase = state.entered.back().first;
   state.noted = static_cast<std::int64_t>(noted_.size());
   noted_.push_back(call);
 }

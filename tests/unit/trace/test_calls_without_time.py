@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,32 @@ def test_a_trace_and_a_summary_count_the_same_calls_in_the_same_phases(model: st
     assert set(waits["phase"]) == {"sum", "first", NO_PHASE}
     assert found[0].loc[(ranks - 1, "step > sum", "Wait"), "visits"] == 3
     assert found[0].loc[(ranks - 1, "step > first", "Isend"), "messages"] == 3
+
+
+def without_begun(comm: Any) -> None:
+    for _ in range(3):
+        with lk.phase("first"):
+            request = comm.Isend(np.ones(1), (comm.rank + 1) % comm.size)
+            lk.compute(seconds=1e-3)
+            request.Wait()
+        with lk.phase("then"):
+            lk.compute(seconds=1e-3)
+            comm.Recv(np.ones(1), (comm.rank - 1) % comm.size)
+    comm.Isend(np.ones(3), comm.rank).Wait()
+    comm.Recv(np.ones(3), comm.rank)
+
+
+@pytest.mark.parametrize("model", ["lab", "cm02"])
+def test_a_replay_has_its_calls_in_the_phases_of_the_run(model: str, tmp_path: Path) -> None:
+    on = f"star:3,model={model}"
+    run = lk.run(without_begun, 3, on, trace=True, trace_ti=tmp_path / "t.txt")
+    again = lk.replay(tmp_path / "t.txt", on, trace=True)
+    counts = [
+        one.trace.calls[one.trace.calls["call"] == call].groupby(["rank", "phase"]).size().to_dict()
+        for call in ("Isend", "Wait")
+        for one in (run, again)
+    ]
+    assert counts[0] == counts[1]
+    assert counts[2] == counts[3]
+    assert counts[2][2, "first"] == 3
+    assert counts[2][2, NO_PHASE] == 1

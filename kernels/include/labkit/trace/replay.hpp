@@ -67,6 +67,7 @@ class Replay {
     std::int32_t comm = -1;      ///< of a collective; else -1
     std::int32_t root = -1;      ///< rank of the world
     std::int32_t position = -1;  ///< the rank's own in the communicator
+    std::int64_t phase = -1;     ///< the innermost, an index in the trace's phases; -1: none
     std::uint64_t bytes = 0;
     Time begin_s = 0.0;
     Time end_s = 0.0;
