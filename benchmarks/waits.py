@@ -58,6 +58,7 @@ def made_up(messages: int, ranks: int) -> Run:
     table["bytes"] = np.where(kind == 2, 8, 0)
     table["call"] = np.array(["Send", "Recv", "Allreduce"], object)[kind]
     table["place"] = np.array(["ring, a.py:1", "ring, a.py:2", "ring, a.py:3"], object)[kind]
+    table["phase"] = "ring"
     for name in ("root", "position"):
         table[name] = np.full(len(table), -1, np.int32)
     send_s, recv_s, end_s = (np.concatenate(parts) for parts in (sent, posted, over))

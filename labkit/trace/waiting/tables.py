@@ -218,7 +218,7 @@ def _phases_of(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
     import pandas as pd
 
     found = np.full(0 if calls is None else len(calls), -1, np.int32)
-    if calls is None or not len(names):
+    if calls is None or not len(names) or "phase" not in calls:
         return found
     rows = np.flatnonzero(calls["end_s"].to_numpy() <= calls["begin_s"].to_numpy())
     found[rows] = pd.Index(names).get_indexer(calls["phase"].to_numpy()[rows])

@@ -82,3 +82,12 @@ def test_a_replay_has_its_calls_in_the_phases_of_the_run(model: str, tmp_path: P
     assert counts[2] == counts[3]
     assert counts[2][2, "first"] == 3
     assert counts[2][2, NO_PHASE] == 1
+
+
+def test_waits_of_calls_without_the_name_of_a_phase_are_found_by_time() -> None:
+    run = lk.run(program, 3, "star:3", trace=True)
+    known = run.waits().severity("state")["seconds"].tolist()
+    assert known
+    run = lk.run(program, 3, "star:3", trace=True)
+    del run.trace.calls["phase"]
+    assert run.waits().severity("state")["seconds"].tolist() == known
