@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
+from labkit.trace.exchange.nesting import CALL, COMPUTATION, NOT_SAID, PHASE, WAIT, nested
+from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.profile import sent_in
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_seconds
@@ -24,8 +26,7 @@ __all__ = ["CALL", "COMPUTATION", "KINDS", "LIMIT", "PHASE", "WAIT", "Events", "
 
 #: events (begin and end of a slice, send and receipt of a message: one each) that a file has at most
 LIMIT = 1_000_000
-#: kinds of slices, from the outside to the inside
-PHASE, CALL, COMPUTATION, WAIT = range(4)
+#: names of the kinds of slices, from the outside to the inside
 KINDS = ("phase", "call", "computation", "wait")
 
 Ints = NDArray[np.int64]
@@ -213,14 +214,7 @@ def events_of(run: Run, limit: int = LIMIT) -> Events:
     left = -1
     if total > limit:
         slices, messages, left = _longest(slices, messages, int(limit) // 2)
-    # Calls that take no time come before what begins just then, in the phases that do.
-    takes_time = (slices["kind"] != PHASE) & (slices["end_ns"] > slices["begin_ns"]) | (
-        slices["kind"] == WAIT
-    )
-    inside = np.where(slices["kind"] == PHASE, 0, 1 + takes_time)
-    order = np.lexsort((slices["kind"], -slices["end_ns"], inside, slices["begin_ns"], slices["rank"]))
-    slices = {name: column[order] for name, column in slices.items()}
-    slices["depth"], slices["end_ns"], cut = _nested(slices)
+    slices, cut = nested(slices)
     return Events(
         run, names, **slices, **messages, waits=waits, all_events=total, longest_left_ns=left, cut=cut
     )
@@ -234,7 +228,7 @@ def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
     names: list[str] = []
     parts: list[list[Ints]] = []
 
-    def add(table: Any, kind: int, words: Any, rows: bool) -> None:
+    def add(table: Any, kind: int, words: Any, rows: bool, phase: Any = NOT_SAID) -> None:
         if table is None or not len(table):
             return
         codes, known = pd.factorize(words)
@@ -244,18 +238,29 @@ def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
         columns = (
             table["rank"].to_numpy(np.int64), np.full(len(table), kind), codes + len(names),
             _ns(np.where(real, begin, 0)), _ns(np.where(real, np.maximum(end, begin), 0)), row,
+            np.broadcast_to(phase, len(table)),
         )  # fmt: skip
         parts.append([np.asarray(column, np.int64)[real] for column in columns])
         names.extend(str(one) for one in known)
 
     add(run.phases, PHASE, run.phases["phase"], False)
     if trace.calls is not None:
-        add(trace.calls, CALL, trace.calls["call"], True)
+        add(trace.calls, CALL, trace.calls["call"], True, _phases_of(trace.calls, names))
     add(trace.computations, COMPUTATION, np.full(len(trace.computations), "computation", object), False)
     add(waits, WAIT, waits["state"].astype(str), True)
-    keys = ("rank", "kind", "name", "begin_ns", "end_ns", "row")
+    keys = ("rank", "kind", "name", "begin_ns", "end_ns", "row", "phase")
     joined = zip(*parts, strict=True) if parts else ([np.empty(0, np.int64)] for _ in keys)
     return names, _split({key: np.concatenate(columns) for key, columns in zip(keys, joined, strict=True)})
+
+
+def _phases_of(calls: Any, names: list[str]) -> Ints:
+    """Return the innermost phase of each call by number of its name; -1: none."""
+    import pandas as pd
+
+    if "phase" not in calls:
+        return np.full(len(calls), NOT_SAID)
+    found = pd.Index(names, dtype=object).get_indexer(calls["phase"].astype(str).to_numpy(object))
+    return np.where((found < 0) & (calls["phase"].to_numpy() != NO_PHASE), NOT_SAID, found).astype(np.int64)
 
 
 def _split(slices: dict[str, Ints]) -> dict[str, Ints]:
@@ -333,27 +338,3 @@ def _longest(
         {name: column[of_messages] for name, column in messages.items()},
         max(int(lasts[order[most]]), 0),
     )
-
-
-def _nested(slices: dict[str, Ints]) -> tuple[Ints, Ints, int]:
-    """Return the depth and the end of each slice, none after that of the one around it."""
-    depths, ends, cut = [], [], 0
-    stack: list[tuple[int, int, int]] = []  # end, begin, kind
-    last = -1
-    columns = (slices[name].tolist() for name in ("rank", "kind", "begin_ns", "end_ns"))
-    for rank, kind, begin, end in zip(*columns, strict=True):
-        if rank != last:
-            stack.clear()
-            last = rank
-        while stack and (
-            stack[-1][0] < begin
-            or (stack[-1][0] == begin and not (stack[-1][1] == begin == end and stack[-1][2] < kind))
-        ):
-            stack.pop()
-        if stack and stack[-1][0] < end:
-            end = stack[-1][0]
-            cut += 1
-        depths.append(len(stack))
-        ends.append(end)
-        stack.append((end, begin, kind))
-    return np.array(depths, np.int64), np.array(ends, np.int64), cut

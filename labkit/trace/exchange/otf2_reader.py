@@ -13,6 +13,7 @@ from labkit.comm.surface import METHODS
 from labkit.errors import DataError
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION
+from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["Archive", "read_otf2"]
@@ -20,7 +21,7 @@ __all__ = ["Archive", "read_otf2"]
 #: of calls and posts what a rank notes (`labkit.trace.recorder.timeline`), and its kind
 _CALLS = {
     "begin_s": float, "end_s": float, "name": int, "place": int, "bytes": int, "context": int,
-    "sequence": int, "root": int, "position": int, "ends": int,
+    "sequence": int, "root": int, "position": int, "ends": int, "phase": int,
 }  # fmt: skip
 _POSTS = {
     "call": int, "done": int, "peer": int, "tag": int, "context": int, "bytes": int, "order": int,
@@ -70,6 +71,8 @@ class _Rank:
     calls: list[dict[str, Any]] = field(default_factory=list)
     posts: list[dict[str, Any]] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
+    #: names of the phases that calls are in
+    inside: dict[str, int] = field(default_factory=dict)
     #: open regions: name, begin, the call (-1: a phase, -2: left out)
     open: list[tuple[str, float, int]] = field(default_factory=list)
     requests: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -91,7 +94,9 @@ class _Rank:
         elif kind == "call":
             name = call_name(region.name)
             number = self.names.setdefault(name, len(self.names))
-            self.calls.append(_NO_CALL | {"begin_s": now_s, "name": number})
+            inside = next((name for name, _, call in reversed(self.open) if call == -1), NO_PHASE)
+            phase = self.inside.setdefault(inside, len(self.inside))
+            self.calls.append(_NO_CALL | {"begin_s": now_s, "name": number, "phase": phase})
             call = len(self.calls) - 1
         self.open.append((region.name, now_s, call))
 
@@ -127,7 +132,8 @@ class _Rank:
         }
         known = dict(joined) | {one["context"]: 0 for one in self.posts}
         return {
-            **tables, "names": list(self.names), "places": [], "clock": [], "notes": [], "blocks": {},
+            **tables, "names": list(self.names), "phases": list(self.inside), "places": [], "clock": [],
+            "notes": [], "blocks": {},
             "communicators": {number: f"communicator {number}" for number in known if number >= _FIRST},
         }  # fmt: skip
 

@@ -84,7 +84,10 @@ def trace_of(
         "root": calls["root"], "position": calls["position"],
         "place": _words(timelines, calls, "place", "places"),
     })  # fmt: skip
-    table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
+    if "phase" in calls:  # the order of an archive's events tells more than their times
+        table["phase"] = _words(timelines, calls, "phase", "phases")
+    else:
+        table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
     table["algorithm"] = ""  # the library does not tell
     for row, target in targets_of(windows, names).items():
         table.loc[row, "root"] = target
