@@ -57,7 +57,7 @@ def _checked(
     """Return the checked request of a call, its ranks and the program's own parameters found."""
     machine = machine_of(on)
     if isinstance(on, int | float):
-        raise MachineError(
+        raise PlatformError(
             f"a machine is named in words, such as on='star:64'; got {on!r}. The program's own parameters go "
             "by name, as in labkit.run(program, 4, n=1000)"
         )
