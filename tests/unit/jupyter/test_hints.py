@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import labkit as lk
-from labkit.errors import MachineError, ProgramError, ScheduleError, UnknownNameError
+from labkit.errors import MachineError, PlatformError, ProgramError, ScheduleError, UnknownNameError
 from labkit.jupyter.hints import hint_of
 
 
@@ -103,6 +103,6 @@ def test_another_name_for_a_thing_is_answered_with_its_own(mistake, said):
 
 def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
     with pytest.raises(
-        MachineError, match=r"parameters go by name, as in labkit\.run\(program, 4, n=1000\)$"
+        PlatformError, match=r"parameters go by name, as in labkit\.run\(program, 4, n=1000\)$"
     ):
         lk.run(program, 4, 1000)
