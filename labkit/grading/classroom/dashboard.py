@@ -134,9 +134,8 @@ def _cause(feedback: str) -> str:
     raised = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt)\b", line)]
     if "raised an exception" in first and raised:
         first = f"{first.rstrip(':')}: {raised[-1]}"
-    elif first.endswith(
-        ":"
-    ):  # a head alone says too little: deadlocks differ by the calls that ranks wait in
+    elif first.endswith(":"):
+        # A head alone says too little: deadlocks differ by the calls that ranks wait in.
         waits = (re.match(r"  rank \d+: (\w+)", line) for line in lines)
         calls = sorted({found[1] for found in waits if found})
         then = f"ranks wait in {', '.join(calls)}" if calls else "".join(lines[1:2]).strip()
