@@ -107,7 +107,7 @@ def test_an_endless_run_is_still_found_out(sandbox: Sandbox, monkeypatch: pytest
     outcome = SandboxBench(sandbox, source, "f").run(1, [()])
     assert outcome.kind == "time"
     assert len(worked_s) == 2
-    assert min(worked_s) > 0.5 * sandbox.limits.cpu_s
+    assert sum(worked_s) > 1.5, "it had its time twice"
 
 
 def _in_a_process(work: Any) -> int:
