@@ -162,6 +162,20 @@ class NetworkModel:
     def __repr__(self) -> str:
         return f"NetworkModel({self.name!r})"
 
+    @property
+    def copied_below_bytes(self) -> int:
+        """A shorter message is copied: one of its ends spends time on every byte of it; 0: none is.
+
+        A detached message that costs its ends by the byte is one that they copy; from
+        `detached_below_bytes` on they meet, and its bytes go from memory to memory.
+        """
+        longest = self.detached_below_bytes - 1
+        for costs in (self.send_overhead, self.recv_overhead):
+            per_byte_s = [b for threshold, _, b in costs if threshold < longest]
+            if per_byte_s and per_byte_s[-1] > 0:
+                return self.detached_below_bytes
+        return 0
+
     def build(self) -> Any:
         """Make the engine's model object of these numbers.
 

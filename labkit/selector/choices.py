@@ -23,6 +23,8 @@ class Choices:
     node : int, optional
         How many consecutive ranks share a host: what algorithms by nodes take for their parameter `node`
         where the choice leaves it open. Default: what the algorithm says.
+    copied_below_bytes : int
+        As in `Situation`.
 
     Attributes
     ----------
@@ -30,10 +32,13 @@ class Choices:
         Situation to algorithm's name, in the order of the calls; of the first ten thousand situations.
     """
 
-    def __init__(self, selector: Selector, machine: str = "", node: int | None = None) -> None:
+    def __init__(
+        self, selector: Selector, machine: str = "", node: int | None = None, copied_below_bytes: int = 0
+    ) -> None:
         self.selector = selector
         self.machine = machine
         self.node = node
+        self.copied_below_bytes = copied_below_bytes
         self.made: dict[Situation, str] = {}
 
     def __call__(
@@ -57,7 +62,7 @@ class Choices:
             return settled(at, given, self.node)
         name = self.made.get(at)
         if name is None:
-            name = self.selector.choose(at)
+            name = self.selector.choose(at._replace(copied_below_bytes=self.copied_below_bytes))
             if name is None:
                 raise ScheduleError(
                     f"no algorithm for {operation} on {ranks} ranks (commutative={commutative})"

@@ -8,10 +8,12 @@
     ]
 
 The first rule counts that fits, and whose algorithm can be used. Every rule has ``operation`` and ``use``.
-The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a host), ``bytes`` (the message of
-a bcast, reduction or scan, one block of the others), ``total_bytes`` (bytes x ranks) and ``bytes_per_rank``
-(bytes / ranks) are compared by ``_from``, ``_below`` and ``_at_most``; ``power_of_two`` and ``even`` (of the
-ranks), ``commutative`` and ``cuttable`` (of the operator) are true or false; ``machine`` is a pattern of the
+The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a host), ``nodes`` (so many hosts
+they fill), ``bytes`` (the message of a bcast, reduction or scan, one block of the others), ``total_bytes``
+(bytes x ranks), ``bytes_per_rank`` (bytes / ranks), ``copy_limits`` and ``total_copy_limits`` (bytes, and
+bytes x ranks, by the length below which the machine's messages are copied; infinite where none is) are
+compared by ``_from``, ``_below`` and ``_at_most``; ``power_of_two`` and ``even`` (of the ranks),
+``commutative`` and ``cuttable`` (of the operator) are true or false; ``machine`` is a pattern of the
 platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
@@ -28,6 +30,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +47,14 @@ _DEFAULT = "default"
 _AMOUNTS: dict[str, Callable[[Situation], float]] = {
     "ranks": lambda at: at.ranks,
     "ranks_per_node": lambda at: at.ranks_per_node,
+    "nodes": lambda at: -(-at.ranks // at.ranks_per_node),
     "bytes": lambda at: at.n_bytes,
     "total_bytes": lambda at: at.n_bytes * at.ranks,
     "bytes_per_rank": lambda at: at.n_bytes / at.ranks,
+    "copy_limits": lambda at: _copy_limits(at, at.n_bytes),
+    "total_copy_limits": lambda at: _copy_limits(at, at.n_bytes * at.ranks),
 }
+_OF_NODES = ("ranks_per_node_", "nodes_")
 _COMPARISONS = {"_from": operator.ge, "_below": operator.lt, "_at_most": operator.le}
 _FLAGS: dict[str, Callable[[Situation], bool]] = {
     "power_of_two": lambda at: at.ranks & (at.ranks - 1) == 0,
@@ -90,6 +97,10 @@ def _holds(key: str, wanted: Any, at: Situation) -> bool:
         return _FLAGS[key](at) is wanted
     amount, suffix = _parts(key)
     return bool(_COMPARISONS[suffix](_AMOUNTS[amount](at), wanted))
+
+
+def _copy_limits(at: Situation, n_bytes: float) -> float:
+    return n_bytes / at.copied_below_bytes if at.copied_below_bytes else inf
 
 
 def _parts(key: str) -> tuple[str, str]:
@@ -159,8 +170,8 @@ class Rules(Selector):
 
     @property
     def asks_nodes(self) -> bool:
-        """Whether a rule has ``ranks_per_node``."""
-        return any(key.startswith("ranks_per_node") for rule in self.rules for key in rule.conditions)
+        """Whether a rule has ``ranks_per_node`` or ``nodes``."""
+        return any(key.startswith(_OF_NODES) for rule in self.rules for key in rule.conditions)
 
     def check(self) -> None:
         """Refuse algorithms that are not in the registry, or are no schedules."""

@@ -27,6 +27,9 @@ class Situation(NamedTuple):
         The platform's spec, such as ``"torus:4x4x4"``.
     ranks_per_node : int
         How many consecutive ranks share a host; 1 where that differs from host to host.
+    copied_below_bytes : int
+        Below this length the machine's messages are copied (`labkit.platform.network_model.NetworkModel`);
+        0 where none is, or that is not known: on real MPI, and in `Run.collectives`, which leaves it out.
     """
 
     operation: str
@@ -36,6 +39,7 @@ class Situation(NamedTuple):
     is_cuttable: bool = True
     machine: str = ""
     ranks_per_node: int = 1
+    copied_below_bytes: int = 0
 
 
 #: how long an algorithm, by its name, takes in a situation: seconds

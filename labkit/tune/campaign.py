@@ -10,7 +10,7 @@ import pandas as pd
 from labkit import registry
 from labkit.errors import DataError
 from labkit.nearest import nearest
-from labkit.platform import platform
+from labkit.platform import models, platform
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
 from labkit.sim.choices import node_of, time_alone
@@ -35,6 +35,7 @@ class Machine:
     def __init__(self, on: Any, model: Any = None) -> None:
         self.platform = platform(on)
         self.model = model
+        self._network = models.get(self.platform.model if model is None else model)
 
     def node(self, ranks: int) -> int:
         """Return how many consecutive ranks share a host."""
@@ -42,8 +43,12 @@ class Machine:
 
     def situation(self, operation: str, ranks: int, n_bytes: int) -> Situation:
         """Return what a choice may depend on here."""
-        spec, node = self.platform.spec, self.node(ranks)
-        return Situation(operation, ranks, n_bytes, machine=spec, ranks_per_node=node)
+        return Situation(
+            *(operation, ranks, n_bytes),
+            machine=self.platform.spec,
+            ranks_per_node=self.node(ranks),
+            copied_below_bytes=self._network.copied_below_bytes,
+        )
 
     def time(self, at: Situation, name: str) -> float:
         """Simulate one call, all ranks entering together; seconds until the last one has left."""

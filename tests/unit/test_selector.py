@@ -214,3 +214,40 @@ def test_a_rule_may_ask_how_many_ranks_share_a_host():
     for on, name in (("star:4", "ring"), ("star:2,cores=2", "pipeline")):
         (found,) = set(lk.run(program, 4, on, coll=rules).collectives.values())
         assert found.partition(":")[0] == name
+
+
+def test_a_rule_may_ask_how_many_hosts_the_ranks_fill():
+    rules = Rules([{"operation": "alltoall", "nodes_below": 2, "use": "linear"}])
+    assert rules.asks_nodes
+    for ranks, node, name in ((4, 4, "linear"), (5, 4, None), (4, 1, None), (1, 1, "linear")):
+        assert rules.choose(Situation("alltoall", ranks, 8, ranks_per_node=node)) == name
+
+
+def test_a_rule_may_ask_whether_the_machines_messages_are_copied():
+    rows = [
+        {"operation": "alltoall", "copy_limits_below": 1, "total_copy_limits_from": 2, "use": "bruck"},
+        {"operation": "alltoall", "use": "linear"},
+    ]
+    rules = Rules(rows)
+    at = Situation("alltoall", 4, copied_below_bytes=65536)
+    for n_bytes, name in ((32767, "linear"), (32768, "bruck"), (65535, "bruck"), (65536, "linear")):
+        assert rules.choose(at._replace(n_bytes=n_bytes)) == name
+    assert rules.choose(Situation("alltoall", 4, 40_000)) == "linear"  # nothing is known of its messages
+
+    def program(comm):
+        comm.Alltoall(bytearray(4 * 40_000), bytearray(4 * 40_000))
+
+    for model, name in (("lab", "bruck"), ("smpi", "linear"), ("rdma", "linear")):
+        run = lk.run(program, 4, "star:4", model=model, coll=rules)
+        assert run.collectives == {Situation("alltoall", 4, 40_000, machine="star:4"): name}
+
+
+@pytest.mark.parametrize("on", ["graphene", "lichtenberg", "star:4,cores=8"])
+@pytest.mark.parametrize("operation", ["allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter"])
+def test_on_one_host_the_defaults_are_near_the_fastest(on, operation):
+    """There every pair copies by itself: what saves a shared link only costs rounds."""
+    sizes = (8, 1024, 32_768, 262_144, 2_097_152)
+    tuned = lk.tune(operation, on, [4] if on == "graphene" else [4, 8], sizes, progress=False)
+    lost = tuned.penalty("default")
+    assert lost["mean"] < 0.25
+    assert lost["max"] < 1.1

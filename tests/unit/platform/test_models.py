@@ -35,6 +35,17 @@ def test_lab_is_smpi_with_start_ups_that_cost() -> None:
     assert all(table[0][1] > 1e-6 for table in (lab.send_overhead, lab.isend_overhead, lab.recv_overhead))
 
 
+def test_messages_are_copied_below_the_length_from_which_a_byte_costs_no_time() -> None:
+    limits = {name: models.get(name).copied_below_bytes for name in models.names()}
+    assert {name: limit for name, limit in limits.items() if limit} == {
+        "graphene": 327_680, "lab": 65_536, "loggps": 65_536,
+    }  # fmt: skip
+    at_the_end = models.get("smpi", recv_overhead=((0, 1e-6, 0.0), (70_000, 1e-6, 1e-9)))
+    assert at_the_end.copied_below_bytes == 0  # what is longer than a detached message is not copied
+    assert models.get("smpi", send_overhead=((0, 1e-6, 1e-9),)).copied_below_bytes == 65_536
+    assert models.get("lab", detached_below_bytes=0, eager_below_bytes=0).copied_below_bytes == 0
+
+
 def test_options_change_single_numbers_and_the_name_says_so() -> None:
     changed = models.get("smpi", cross_traffic=False, wtime_s=0.0)
     assert changed.name == "smpi(cross_traffic=False, wtime_s=0.0)"
