@@ -16,12 +16,18 @@ import pandas as pd
 from labkit import html as markup
 from labkit.selector import Rules, selector_of
 from labkit.selector.formats.bands import Band, Step, rows_of
+from labkit.study.reporting.facts import listed
 from labkit.tune.campaign import Machine
 from labkit.tune.rule_files import write_rules
 from labkit.tune.tree import Leaf, grow
 from labkit.units import format_bytes, format_share
 
 __all__ = ["Tuned"]
+
+#: times that differ by no more, relatively, differ by rounding
+_ROUNDING = 1e-9
+#: behind a name in the table that stands for several; and of so many points all names are told
+_EQUAL, _MOST_TOLD = "=", 3
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,25 @@ class Tuned:
     @cached_property
     def best(self) -> pd.DataFrame:
         """The fastest algorithm at each point: ranks, bytes, algorithm, time_s; of equals the simplest."""
-        order = self.times.assign(is_set=self.times["algorithm"].str.contains(":"))
-        order = order.sort_values(["ranks", "bytes", "time_s", "is_set", "algorithm"])
-        fastest = order.drop_duplicates(["ranks", "bytes"])
+        fastest = self._fastest.drop_duplicates(["ranks", "bytes"])
         return fastest.drop(columns=["operation", "is_set"]).reset_index(drop=True)
+
+    @cached_property
+    def equals(self) -> pd.DataFrame:
+        """All that are as fast as the best at each point: ranks, bytes, algorithms (a list, best first)."""
+        rows = [
+            (*map(int, at), found["algorithm"].tolist())
+            for at, found in self._fastest.groupby(["ranks", "bytes"], sort=True)
+        ]
+        return pd.DataFrame(rows, columns=["ranks", "bytes", "algorithms"])
+
+    @cached_property
+    def _fastest(self) -> pd.DataFrame:
+        """The rows of the fastest algorithms, several at a point where only rounding is between them."""
+        least = self.times.groupby(["ranks", "bytes"])["time_s"].transform("min")
+        fastest = self.times[self.times["time_s"] <= least * (1 + _ROUNDING)]
+        fastest = fastest.assign(is_set=fastest["algorithm"].str.contains(":"))
+        return fastest.sort_values(["ranks", "bytes", "is_set", "algorithm"])
 
     @cached_property
     def tree(self) -> list[Leaf]:
@@ -104,11 +125,14 @@ class Tuned:
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return operation, machine, the best algorithm of each point and the tree's rules as plain data."""
+        """Return operation, machine, the best algorithm of each point, its equals, and the tree's rules."""
         return {
             "operation": self.operation,
             "on": self.machine.platform.spec,
-            "best": self.best.to_dict("records"),
+            "best": [
+                {**row, "equals": names[1:]}
+                for row, names in zip(self.best.to_dict("records"), self.equals["algorithms"], strict=True)
+            ],
             "rules": self._rows,
         }
 
@@ -158,12 +182,16 @@ class Tuned:
     def __str__(self) -> str:
         lines = [f"{self._title()}: the fastest of {self.times['algorithm'].nunique()} algorithms"]
         lines += [f"  {line}" for line in self._table().to_string().splitlines()]
+        if equal := self._equal():
+            lines.append(f"  {_EQUAL} {equal}")
         lines.append(f"decision tree: {self._reading()}")
         lines += [f"  {', '.join(_bounds(leaf)):<40} {leaf.algorithm}" for leaf in self.tree]
         return "\n".join(lines)
 
     def _table(self) -> pd.DataFrame:
-        wide = self.best.pivot(index="ranks", columns="bytes", values="algorithm")
+        marks = [f" {_EQUAL}" if len(_told(names)) > 1 else "" for names in self.equals["algorithms"]]
+        marked = self.best.assign(algorithm=self.best["algorithm"] + marks)
+        wide = marked.pivot(index="ranks", columns="bytes", values="algorithm")
         wide.columns = pd.Index([format_bytes(float(str(n))) for n in wide.columns])
         wide.index = pd.Index([f"p = {p}" for p in wide.index])
         return wide
@@ -171,9 +199,19 @@ class Tuned:
     def _repr_html_(self) -> str:
         head = ["ranks", "bytes", "take"]
         rows = [[*map(markup.escape, _bounds(leaf)), markup.escape(leaf.algorithm)] for leaf in self.tree]
-        return markup.card(
-            markup.escape(self._title()), markup.escape(self._reading()) + markup.table(head, rows)
-        )
+        reading = " ".join([self._reading(), self._equal()]).strip()
+        return markup.card(markup.escape(self._title()), markup.escape(reading) + markup.table(head, rows))
+
+    def _equal(self) -> str:
+        """Say where a name stands for several; nothing where none does."""
+        rows = self.equals.itertuples(index=False)
+        several = [(at.ranks, at.bytes, _told(at.algorithms)) for at in rows if len(_told(at.algorithms)) > 1]
+        if not several:
+            return ""
+        places = [f"{p} ranks, {format_bytes(n)}: {listed(names, 4)}" for p, n, names in several]
+        some = "; ".join(places[:_MOST_TOLD]) + "; ..." * (len(places) > _MOST_TOLD)
+        points = f"{len(several)} of {len(self.best)} points"
+        return f"at {points} several are equally fast, of which the first by name is shown: {some}"
 
     def _reading(self) -> str:
         lost, leaves = self.penalty(), len(self.tree)
@@ -182,6 +220,12 @@ class Tuned:
             f"slower (at most {_share(lost['max'])}) than the fastest of {self.times['algorithm'].nunique()} "
             f"algorithms at each of {len(self.best)} points."
         )
+
+
+def _told(names: Sequence[str]) -> list[str]:
+    """Leave out what is an algorithm of the same list with other parameters."""
+    first = {name.partition(":")[0]: name for name in reversed(names)}
+    return [name for name in names if name in first.values()]
 
 
 def _share(share: float) -> str:

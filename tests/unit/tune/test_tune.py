@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.errors import DataError, PlatformError
 from labkit.selector import Rules, Situation, selector_of
+from labkit.tune.campaign import COLUMNS, Machine
 from labkit.tune.tree import grow
+from labkit.tune.tuned import Tuned
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,38 @@ def test_the_best_is_what_a_run_with_it_takes(tuned):
         run = lk.run(program, row.ranks, "torus:3x2x2", args=(row.bytes,), coll={"allreduce": row.algorithm})
         every = lk.run(program, row.ranks, "torus:3x2x2", args=(row.bytes,), coll="best")
         assert run.makespan_s == pytest.approx(every.makespan_s, rel=1e-9)
+
+
+def test_equals_are_told():
+    """Two ranks and one message: every tree is the same one; which name stands is no finding."""
+    names = ["linear", "binomial", "smp_binomial", "smp_binomial:segment_bytes=64", "scatter_ring_allgather"]
+    tuned = lk.tune("bcast", "star:4", [2, 4], [8], algorithms=names, progress=False)
+    assert tuned.best["algorithm"].tolist() == ["binomial", "linear"]
+    assert tuned.equals["algorithms"].tolist() == [
+        ["binomial", "linear", "smp_binomial", "smp_binomial:segment_bytes=64"], ["linear"],
+    ]  # fmt: skip
+    assert tuned.to_dict()["best"][0]["equals"] == ["linear", "smp_binomial", "smp_binomial:segment_bytes=64"]
+    assert tuned.to_dict()["best"][1]["equals"] == []
+    table = str(tuned).partition("decision tree")[0]
+    assert "p = 2  binomial =" in table
+    assert "p = 4      linear" in table
+    told = "= at 1 of 2 points several are equally fast, of which the first by name is shown: 2 ranks, 8 B: "
+    assert f"{told}binomial, linear and smp_binomial" in table
+    assert "equally fast" in tuned._repr_html_()
+    alone = lk.tune("bcast", "star:4", [4], [8], algorithms=names, progress=False)
+    assert "equal" not in str(alone) + alone._repr_html_()
+
+
+def test_rounding_is_no_difference():
+    rows = [
+        ("bcast", 4, 8, "chain", 1.0),
+        ("bcast", 4, 8, "linear", 1.0 - 1e-12),
+        ("bcast", 4, 8, "z", 0.999),
+    ]
+    times = pd.DataFrame(rows, columns=COLUMNS)
+    machine = Machine("star:4")
+    assert Tuned("bcast", machine, times[:2]).best["algorithm"].tolist() == ["chain"]
+    assert Tuned("bcast", machine, times).best["algorithm"].tolist() == ["z"]
 
 
 def test_a_tree_with_a_leaf_a_point_loses_nothing(tuned):
