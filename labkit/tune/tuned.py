@@ -58,11 +58,8 @@ class Tuned:
     @cached_property
     def equals(self) -> pd.DataFrame:
         """All that are as fast as the best at each point: ranks, bytes, algorithms (a list, best first)."""
-        rows = [
-            (*map(int, at), found["algorithm"].tolist())
-            for at, found in self._fastest.groupby(["ranks", "bytes"], sort=True)
-        ]
-        return pd.DataFrame(rows, columns=["ranks", "bytes", "algorithms"])
+        names = self._fastest.groupby(["ranks", "bytes"], sort=True)["algorithm"].agg(list)
+        return names.rename("algorithms").reset_index()
 
     @cached_property
     def _fastest(self) -> pd.DataFrame:
@@ -204,14 +201,17 @@ class Tuned:
 
     def _equal(self) -> str:
         """Say where a name stands for several; nothing where none does."""
-        rows = self.equals.itertuples(index=False)
-        several = [(at.ranks, at.bytes, _told(at.algorithms)) for at in rows if len(_told(at.algorithms)) > 1]
+        columns = (self.equals[name].tolist() for name in ("ranks", "bytes", "algorithms"))
+        points = [(p, n, _told(names)) for p, n, names in zip(*columns, strict=True)]
+        several = [point for point in points if len(point[2]) > 1]
         if not several:
             return ""
         places = [f"{p} ranks, {format_bytes(n)}: {listed(names, 4)}" for p, n, names in several]
         some = "; ".join(places[:_MOST_TOLD]) + "; ..." * (len(places) > _MOST_TOLD)
-        points = f"{len(several)} of {len(self.best)} points"
-        return f"at {points} several are equally fast, of which the first by name is shown: {some}"
+        return (
+            f"at {len(several)} of {len(points)} points several are equally fast, of which the first by name "
+            f"is shown: {some}"
+        )
 
     def _reading(self) -> str:
         lost, leaves = self.penalty(), len(self.tree)
