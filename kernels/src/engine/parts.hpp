@@ -146,8 +146,13 @@ struct Engine::Parts {
   // waits
   void make_ready(Rank r);
   void keep_wait(Rank r, const Request& ended);
-  void charge(RankState& state, std::uint32_t index);
-  void count_seen(std::uint32_t index, const Request& request);
+  void charge(RankState& state, std::uint32_t index, Request& request);
+  [[gnu::noinline]] void charge_counted(std::uint32_t index, Request& request);
+  void charge_overhead(Request& request) {
+    if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
+    request.is_charged = true;
+    work(request.actor, model.recv_overhead.at(request.received_bytes));
+  }
   bool try_any(Rank r);
   void any_completed(Rank r, std::uint32_t index);
   void caught_up(Rank r);

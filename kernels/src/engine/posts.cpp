@@ -235,7 +235,7 @@ void Engine::Parts::tell_owner(std::uint32_t index) {
     return;
   }
   keep_wait(actor, request);
-  charge(state, index);
+  charge(state, index, request);
   if (--state.missing == 0) make_ready(actor);
 }
 

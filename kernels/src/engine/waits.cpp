@@ -7,30 +7,31 @@
 
 namespace labkit {
 
-void Engine::Parts::count_seen(std::uint32_t index, const Request& request) {
+void Engine::Parts::charge_counted(std::uint32_t index, Request& request) {
   if (request.kind == RequestKind::receive) {
     counts->received(request.owner, request.actor, index, request.received_bytes);
   } else if (request.kind == RequestKind::operation) {
     counts->joined(request.actor, index);
   }
+  charge_overhead(request);
 }
 
 /// The owner has seen the request complete: its clock is at least the completion, and a receive
 /// from a sender that went on costs `or`. Overheads of several receives add up one after another.
-void Engine::Parts::charge(RankState& state, std::uint32_t index) {
-  Request& request = slab.at(index);
+void Engine::Parts::charge(RankState& state, std::uint32_t index, Request& request) {
   state.clock = std::max(state.clock, request.completion_s);
-  if (counts) count_seen(index, request);
-  if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
-  request.is_charged = true;
-  work(request.actor, model.recv_overhead.at(request.received_bytes));
+  if (counts) [[unlikely]] {
+    charge_counted(index, request);  // the last call: for it, this one, made for every request, keeps no registers
+  } else {
+    charge_overhead(request);
+  }
 }
 
 void Engine::charge(Rank rank, RequestId id) {
   Request& request = parts_->live(id);
   if (request.state != RequestState::complete) return;
   if (parts_->calls != nullptr) parts_->calls->waited(rank, {&id, 1});
-  parts_->charge(parts_->rank(rank), id.index);
+  parts_->charge(parts_->rank(rank), id.index, request);
 }
 
 bool Engine::sync(Rank rank) {
@@ -50,7 +51,7 @@ bool Engine::wait_all(Rank rank, std::span<const RequestId> ids) {
     if (id.is_null()) continue;
     Request& request = parts.live(id);
     if (request.state == RequestState::complete) {
-      parts.charge(state, id.index);
+      parts.charge(state, id.index, request);
     } else if (request.state != RequestState::cancelled && !request.is_waited) {
       request.is_waited = true;
       ++missing;
@@ -100,7 +101,7 @@ bool Engine::Parts::try_any(Rank r) {
     Request& request = live(detail.any[found]);
     detail.any_index = found;
     if (calls != nullptr) calls->waited(r, {&detail.any[found], 1});
-    if (request.state == RequestState::complete) charge(rank(r), detail.any[found].index);
+    if (request.state == RequestState::complete) charge(rank(r), detail.any[found].index, request);
     return true;
   }
   for (const RequestId id : detail.any) {
@@ -117,9 +118,10 @@ void Engine::Parts::any_completed(Rank r, std::uint32_t index) {
     live(id).is_waited = false;
     if (id.index == index) detail.any_index = i;
   }
-  keep_wait(r, slab.at(index));
+  Request& request = slab.at(index);
+  keep_wait(r, request);
   if (calls != nullptr) calls->waited(r, {&detail.any[detail.any_index], 1});
-  charge(rank(r), index);
+  charge(rank(r), index, request);
   make_ready(r);
 }
 
