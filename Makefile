@@ -39,11 +39,11 @@ test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
 	$(MAKE) --no-print-directory -j2 lint types cpp-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "mpi and not slow"
-	$(MAKE) --no-print-directory notebooks
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: $(VENV)/.set-up-dev      ## the long suites, the browser's too, and the C++ tests under the sanitizers
+test-long: $(VENV)/.set-up-dev      ## the notebooks, the long suites, the browser's too, and the C++ tests under the sanitizers
+	$(MAKE) --no-print-directory notebooks
 	$(MAKE) --no-print-directory sanitize-cpp levels
 	@# one process each
 	$(MAKE) --no-print-directory -j2 sanitize-python browser-test

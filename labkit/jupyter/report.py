@@ -15,24 +15,16 @@ from typing import TYPE_CHECKING, Any
 import labkit
 from labkit.errors import DataError, MachineError
 from labkit.html import render
+from labkit.plot.files.browser import find_browser
 
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["browsers", "make_report", "only_static", "print_pdf", "report_html", "with_mathml"]
+__all__ = ["make_report", "only_static", "print_pdf", "report_html", "with_mathml"]
 
 #: the widgets' side of an output has nobody to talk to on a page
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _GONE = "<p class='gone'>Interactive: open the notebook to use it.</p>"
-#: programs that print a page as PDF without a screen
-_BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "microsoft-edge",
-    "chrome",
-)
 _PDF_LIMIT_S = 120.0
 
 
@@ -73,7 +65,7 @@ def make_report(
     if path.suffix.lower() not in (".html", ".htm", ".pdf"):
         raise DataError(f"a report is an .html or a .pdf file; got {path.name!r}")
     is_pdf = path.suffix.lower() == ".pdf"
-    browser = next(iter(browsers()), None) if is_pdf else None
+    browser = find_browser() if is_pdf else None
     if is_pdf and browser is None:
         raise MachineError(
             "a PDF needs Chromium or Chrome, and none was found; write HTML, open it in a browser and print "
@@ -216,18 +208,6 @@ def _formulas(text: str) -> str:
     text = re.sub(r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), text, flags=re.DOTALL)
     text = re.sub(r"\$([^$\n]+?)\$", lambda found: convert(found[1]), text)
     return text.replace("<mi>log</mi>", '<mi>log</mi><mspace width="0.17em"/>')
-
-
-def browsers() -> list[str]:
-    """List the programs here that print a page as PDF: the system's, then playwright's."""
-    found = [path for path in map(shutil.which, _BROWSERS) if path]
-    cache = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
-    for pattern in (
-        "chromium-*/chrome-linux*/chrome",
-        "chromium_headless_shell-*/chrome-linux*/headless_shell",
-    ):
-        found += [str(path) for path in sorted(cache.glob(pattern))]
-    return found
 
 
 def print_pdf(page: str, target: Path, browser: str) -> None:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from labkit.plot.explanation_figure import heat as heat
     from labkit.plot.explanation_figure import utilisation as utilisation
     from labkit.plot.figure import Figure as Figure
+    from labkit.plot.files.html_page import page as page
+    from labkit.plot.files.html_page import render_page as render_page
     from labkit.plot.gantt_figure import gantt as gantt
     from labkit.plot.guess_figure import guess as guess
-    from labkit.plot.html_page import page as page
-    from labkit.plot.html_page import render_page as render_page
     from labkit.plot.panes.report_panes import report as report
     from labkit.plot.phase_figure import phases as phases
     from labkit.plot.phase_figure import shares as shares
@@ -49,7 +49,7 @@ _NAMED = {
 }
 #: what is there besides
 _OTHERS = {
-    "Figure": "figure", "page": "html_page", "render_page": "html_page", "report": "panes.report_panes",
+    "Figure": "figure", "page": "files.html_page", "render_page": "files.html_page", "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
     "plan": "beside.plan_figure", "predictions": "beside.prediction_figure",
     "regions": "beside.regions_figure",

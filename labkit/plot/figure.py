@@ -13,8 +13,8 @@ from typing import Any
 from bokeh.document import Document
 
 from labkit.errors import DataError, SuggestsNames
-from labkit.plot.export import draw_file
-from labkit.plot.html_page import render_page
+from labkit.plot.files.export import draw_file
+from labkit.plot.files.html_page import render_page
 from labkit.plot.stills.still import is_live, still_bundle
 from labkit.plot.tools import dress
 

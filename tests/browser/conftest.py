@@ -35,15 +35,13 @@ def chromium():
     """Return a running Chromium; skip with what is missing."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     pytest.importorskip("jupyterlab", reason="needs JupyterLab: pip install 'labkit[lab]'")
-    from labkit.errors import LabkitError
-    from labkit.plot.export import find_browser
+    from labkit.plot.files.browser import find_browser
 
-    try:
-        program = find_browser()
-    except LabkitError as error:
-        pytest.skip(f"needs a Chromium or Chrome: {error}")
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium or Chrome here")
     with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(program), args=FLAGS)
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
         browser.close()
 

@@ -63,6 +63,7 @@ def test_output_and_json(labkit, on):
     assert (record["model"], record["messages"] is None) == ((None, True) if on == "mpi" else ("lab", False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize(
     ("word", "code", "words"),
@@ -97,6 +98,7 @@ def test_trace_of_a_simulated_run(labkit, tmp_path):
     assert {"source", "destination", "bytes"} <= set(lines[0].split(","))
 
 
+@pytest.mark.slow
 def test_summary_of_a_run(labkit, tmp_path):
     done = labkit("--json", "--summary", behind=[])
     record = json.loads(done.stdout)
@@ -107,6 +109,7 @@ def test_summary_of_a_run(labkit, tmp_path):
     assert sum(int(row.rsplit(",", len(head.split(",")) - column)[1]) for row in rows) == record["messages"]
 
 
+@pytest.mark.slow
 def test_options_change_the_simulated_machine(labkit):
     def makespan(*arguments):
         return json.loads(labkit("--json", *arguments).stdout)["makespan_s"]

@@ -31,6 +31,7 @@ def labkit(tmp_path):
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [0, 7])
 def test_os_exit_names_the_rank_and_keeps_the_output(labkit, status):
     body = f"print('hello')\nif comm.rank == 1: os._exit({status})\ncomm.barrier()\n"

@@ -74,6 +74,7 @@ def test_what_a_process_has(labkit, tmp_path, on):
     assert sorted(done.stdout.splitlines()) == sorted([f"{r} says so" for r in range(3)] + ["ends 3"] * 3)
 
 
+@pytest.mark.slow
 def test_random_numbers_of_scipy_are_the_ranks_own(labkit):
     done = labkit(
         "import numpy as np, scipy.stats\nnp.random.seed(rank)\n"
@@ -176,6 +177,7 @@ assert MPI.Is_initialized() and MPI.Is_finalized()
 """
 
 
+@pytest.mark.slow
 def test_start_and_end_of_mpi_by_hand(labkit, tmp_path):
     assert labkit(INIT).returncode == 0
     (tmp_path / "late.py").write_text(

@@ -204,6 +204,7 @@ def test_phases_of_spawned_ranks_are_summed_up(run):
     assert "work" in repr(ended)
 
 
+@pytest.mark.slow
 def test_the_analysis_has_the_spawned_ranks_and_leads_over_the_spawn_to_who_did_it(run, tmp_path):
     ended = run(LATER, 2, child=WORKER, trace=True)
     waiting = ended.waits()
@@ -224,6 +225,7 @@ def test_the_analysis_has_the_spawned_ranks_and_leads_over_the_spawn_to_who_did_
         run(LATER, 2, child=WORKER, trace_ti=tmp_path / "t.txt")
 
 
+@pytest.mark.slow
 def test_a_time_line_has_a_row_for_each_of_them(run):
     drawn = lk.plot.gantt(run(LATER, 2, child=WORKER, trace=True))
     assert "5 ranks, 4 s: ended already 45%, computing 40%, not yet begun 15%" in drawn.alt

@@ -80,6 +80,7 @@ def given_of(name: str, p: int, n: int) -> list[StandIn]:
     return [stand_in(name, rank, p, n) for rank in range(p)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", ["alltoallv", "messages"])
 @pytest.mark.parametrize("name", STAND_INS)
 def test_messages_times_and_blocks_are_those_of_keys(name: str, exchange: str) -> None:

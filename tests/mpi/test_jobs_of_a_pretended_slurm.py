@@ -56,6 +56,7 @@ def test_a_rank_that_fails_is_named(slurm):
     assert caught.value.rank == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_hands_in_its_jobs_before_it_waits_and_simulates_the_rest(slurm):
     study = lk.sweep(program, [1, 2], [slurm, "star"], n=[1, 2], repeats=1, warmup=0, progress=False)
     times = study.data.query("metric == 'makespan_s' and phase == ''")

@@ -91,6 +91,7 @@ print(*measured(FUNCTION, EXPECTED))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
     ("function", "expected"),
@@ -133,6 +134,7 @@ def makespans(tmp_path, **environment):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_the_same_bits_in_every_process(tmp_path):
     here = [lk.run(program, 24, "star:24", model=model).makespan_s.hex() for model in ("lab", "smpi")]
     again = [lk.run(program, 24, "star:24", model=model).makespan_s.hex() for model in ("lab", "smpi")]

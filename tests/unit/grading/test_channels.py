@@ -104,6 +104,7 @@ def poorer(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     made.close()
 
 
+@pytest.mark.slow
 def test_what_a_poorer_machine_loses_is_said_and_the_rest_stays_closed(poorer: Sandbox) -> None:
     found = poorer.containment
     (what,) = poorer.without
@@ -162,6 +163,7 @@ def test_a_rank_has_no_descriptor_of_others(sandbox: Sandbox) -> None:
     assert sandbox.run(source, "f", 3, [()] * 3).results == [True] * 3
 
 
+@pytest.mark.slow
 def test_all_ranks_are_on_one_core(sandbox: Sandbox) -> None:
     source = "import os\ndef f(comm):\n    return sorted(os.sched_getaffinity(0))\n"
     assert {len(cores) for cores in sandbox.run(source, "f", 4, [()] * 4).results} == {1}

@@ -175,6 +175,7 @@ def f(comm):
     assert found.attempts == []
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(
     tmp_path: Path, needs_a_sandbox: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

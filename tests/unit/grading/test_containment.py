@@ -195,6 +195,7 @@ def test_reading_any_bytes_gives_a_frame_or_the_protocols_error(data: bytes) -> 
         os.close(reader)
 
 
+@pytest.mark.slow
 @UNHURRIED
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
                     lambda inner: st.lists(inner) | st.tuples(inner, inner), max_leaves=8))  # fmt: skip

@@ -94,6 +94,7 @@ def test_what_is_done_is_not_graded_again_until_it_changes(folder: Path, tmp_pat
     assert again[0].seed != first[0].seed, "another secret gives other inputs, so grades anew"
 
 
+@pytest.mark.slow
 def test_the_command_grades_and_writes(folder: Path, tmp_path: Path, capsys: Any) -> None:
     secret = tmp_path / "secret"
     secret.write_text("for all\n")

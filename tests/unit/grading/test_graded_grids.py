@@ -204,6 +204,7 @@ def test_neighbours_are_collectives_where_these_are_excluded(sandbox: Sandbox) -
     assert refused.kind == "forbidden", refused
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_refused_by_name(sandbox: Sandbox) -> None:
     for line, words in (
         ("comm.Create_graph([1], [1])", "comm.Create_graph is not there in graded runs"),

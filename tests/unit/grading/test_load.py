@@ -186,6 +186,7 @@ def test_bytes_that_trickle_in_are_no_work() -> None:
     assert len(looks) == 3
 
 
+@pytest.mark.slow
 def test_a_grader_that_waits_for_a_processor_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     worked = iter([50.0, 90.0, 90.5])
     monkeypatch.setattr("labkit.grading.folder.worked_s", lambda pid: next(worked))

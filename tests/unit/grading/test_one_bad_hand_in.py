@@ -34,6 +34,7 @@ def _kind(grade: Grade) -> str:
     return "full" if grade.is_full else "none" if grade.points == 0 else "part"
 
 
+@pytest.mark.slow
 def test_every_poisoned_hand_in_becomes_its_students_result(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -113,6 +114,7 @@ def _is_there(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_end_of_the_grader_is_the_end_of_all_it_started(tmp_path: Path, number: int) -> None:
@@ -136,6 +138,7 @@ def test_the_end_of_the_grader_is_the_end_of_all_it_started(tmp_path: Path, numb
     assert [pid for pid in started if _is_there(pid)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["-P", "-m", "labkit"], ["-m", "labkit"]])
 def test_inside_the_folder_nothing_is_imported_from_it(tmp_path: Path, words: list[str]) -> None:
     mark = tmp_path / "imported"

@@ -54,6 +54,7 @@ def test_a_few_get_what_they_deserve(which: tuple[str, str]) -> None:
     assert SOURCES[which].wronged(_missed(SOURCES[which])) == (set(), set())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORPORA)
 def test_what_is_right_for_the_ranks_that_are_always_asked_for_is_not_enough(name: str) -> None:
     """No draw may fall among those: else a program that knows them passes now and then."""

@@ -338,6 +338,7 @@ def test_a_figure_of_ones_own_follows_its_sliders() -> None:
         explorers.vary(law)
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_played_message_by_message() -> None:
     def ring(comm):
         comm.sendrecv(bytes(100 * (comm.rank + 1)), (comm.rank + 1) % 5, source=(comm.rank - 1) % 5)

@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from labkit.cli import main
 from labkit.errors import DataError, MachineError
 from labkit.jupyter import report
+from tests.support.browser import needs_browser
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 WIDGET = {"application/vnd.jupyter.widget-view+json": {"model_id": "0", "version_major": 2}}
@@ -92,16 +93,16 @@ def test_other_endings_missing_browsers_and_full_disks_are_told(tmp_path, monkey
         report.make_report(path, tmp_path / "a.docx")
     with pytest.raises(DataError, match=r"cannot be written to .*: No such file"):
         report.make_report(path, tmp_path / "no" / "a.html")
-    monkeypatch.setattr(report, "browsers", list)
+    monkeypatch.setattr(report, "find_browser", lambda: None)
     with pytest.raises(MachineError, match=r"needs Chromium or Chrome.*labkit report work\.ipynb -o a\.html"):
         report.make_report(path, tmp_path / "a.pdf")
-    monkeypatch.setattr(report, "browsers", lambda: ["false"])
+    monkeypatch.setattr(report, "find_browser", lambda: "false")
     with pytest.raises(MachineError, match="false could not print the report"):
         report.make_report(path, tmp_path / "a.pdf")
     assert not (tmp_path / "a.pdf").exists()
 
 
-@pytest.mark.skipif(not report.browsers(), reason="no Chromium or Chrome here")
+@needs_browser
 def test_a_pdf_is_printed_by_the_browser(tmp_path):
     made = report.make_report(written(tmp_path, new_markdown_cell("# Title"), cell()), tmp_path / "a.pdf")
     assert made.read_bytes().startswith(b"%PDF")

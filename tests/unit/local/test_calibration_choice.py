@@ -95,6 +95,7 @@ def test_runs_on_two_threads_keep_their_own() -> None:
     assert found[4] == pytest.approx(4 * found[1], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_choice_of_the_process_holds_for_runs_and_scripts(tmp_path: Path) -> None:
     script = tmp_path / "sorts.py"
     script.write_text(ALL_SORTS)

@@ -147,6 +147,7 @@ def test_schedules_and_host_files_follow_the_mapping() -> None:
     assert machine == lk.platform("star:4").mapped((2, 2)) != lk.platform("star:4")
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
     (tmp_path / "hosts").write_text("0\n1\n9\n")

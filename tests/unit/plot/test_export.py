@@ -17,11 +17,12 @@ from PIL import Image
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
-from labkit.plot import export
+from labkit.plot.files import export
+from labkit.plot.files.browser import VARIABLE, find_browser
 from labkit.plot.stills.still import with_words
+from tests.support.browser import needs_browser
 
 SVG = "{http://www.w3.org/2000/svg}"
-needs_browser = pytest.mark.skipif(export.find_browser() is None, reason="no Chromium or Chrome here")
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_other_endings_are_refused(figure: plot.Figure, tmp_path: Path) -> None:
 def test_without_a_browser_it_is_said_what_to_install(
     figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(export.VARIABLE, str(tmp_path / "none"))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
     with pytest.raises(DataError, match=r"install one .*chromium.*LABKIT_BROWSER"):
         figure.save(tmp_path / "f.png")
     assert figure.save(tmp_path / "f.html").stat().st_size > 1_000_000
@@ -91,16 +92,14 @@ def browser(path: Path, script: str) -> str:
 def test_a_browser_that_does_not_draw_is_named_with_its_words(
     figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "b", "echo 'no display' >&2; exit 3"))
+    monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", "echo 'no display' >&2; exit 3"))
     with pytest.raises(DataError, match=r"/b did not draw the figure \(no display\)"):
         figure.save(tmp_path / "f.svg")
-    monkeypatch.setenv(
-        export.VARIABLE, browser(tmp_path / "c", "echo '<pre id=\"labkit-file\">!no view</pre>'")
-    )
+    monkeypatch.setenv(VARIABLE, browser(tmp_path / "c", "echo '<pre id=\"labkit-file\">!no view</pre>'"))
     with pytest.raises(DataError, match=r"\(no view\)"):
         figure.save(tmp_path / "f.svg")
     monkeypatch.setattr(export, "LIMIT_S", 0.2)
-    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "d", "exec sleep 30"))
+    monkeypatch.setenv(VARIABLE, browser(tmp_path / "d", "exec sleep 30"))
     with pytest.raises(DataError, match="did not end within"):
         figure.save(tmp_path / "f.svg")
 
@@ -110,7 +109,7 @@ def test_where_the_sandbox_fails_it_is_left_out(
 ) -> None:
     made = base64.b64encode(b"<svg/>").decode()
     script = f'case "$*" in *--no-sandbox*) echo \'<pre id="labkit-file">{made}</pre>\';; *) exit 1;; esac'
-    monkeypatch.setenv(export.VARIABLE, browser(tmp_path / "b", script))
+    monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", script))
     monkeypatch.setattr(export.os, "geteuid", lambda: 1000, raising=False)
     assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
 
@@ -131,7 +130,7 @@ def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: 
     }, 1500))</script></body>"""
     (tmp_path / "g.html").write_text(page.replace("</body>", run), encoding="utf-8")
     command = [
-        str(export.find_browser()),
+        str(find_browser()),
         *export._FLAGS,
         "--no-sandbox",
         f"--user-data-dir={tmp_path / 'u'}",

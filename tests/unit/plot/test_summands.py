@@ -11,11 +11,12 @@ from bokeh.models import Span, VArea
 
 import labkit as lk
 from labkit.errors import DataError
+from tests.support.browser import needs_browser
 
 P = 2.0 ** np.arange(4, 13)
 
 
-def test_shares_add_up_and_the_crossover_is_marked(tmp_path: Path) -> None:
+def test_shares_add_up_and_the_crossover_is_marked() -> None:
     model = lk.fit(P, 3e-5 * P + 2e-9 * P**2 + 2e-3)
     figure = lk.plot.summands(model)
     assert "p hides p² up to about p = 15,000: from there on p² is the largest part." in figure.reading
@@ -30,6 +31,11 @@ def test_shares_add_up_and_the_crossover_is_marked(tmp_path: Path) -> None:
     places = sorted(line.location for line in plot.select(Span))
     assert places == pytest.approx([4096, 3e-5 / 2e-9], rel=0.02)
     assert plot.x_range.end > 15000
+
+
+@needs_browser
+def test_shares_are_drawn_to_a_file(tmp_path: Path) -> None:
+    figure = lk.plot.summands(lk.fit(P, 3e-5 * P + 2e-9 * P**2 + 2e-3))
     picture = figure.save(tmp_path / "shares.png")
     assert picture.stat().st_size > 10_000
 

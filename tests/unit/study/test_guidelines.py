@@ -105,6 +105,7 @@ def noisy(rng: Any, middle: float, count: int = 20) -> Sample:
     return Sample.of(times * np.where(rng.random(count) < 0.05, 5.0, 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.0, 1.05])
 def test_a_family_without_violations_raises_a_false_alarm_seldom(factor: float) -> None:
     """120 families of 100 comparisons, none violated: at most 5 % of them with any alarm, and some luck."""

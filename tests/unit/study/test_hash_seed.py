@@ -56,6 +56,7 @@ def told(tmp_path: Any, seed: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_known_is_shared(tmp_path: Any) -> None:
     found = told(tmp_path, "5")
     for serial, spread in (found["plain"], found["ordered"]):
@@ -63,6 +64,7 @@ def test_a_seed_that_is_known_is_shared(tmp_path: Any) -> None:
         assert spread[1] == []
 
 
+@pytest.mark.slow
 def test_under_a_seed_that_is_not_known_a_program_that_depends_on_it_is_not_spread(tmp_path: Any) -> None:
     found = told(tmp_path, "random")
     serial, spread = found["plain"]

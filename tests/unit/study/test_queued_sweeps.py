@@ -34,6 +34,7 @@ def program(comm: Any, n: int = 1) -> Any:
     return comm.allreduce(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "is_counted"),
     [

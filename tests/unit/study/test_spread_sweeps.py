@@ -159,6 +159,7 @@ def both(**how: Any) -> tuple[Any, Any]:
     return studies[0], studies[1]
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_study_to_the_last_bit() -> None:
     serial, spread_out = both(
         on=["star", lambda p: f"torus:{p}x2"], n=[2, 3], config=[Config(1), Config(5)], bump=1.0, repeats=2,
@@ -225,6 +226,7 @@ def test_the_time_limit_holds_for_each_point() -> None:
     assert study.failures[0]["kind"] == "TimeLimitError"
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_workers_and_keeps_what_is_done(monkeypatch, tmp_path) -> None:
     from labkit.study.pool import LocalPool
 

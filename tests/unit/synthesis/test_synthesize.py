@@ -96,6 +96,7 @@ def test_the_bounds_of_known_machines():
     assert lower_bound_on("alltoall", path, n_bytes=10**6, model="raw").bandwidth_s == pytest.approx(4e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["allgather", "allreduce"])
 def test_made_schedules_beat_the_registry_where_links_are_cut(problem):
     torus = [(r * 3 + c, r * 3 + (c + 1) % 3) for r in range(3) for c in range(3)]

@@ -66,6 +66,7 @@ def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
     return project.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:nbval", *words)
 
 
+@pytest.mark.slow
 def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(project, "--junitxml=out.xml")
     result.assert_outcomes(passed=1, failed=4, skipped=1)

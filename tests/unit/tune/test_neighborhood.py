@@ -46,6 +46,7 @@ def tuned(comm, search):
         return exchange.explain().decisions[0]
 
 
+@pytest.mark.slow
 def test_a_request_finds_the_fastest_form_and_attributes_measure_half():
     run = lk.run(tuned, 16, "torus:4x2x2", search="brute force")
     every = run.results[0]

@@ -225,6 +225,7 @@ def broadcast(comm):
     assert main(["verify", str(path), "--memory", "nan"]) == 3
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_or_never_ends_is_reported(bundle, tmp_path):
     def fails(files):
         files["program/broadcast.py"] = b"def broadcast(comm):\n    raise RuntimeError('no more')\n"
@@ -286,6 +287,7 @@ def test_work_measured_by_the_hosts_clock_is_charged_again(tmp_path):
     assert (found.outcome, found.compared) == ("same", again(measured))
 
 
+@pytest.mark.slow
 def test_metrics_of_the_host_are_left_out_by_name(tmp_path):
     timed = lk.sweep(program, [2], "star", progress=False, measure=lambda run: {"host_s": run.host_seconds})
     assert verify(timed.bundle(tmp_path / "x.zip").path).outcome == "differs"
@@ -323,6 +325,7 @@ def program(comm):
 """
 
 
+@pytest.mark.slow
 def test_modules_of_ones_own_and_scripts_travel_along(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helper.py").write_text("import json\n\ndef size():\n    return 4000\n")

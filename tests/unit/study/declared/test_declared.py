@@ -133,6 +133,7 @@ def test_alarms_and_failures_set_the_exit_code(folder, capsys, monkeypatch):
     assert "there is no phase 'add'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_killed_study_goes_on(folder, capsys):
     assert main(["study", "study.toml", "--results", "whole"]) == 0
     log = folder / "study.results" / "points.jsonl"

@@ -84,7 +84,7 @@ def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> s
         title=title,
         has_heading=has_heading,
         drawing=Markup(Resources(mode="inline", components=["bokeh"]).render() + drawing if layouts else ""),
-        export=Markup((Path(__file__).with_name("js") / "export.js").read_text("utf-8")),
+        export=Markup((Path(__file__).parents[1] / "js" / "export.js").read_text("utf-8")),
         items=[_item(item, pictures) for item in listed],
     )
 

@@ -10,35 +10,22 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labkit.errors import DataError
-from labkit.plot.html_page import render_page
+from labkit.plot.files.browser import VARIABLE, find_browser
+from labkit.plot.files.html_page import render_page
 from labkit.plot.stills.still import with_words
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
 
-__all__ = ["draw_file", "find_browser"]
+__all__ = ["draw_file"]
 
-#: a browser, where the usual names and places do not find it
-VARIABLE = "LABKIT_BROWSER"
 LIMIT_S = 90
-_NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell",
-    "microsoft-edge", "msedge",
-)  # fmt: skip
-_PLACES = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-)
-#: where playwright keeps the browsers that it installs
-_PLAYWRIGHT = (".cache/ms-playwright", "Library/Caches/ms-playwright", "AppData/Local/ms-playwright")
 _FLAGS = (
     "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
@@ -61,30 +48,6 @@ function labkitTry() {
 }
 window.addEventListener("load", () => setTimeout(labkitTry, 200))
 """
-
-
-def find_browser() -> str | None:
-    """Return the path of a Chromium or Chrome, None if there is none.
-
-    The environment variable ``LABKIT_BROWSER`` goes before the usual names and places.
-    """
-    if given := os.environ.get(VARIABLE):
-        return shutil.which(given)
-    for name in (*_NAMES, *_PLACES):
-        if found := shutil.which(name):
-            return found
-    return next(_of_playwright(), None)
-
-
-def _of_playwright() -> Iterator[str]:
-    folders = [Path.home() / place for place in _PLAYWRIGHT]
-    if given := os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):
-        folders.insert(0, Path(given))
-    names = ("chrome", "headless_shell", "Chromium", "chrome.exe")
-    for folder in folders:
-        for installed in sorted(folder.glob("chromium*"), reverse=True):
-            for name in names:
-                yield from (str(one) for one in installed.glob(f"*/**/{name}") if os.access(one, os.X_OK))
 
 
 def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:

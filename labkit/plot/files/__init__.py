@@ -1,0 +1,1 @@
+"""Figures as files: a page, a picture, and the browser that draws it."""
