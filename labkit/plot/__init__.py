@@ -49,7 +49,8 @@ _NAMED = {
 }
 #: what is there besides
 _OTHERS = {
-    "Figure": "figure", "page": "files.html_page", "render_page": "files.html_page", "report": "panes.report_panes",
+    "Figure": "figure", "page": "files.html_page", "render_page": "files.html_page",
+    "report": "panes.report_panes",
     "card": "beside.card_figure", "misfits": "beside.misfits_figure",
     "plan": "beside.plan_figure", "predictions": "beside.prediction_figure",
     "regions": "beside.regions_figure",
