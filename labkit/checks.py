@@ -81,7 +81,8 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     if not callable(program):
         arrived = type(program).__name__
         raise ProgramError(
-            f"a program is a function program(comm, ...) or the path of a script, got {arrived}"
+            f"a program is a function program(comm, ...) or the path of a script, got {arrived}; if that is "
+            "what a function returns, hand over the function: labkit.run(f, 4), not labkit.run(f(...), 4)"
         )
     found: Callable[..., Any] = program
     _refuse_input(program)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from labkit.nearest import nearest
+from labkit.rank_hint import rank_hint
 
 __all__ = [
     "MORE_TIME",
@@ -227,6 +228,8 @@ class RankError(LabkitError):
         self.rank = rank
         self.traceback = traceback
         super().__init__(message or f"rank {rank} failed: {headline(traceback)}\n{traceback}")
+        if hint := rank_hint(traceback):
+            self.add_note(hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error crosses process borders whole."""

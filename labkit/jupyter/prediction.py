@@ -32,7 +32,7 @@ class Prediction:
     def __init__(self, what: Expectation | dict[str, float], unit: str = "") -> None:
         self.what, self.unit = what, unit
 
-    def beside(self, found: Any, *, title: str = "Predicted and found") -> Figure:
+    def beside(self, found: Any, *, title: str = "Predicted and found", label: str = "") -> Figure:
         """Draw the prediction beside what came out.
 
         Parameters
@@ -41,6 +41,8 @@ class Prediction:
             A verdict or a model for a predicted growth; else the numbers, by the predicted names.
         title : str
             Above a picture of numbers.
+        label : str
+            Below it: what the numbers are; the unit, unless given.
 
         Returns
         -------
@@ -55,7 +57,7 @@ class Prediction:
             found = {_ONE: found}
         if isinstance(found, Mapping):
             found = _numbers(found)
-        return guess(self.what, found, unit=self.unit, title=title)
+        return guess(self.what, found, unit=self.unit, title=title, label=label)
 
     def __str__(self) -> str:
         """Print the prediction in a sentence."""

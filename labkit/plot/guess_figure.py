@@ -13,7 +13,7 @@ from labkit.errors import DataError
 from labkit.html import number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import scaling
-from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, wrap
+from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, whole_ticker, wrap
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Expectation, Model, Verdict
 
@@ -31,6 +31,7 @@ def guess(
     *,
     unit: str = "",
     title: str = "Predicted and found",
+    label: str = "",
     width: int = 760,
 ) -> Figure:
     """Draw a prediction beside what came out.
@@ -46,6 +47,8 @@ def guess(
         Of the numbers.
     title : str
         Above the picture of numbers.
+    label : str
+        Of the axis of numbers: what they are; the unit, unless given.
     width : int
         Pixels.
 
@@ -71,12 +74,12 @@ def guess(
     own = np.array([float(value) for value in predicted.values()])
     out = np.array([float(found[name]) for name in predicted])
     reading = _reading(names, own, out, unit)
-    fig = _numbers(names, own, out, unit, width)
+    fig = _numbers(names, own, out, unit, label, width)
     fig.add_layout(heading(title), "above")
     return Figure(fig, reading, f"{title}: {_pairs(names, own, out, unit)}.")
 
 
-def _numbers(names: list[str], own: Any, out: Any, unit: str, width: int) -> Any:
+def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width: int) -> Any:
     """Return the picture: a line of the picture for each number, from the prediction to what came out."""
     is_log, both = _is_wide(own, out), np.concatenate([own, out])
     low, high = float(both.min()), float(both.max())
@@ -107,8 +110,10 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, width: int) -> Any
         value_axis(fig.xaxis, unit, *span)
     else:
         fig.xaxis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": unit if unit == "s" else ""})
-    if unit not in ("", "s"):
-        fig.xaxis.axis_label = unit
+        if unit != "s" and np.array_equal(both, np.rint(both)):  # things counted: 2.5 of them there are not
+            fig.xaxis.ticker = whole_ticker()
+    if named := label or (unit if unit != "s" else ""):
+        fig.xaxis.axis_label = named
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     return fig

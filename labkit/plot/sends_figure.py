@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.models import (
-    BasicTicker,
     ColorBar,
     ColumnDataSource,
     CustomJSTickFormatter,
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes
+from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes, whole_ticker
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.units import format_share
 
@@ -171,7 +170,7 @@ def _matrix(
     count_axis(fig.xaxis[0], "to rank", ranks)
     count_axis(fig.yaxis[0], "from rank", ranks)
     # messages are whole
-    ticks = {} if unit or is_wide else {"ticker": BasicTicker(min_interval=1, num_minor_ticks=0)}
+    ticks = {} if unit or is_wide else {"ticker": whole_ticker()}
     bar = ColorBar(
         **ticks,
         color_mapper=mapper, formatter=CustomJSTickFormatter(code=SI_JS, args={"unit": unit}), width=12,

@@ -35,6 +35,7 @@ __all__ = [
     "style_axes",
     "time_axis",
     "value_axis",
+    "whole_ticker",
     "wrap",
 ]
 
@@ -110,8 +111,8 @@ def count_text(tick: float) -> str:
     return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(power)))
 
 
-#: the space between a number and a unit of time, of bytes, or %
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[pnµmkMG]?[sB])(?!\w))")
+#: the space between a number and what follows it: a unit, or what is counted
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%\w])")
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -119,8 +120,8 @@ def wrap(text: str, width: int) -> list[str]:
 
     Examples
     --------
-    >>> wrap("found 1.36 s", 10)
-    ['found', '1.36 s']
+    >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10)
+    (['found', '1.36 s'], ['they met', '9 rules'])
     """
     whole = textwrap.wrap(_BEFORE_UNIT.sub("\u00a0", text), width)
     return [line.replace("\u00a0", " ") for line in whole] or [""]
@@ -135,6 +136,11 @@ def rank_axis(axis: Any, values: npt.ArrayLike, room: int = 9) -> None:
     """Put an axis' ticks at the measured values; large powers of two are written as such."""
     axis.ticker = rank_ticks(values, room)
     axis.formatter = CustomJSTickFormatter(code=COUNT_JS)
+
+
+def whole_ticker(room: int = 6) -> BasicTicker:
+    """Return ticks at whole numbers only, about as many as there is room for."""
+    return BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=room)
 
 
 def count_axis(axis: Any, label: str, most: int) -> None:

@@ -21,6 +21,7 @@ from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.choices import choices_on
 from labkit.sim.computation import Computation
 from labkit.sim.isolation.isolation import Isolation
+from labkit.sim.isolation.kept_heap import kept_heap
 from labkit.sim.isolation.logs import RankLogs
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.process_state import ProcessState
@@ -83,7 +84,9 @@ def simulate(request: RunRequest) -> Run:
     if request.options.get("summary") and not request.trace:  # a trace tells more
         noting = _summing(simulation)
     watching = _checking(simulation) if request.options.get("check") else contextlib.nullcontext()
-    with noting, watching, OwnCode() as own, Regions(request.regions):
+    is_timed = not simulation.context.is_deterministic
+    measuring = kept_heap() if is_timed else contextlib.nullcontext()
+    with noting, watching, measuring, OwnCode() as own, Regions(request.regions):
         _run_program(simulation, request, notes)
     if own.is_notable and not simulation.context.is_charged:
         notes.append(REMARK)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import BasicTicker, ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
+from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
 
 from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.patterns import Load, link_facts, loads, pairs
@@ -15,7 +15,7 @@ from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, heading, wrap
+from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
 from labkit.plot.topology_figure import draw_layout, way
 
 __all__ = ["TopologyView", "look", "spec_of"]
@@ -171,7 +171,7 @@ def _draw(
         bar = ColorBar(
             color_mapper=mapper, title="messages in a cable's busier direction", height=10,
             formatter=NumeralTickFormatter(format="0,0"), title_text_font=FONT,
-            ticker=BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=5),
+            ticker=whole_ticker(5),
             major_label_text_font=FONT, title_text_font_style="normal",
         )  # fmt: skip
         fig.add_layout(bar, "below")

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import collections as container
+import pickle
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 import labkit as lk
-from labkit.errors import MachineError, PlatformError, ProgramError, ScheduleError, UnknownNameError
+from labkit.errors import (
+    MachineError,
+    PlatformError,
+    ProgramError,
+    RankError,
+    ScheduleError,
+    UnknownNameError,
+)
 from labkit.jupyter.hints import hint_of
 
 
@@ -106,3 +116,76 @@ def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
         PlatformError, match=r"parameters go by name, as in labkit\.run\(program, 4, n=1000\)$"
     ):
         lk.run(program, 4, 1000)
+
+
+def size_is_called(comm):
+    return [0] * comm.size()
+
+
+def rank_is_called(comm):
+    return comm.size if comm.rank() == 0 else 0
+
+
+def size_is_not_called(comm):
+    return list(range(comm.Get_size))
+
+
+def a_list_is_a_buffer(comm):
+    if comm.rank == 0:
+        comm.Send([1, 2, 3], 1)
+    return comm.recv(source=0)
+
+
+def a_number_is_a_buffer(comm):
+    return comm.Bcast(comm.rank, root=0)
+
+
+def a_table_is_a_buffer(comm):
+    comm.Isend({"a": 1}, 1 - comm.rank).wait()
+
+
+def another_number_is_called(comm):
+    return len("ab")()
+
+
+def a_number_beside_it_is_called(comm):
+    steps = 3
+    return [steps() for _ in range(comm.size)]
+
+
+@pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
+@pytest.mark.parametrize(
+    ("mistake", "hint"),
+    [
+        (size_is_called, "comm.size is a number: write comm.size, without parentheses"),
+        (rank_is_called, "comm.rank is a number: write comm.rank, without parentheses"),
+        (size_is_not_called, "comm.Get_size is a method: write comm.Get_size(), or comm.size"),
+        (a_list_is_a_buffer, "comm.Send takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3])"),
+        (a_number_is_a_buffer, "comm.bcast takes any object"),
+        (a_table_is_a_buffer, "comm.isend takes any object"),
+        (another_number_is_called, None),
+        (a_number_beside_it_is_called, None),
+    ],
+)
+def test_a_mistake_on_a_rank_is_answered_with_what_to_type(mistake, hint, on):
+    with pytest.raises(RankError) as caught:
+        lk.run(mistake, 2, on)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        notes = [one for one in getattr(error, "__notes__", []) if " had printed" not in one]
+        assert len(notes) == (hint is not None)
+        assert hint is None or hint in notes[0]
+
+
+def test_the_command_line_says_it_as_well(tmp_path):
+    script = tmp_path / "prog.py"
+    script.write_text("from mpi4py import MPI\nprint(MPI.COMM_WORLD.size())\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", "run", "-n", "2", str(script)], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "MPI.COMM_WORLD.size is a number: write MPI.COMM_WORLD.size, without parentheses" in done.stderr
+
+
+def test_a_result_in_the_place_of_a_program_is_answered_with_the_function():
+    with pytest.raises(ProgramError, match=r"labkit.run\(f, 4\), not labkit.run\(f\(...\), 4\)$"):
+        lk.run(fit(3, 4), 4)

@@ -44,6 +44,18 @@ def test_wide_numbers_are_drawn_over_decades_and_zeros_are_not():
     )
 
 
+def test_what_is_counted_has_ticks_at_whole_numbers_only():
+    rules = lk.predict({"met": 12, "violated": 0}, "rules").beside({"met": 9, "violated": 1}).layout
+    assert rules.xaxis[0].ticker.min_interval == 1
+    assert rules.xaxis[0].axis_label == "rules"
+    lines = lk.predict({"ring": 1}).beside({"ring": 4}, label="line of the program").layout
+    assert lines.xaxis[0].ticker.min_interval == 1
+    assert lines.xaxis[0].axis_label == "line of the program"
+    for mine, found, unit in ((2, 2.5, "times"), (1, 3, "s")):  # 2.5 times, or 1.5 s, there may be
+        axis = lk.predict(mine, unit).beside(found).layout.xaxis[0]
+        assert axis.ticker.min_interval == 0
+
+
 def test_a_prediction_has_a_still_picture():
     pytest.importorskip("matplotlib")
     bundle, _ = lk.predict({"a": 1, "b": 2}).beside({"a": 2, "b": 2})._repr_mimebundle_()
