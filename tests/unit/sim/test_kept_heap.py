@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -40,9 +39,7 @@ print(*left)
 def given_back(*computes: str) -> tuple[int, int]:
     """Return what one rank gave back at most, and what all left behind, bytes."""
     text = PROGRAM.format(own=OWN_BYTES, ranks=RANKS, computes=computes)
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env={**os.environ}
-    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     most, left = map(int, done.stdout.split())
     return most, left
 
@@ -52,12 +49,3 @@ def test_no_measured_rank_gives_back_what_others_have_freed(computes):
     most, left = given_back(*computes)
     assert most <= 1.5 * OWN_BYTES
     assert left <= OWN_BYTES  # after the run, all of it is given back
-
-
-def test_the_heap_that_is_not_kept_is_given_back_by_one_rank():
-    """What the test above would see if nothing were done: glibc's own way, in a run that measures nothing."""
-    libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-    if not libc or "MALLOC_TRIM_THRESHOLD_" in os.environ:
-        pytest.skip("another C library, or one that was told otherwise")
-    most, _ = given_back("charged")
-    assert most > RANKS // 2 * OWN_BYTES
