@@ -56,9 +56,9 @@ class Simulated(Machine):
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
-        from labkit.comm.files.storage import storage_of
         from labkit.local.costs import find_calibration
         from labkit.platform.noise import noise_of
+        from labkit.platform.storage import storage_of
         from labkit.selector import selector_of
         from labkit.sim.explore import check_tries
         from labkit.sim.measured import measured_of

@@ -18,7 +18,7 @@ from labkit.process.given_input import given_input
 from labkit.process.stacks import read_stack
 from labkit.request import RunRequest
 from labkit.result import Run
-from labkit.sim.script_child import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST
+from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST
 
 __all__ = ["simulate_script"]
 

@@ -37,22 +37,13 @@ from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 from labkit.sim.isolation.spawned_ranks import SPARE_RANKS, SpawnedRanks
 from labkit.sim.isolation.system import own_process_numbers, own_system
 from labkit.sim.isolation.threads import owner_of_thread
-from labkit.sim.script_words import ScriptStart, read_words
+from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST, ScriptStart, read_words
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 
 __all__ = ["main"]
 
 _EXIT = os._exit
-
-REQUEST, ANSWER, FAULT = "request.pickle", "answer.pickle", "fault"
-#: is there when the run begins
-BEGAN = "began"
-#: what goes on, for whoever watches; the file that asks for it is there before
-LIVE = "live"
-
-#: exit code when the answer could not be written
-NO_SPACE = 74
 
 
 def main(folder: Path) -> None:

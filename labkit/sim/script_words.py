@@ -1,4 +1,7 @@
-"""How the ranks of a simulated script start: the words of its command line, its folder and its package."""
+"""How a simulated script starts: its command line, folder and package, and the files handed to its process.
+
+Who starts that process reads this file alone: what simulates is imported there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,26 @@ from typing import Any
 from labkit.process.python_line import COMMAND
 from labkit.request import RunRequest
 
-__all__ = ["ScriptStart", "read_words", "script_start"]
+__all__ = [
+    "ANSWER",
+    "BEGAN",
+    "FAULT",
+    "LIVE",
+    "NO_SPACE",
+    "REQUEST",
+    "ScriptStart",
+    "read_words",
+    "script_start",
+]
+
+#: files of the process's folder
+REQUEST, ANSWER, FAULT = "request.pickle", "answer.pickle", "fault"
+#: is there when the run begins
+BEGAN = "began"
+#: what goes on, for whoever watches; the file that asks for it is there before
+LIVE = "live"
+#: exit code when the answer could not be written
+NO_SPACE = 74
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from labkit import live
 from labkit.errors import RunInterrupted
 from labkit.live import Lines, told_to
 from labkit.sim.script import _Seen
-from labkit.sim.script_child import LIVE, _LiveFile
+from labkit.sim.script_child import _LiveFile
+from labkit.sim.script_words import LIVE
 
 
 class Seen:
