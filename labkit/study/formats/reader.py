@@ -53,6 +53,7 @@ def read_data(
         With the line where the file stops making sense.
     """
     name = os.fspath(path)
+    _refuse_trace(Path(path), name)
     if os.path.isdir(path):
         raise DataError(f"{name!r} is a folder; give the file with the measurements")
     if not os.path.exists(path):
@@ -64,6 +65,16 @@ def read_data(
     if not text.strip():
         raise DataError(f"{name!r} is empty")
     return _tidied(_parse(text, name, parameters), name)
+
+
+def _refuse_trace(path: Path, name: str) -> None:
+    """Refuse an OTF2 archive, or its anchor: what it holds is a run."""
+    anchor = path / "traces.otf2" if path.is_dir() else path
+    if anchor.suffix == ".otf2" and anchor.is_file():
+        raise DataError(
+            f"{name!r} is an OTF2 archive, the trace of a run, and no measurements; "
+            f"labkit.read_trace({name!r}) reads it"
+        )
 
 
 def _tidied(found: Iterator[Row], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:

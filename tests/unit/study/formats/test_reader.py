@@ -297,3 +297,17 @@ def test_csv_without_a_header_and_a_studys_own_table(tmp_path: Path) -> None:
     again = lk.load(path)
     assert again.data["value"].tolist() == [1.0, 2.0, 4.0]
     assert again.data["repetition"].tolist() == study.data["repetition"].tolist()
+
+
+def test_of_a_trace_the_reader_of_traces_is_named(tmp_path: Path) -> None:
+    archive = tmp_path / "run.otf2"
+    archive.mkdir()
+    (archive / "traces.otf2").write_bytes(b"OTF2\x00\xff")
+    for path in (archive, archive / "traces.otf2"):
+        with pytest.raises(DataError, match="is an OTF2 archive") as told:
+            lk.load(path)
+        assert f"labkit.read_trace({str(path)!r})" in str(told.value)
+    measured = tmp_path / "measured.otf2"
+    measured.mkdir()
+    with pytest.raises(DataError, match="is a folder; give the file"):
+        lk.load(measured)
