@@ -120,7 +120,10 @@ def delays(run: Run, *, width: int = 860, height: int = 0) -> Figure:
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     every = list(range(len(chosen)))
-    fig.hbar(y=every, left=0.0, right=waiting.makespan_s, height=0.74, fill_color="#EFEFEF", line_color=None)
+    # a frame, not a face: waits are pale
+    fig.hbar(
+        y=every, left=0.0, right=waiting.makespan_s, height=0.74, fill_color="white", line_color="#CCCCCC"
+    )
     items = _causes(fig, waiting, row_of)
     items += _waits(fig, waiting, row_of)
     _arrows(fig, waiting, row_of)

@@ -202,6 +202,12 @@ def _draw_boxes(axes: Axes, columns: Columns, corners: Any) -> Drawn:
             linewidths=0 if hatch else _kept(look["linewidths"], keep), hatch=hatch,
         )  # fmt: skip
         axes.add_collection(made, autolim=True)
+        if hatch and columns.has("hatch_color"):  # one colour is that of the hatch: the outline comes on top
+            outline = PolyCollection(
+                list(points[keep]), facecolors="none", edgecolors=_kept(look["colors"], keep),
+                linewidths=_kept(look["linewidths"], keep),
+            )  # fmt: skip
+            axes.add_collection(outline, autolim=True)
         color = _kept(face, keep)
         shown = color[0] if isinstance(color, list) and color else color
         first = first or Patch(facecolor=shown or "none", edgecolor=(0, 0, 0, 0.25), hatch=hatch, linewidth=0)

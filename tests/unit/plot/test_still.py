@@ -81,6 +81,33 @@ def test_a_mark_is_where_its_value_is() -> None:
     assert (low - mark) / (low - high) == pytest.approx(0.3, abs=0.01)
 
 
+def test_a_hatched_box_has_its_outline() -> None:
+    from bokeh.plotting import figure
+
+    plot = figure(width=300, height=300, x_range=(-1, 11), y_range=(-1, 11), toolbar_location=None)
+    plot.hbar(
+        y=[2.0, 8.0], left=1.0, right=9.0, height=2.0, fill_color="#e3e3e3", line_color="#ff0000",
+        line_width=2, hatch_pattern="horizontal_line", hatch_color="#707070", hatch_scale=20,
+    )  # fmt: skip
+    pixels = np.asarray(image.open(io.BytesIO(draw_still(Figure(plot, "", ""), "png"))).convert("RGB"))
+    red = (pixels[..., 0] > 180) & (pixels[..., 1:].max(axis=2) < 120)
+    assert ((red.mean(axis=1) > 0.5).sum(), (red.mean(axis=0) > 0.25).sum()) >= (4, 2)
+
+
+def test_on_the_time_line_of_delays_a_wait_lies_on_white() -> None:
+    def program(comm: lk.MPI.Comm) -> None:
+        if comm.rank == 0:
+            lk.compute(seconds=1e-3)
+            comm.send(1, 1)
+        else:
+            comm.recv(source=0)
+
+    drawn = lk.plot.delays(lk.run(program, 2, "star:2", trace=True)).layout
+    boxes = [one.glyph for one in drawn.renderers if type(one.glyph).__name__ == "HBar"]
+    behind = [box for box in boxes if box.hatch_pattern is None and box.right == drawn.x_range.end]
+    assert [box.fill_color for box in behind] == ["white"]
+
+
 def test_the_notebook_gets_both_and_a_kernel_without_a_page_the_still_one(
     figures: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
