@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,35 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NO_PHASE", "PhaseClock"]
+__all__ = ["NOT_SAID", "NO_PHASE", "PhaseClock", "phase_numbers"]
 
 NO_PHASE = "(no phase)"
+#: instead of a phase's number where only the time tells it
+NOT_SAID = -2
+
+
+def phase_numbers(calls: pd.DataFrame, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the innermost phase that each call names, as a number.
+
+    Parameters
+    ----------
+    calls : pandas.DataFrame
+        Rows of `Trace.calls`.
+    names : sequence of str
+        Of phases, by number.
+
+    Returns
+    -------
+    array of int64, a call each
+        -1: none; `NOT_SAID`: the call names a phase that is not among these, or the calls name none at all.
+    """
+    import pandas as pd
+
+    if "phase" not in calls:
+        return np.full(len(calls), NOT_SAID, np.int64)
+    said = calls["phase"].to_numpy(object)
+    found = pd.Index(names, dtype=object).get_indexer(said)
+    return np.where((found < 0) & (said != NO_PHASE), NOT_SAID, found).astype(np.int64)
 
 
 class PhaseClock:

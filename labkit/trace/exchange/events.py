@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.trace.exchange.nesting import CALL, COMPUTATION, NOT_SAID, PHASE, WAIT, nested
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.exchange.nesting import CALL, COMPUTATION, PHASE, WAIT, nested
+from labkit.trace.phases import NOT_SAID, phase_numbers
 from labkit.trace.waiting.profile import sent_in
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_seconds
@@ -245,22 +245,12 @@ def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
 
     add(run.phases, PHASE, run.phases["phase"], False)
     if trace.calls is not None:
-        add(trace.calls, CALL, trace.calls["call"], True, _phases_of(trace.calls, names))
+        add(trace.calls, CALL, trace.calls["call"], True, phase_numbers(trace.calls, names))
     add(trace.computations, COMPUTATION, np.full(len(trace.computations), "computation", object), False)
     add(waits, WAIT, waits["state"].astype(str), True)
     keys = ("rank", "kind", "name", "begin_ns", "end_ns", "row", "phase")
     joined = zip(*parts, strict=True) if parts else ([np.empty(0, np.int64)] for _ in keys)
     return names, _split({key: np.concatenate(columns) for key, columns in zip(keys, joined, strict=True)})
-
-
-def _phases_of(calls: Any, names: list[str]) -> Ints:
-    """Return the innermost phase of each call by number of its name; -1: none."""
-    import pandas as pd
-
-    if "phase" not in calls:
-        return np.full(len(calls), NOT_SAID)
-    found = pd.Index(names, dtype=object).get_indexer(calls["phase"].astype(str).to_numpy(object))
-    return np.where((found < 0) & (calls["phase"].to_numpy() != NO_PHASE), NOT_SAID, found).astype(np.int64)
 
 
 def _split(slices: dict[str, Ints]) -> dict[str, Ints]:

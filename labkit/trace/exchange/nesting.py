@@ -7,12 +7,12 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CALL", "COMPUTATION", "NOT_SAID", "PHASE", "WAIT", "nested"]
+from labkit.trace.phases import NOT_SAID
+
+__all__ = ["CALL", "COMPUTATION", "PHASE", "WAIT", "nested"]
 
 #: kinds of slices, from the outside to the inside
 PHASE, CALL, COMPUTATION, WAIT = range(4)
-#: of a call whose phase only the time tells
-NOT_SAID = -2
 _NONE = -1
 
 Ints = NDArray[np.int64]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.trace.phases import NOT_SAID, phase_numbers
 from labkit.trace.waiting.kinds import NEIGHBORS, patterns_of
 from labkit.trace.waiting.polls import polled_operations
 
@@ -95,7 +96,7 @@ def wait_columns(
     }
     found: tuple[Any, Any] = (np.empty(0, np.int64), [])
     number, names = pd.factorize(phases["phase"]) if len(phases) else found
-    call_columns["phase"] = _phases_of(calls, names)
+    call_columns["phase"] = _still_in(calls, names)
     spans = {name: _column(phases, name, np.float64) for name in ("begin_s", "end_s")}
     spans |= {"rank": _column(phases, "rank", np.int32), "name": number.astype(np.int32)}
     tables = {
@@ -210,18 +211,15 @@ def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:
     return found
 
 
-def _phases_of(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
-    """Return the innermost phase of each call that takes no time, as a name's number; -1: none, or not asked.
+def _still_in(calls: pd.DataFrame | None, names: Sequence[str]) -> NDArray[np.int32]:
+    """Return the innermost phase of each call that takes no time, as a name's number; of others `NOT_SAID`.
 
     Such a call may be the last of a phase or the first of the next: the time alone does not tell.
     """
-    import pandas as pd
-
-    found = np.full(0 if calls is None else len(calls), -1, np.int32)
-    if calls is None or not len(names) or "phase" not in calls:
-        return found
-    rows = np.flatnonzero(calls["end_s"].to_numpy() <= calls["begin_s"].to_numpy())
-    found[rows] = pd.Index(names).get_indexer(calls["phase"].to_numpy()[rows])
+    found = np.full(0 if calls is None else len(calls), NOT_SAID, np.int32)
+    if calls is not None:
+        rows = np.flatnonzero(calls["end_s"].to_numpy() <= calls["begin_s"].to_numpy())
+        found[rows] = phase_numbers(calls.iloc[rows], names)
     return found
 
 
