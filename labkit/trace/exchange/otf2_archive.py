@@ -15,7 +15,7 @@ from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
 from labkit.trace.exchange.requests import begun_messages
 from labkit.trace.waiting.kinds import base_of, is_begun
 
-__all__ = ["NO_REGION", "write_otf2"]
+__all__ = ["NO_REGION", "WITHIN_CALLS", "write_otf2"]
 
 _ENTER, _LEAVE, _SEND, _RECEIVE = range(4)
 #: a second
@@ -24,6 +24,8 @@ _TICKS = 1_000_000_000_000
 _CHUNK = 256 * 1024
 #: descriptions of regions that labkit has found itself: neither phases nor calls
 NO_REGION = {COMPUTATION: "time between calls", WAIT: "wait state found by labkit"}
+#: property of the machine: messages are complete when their events say so, not when a call returned
+WITHIN_CALLS = "labkit::messages_complete_within_calls"
 _UNDEFINED = 0xFFFFFFFF
 
 
@@ -90,6 +92,8 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
             events.names[number], description=NO_REGION.get(kind, ""), region_role=role, paradigm=paradigm
         )
     root = known.system_tree_node(events.run.on, class_name="machine")
+    if events.run.trace.clocks is None:  # a library tells it of all that a call waited for at once
+        known.system_tree_node_property(root, WITHIN_CALLS, value="yes")
     setting = events.run.trace.setting
     hosts = setting[0].rank_hosts(events.run.ranks).tolist() if setting else [0] * events.run.ranks
     nodes = {
@@ -116,7 +120,11 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
     messages = begun_messages(events)
     opens, closes = _by_slice(messages.received, slices), _by_slice(messages.sent, slices)
     sends, receives = ({one for own in by.values() for one in own} for by in (closes, opens))
+    # What came before the call that waited for it is complete when that begins.
+    before = {at: row for at, row in messages.ended.items() if row != events.received_in[at]}
+    at_once = _by_slice(before, slices)
     first_id, number = len(events.rank), len(events.source)  # behind those of collectives
+    complete = _within(events, closes, messages.sent_ns)
     times, parts, *rest = events.sequence()
     columns = (column.tolist() for column in (times * 1000 + parts, *rest))
     tags, sizes = events.tag.tolist(), events.bytes.tolist()
@@ -124,6 +132,9 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
     names = events.name.tolist()
     for when, what, at, rank in zip(*columns, strict=True):
         writer = writers[rank]
+        while complete[rank] and complete[rank][-1][0] < when:
+            ended, one = complete[rank].pop()
+            writer.mpi_isend_complete(ended, first_id + one)
         if what == _ENTER:
             writer.enter(when, regions[names[at]])
             for one in opens.get(at, ()):
@@ -132,6 +143,9 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
                 writer.non_blocking_collective_request(when, at)
             elif at in collectives:
                 writer.mpi_collective_begin(when)
+            for one in at_once.get(at, ()):
+                envelope = (source[one], world, tags[one] & 0xFFFFFFFF, sizes[one])
+                writer.mpi_irecv(when, *envelope, first_id + number + one)
         elif what == _LEAVE:
             for first in begun.get(at, ()):
                 writer.non_blocking_collective_complete(when, *collectives[first], first)
@@ -140,7 +154,7 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
             for one in closes.get(at, ()):
                 writer.mpi_isend_complete(when, first_id + one)
             writer.leave(when, regions[names[at]])
-        elif is_beside[at]:
+        elif is_beside[at] or (what == _RECEIVE and at in before):
             continue
         else:
             peer = destination[at] if what == _SEND else source[at]
@@ -153,6 +167,23 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:
                 writer.mpi_irecv(when, *envelope, first_id + number + at)
             else:
                 writer.mpi_recv(when, *envelope)
+
+
+def _within(
+    events: Events, closes: dict[int, list[int]], sent_ns: dict[int, int]
+) -> list[list[tuple[int, int]]]:
+    """Take sends that are complete before their call ends; by rank, the last first: when in ticks, message.
+
+    Those of a simulated run: of a real one it is not known. Behind all else of their nanosecond.
+    """
+    found: list[list[tuple[int, int]]] = [[] for _ in range(events.run.ranks)]
+    if events.run.trace.clocks is not None:
+        return found
+    for at, own in closes.items():
+        early = [one for one in own if sent_ns.get(one, events.end_ns[at]) < events.end_ns[at]]
+        found[events.rank[at]] += [(sent_ns[one] * 1000 + 999, one) for one in early]
+        closes[at] = [one for one in own if one not in early]
+    return [sorted(own, reverse=True) for own in found]
 
 
 def _by_slice(calls: dict[int, int], slices: dict[int, int]) -> dict[int, list[int]]:

@@ -12,7 +12,7 @@ import numpy as np
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError
 from labkit.timing.clocks import Clocks
-from labkit.trace.exchange.otf2_archive import NO_REGION
+from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import STARTS
 
@@ -25,13 +25,15 @@ _CALLS = {
 }  # fmt: skip
 _POSTS = {
     "call": int, "done": int, "peer": int, "tag": int, "context": int, "bytes": int, "order": int,
-    "is_send": bool, "is_cancelled": bool,
+    "is_send": bool, "is_cancelled": bool, "done_s": float,
 }  # fmt: skip
 _BEGUN = frozenset(
     row.name for row in METHODS if row.kind in ("collective", "neighbor") and row.form == "nonblocking"
 )
 _NO_CALL: dict[str, Any] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
-_NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {"is_cancelled": False, "bytes": 0}
+_NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {
+    "is_cancelled": False, "bytes": 0, "done_s": float("nan")
+}  # fmt: skip
 #: numbers of communicators begin behind those that a recorder has for the world and a rank alone
 _FIRST = 4
 
@@ -190,7 +192,8 @@ def _read(otf2: Any, archive: Any) -> Archive:
         tuple(known.locations),
     )  # fmt: skip
     ranks = {location: _Rank(number) for number, location in enumerate(members)}
-    handlers = _handlers(otf2, ranks)
+    within = any(one.name == WITHIN_CALLS for one in known.system_tree_node_properties)
+    handlers = _handlers(otf2, ranks, within)
     seconds, zero, others = 1.0 / archive.timer_resolution, None, 0
     for location, event in archive.events:
         rank = ranks.get(location)
@@ -231,8 +234,14 @@ def _read(otf2: Any, archive: Any) -> Archive:
     )  # fmt: skip
 
 
-def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, Any, float], None]]:
-    """Return what is done with each kind of event."""
+def _handlers(
+    otf2: Any, ranks: dict[Any, _Rank], within: bool
+) -> dict[Any, Callable[[_Rank, Any, float], None]]:
+    """Return what is done with each kind of event.
+
+    Messages are complete when their events say so if `within`. Else at the ends of their calls: of several
+    that a call waited for, a tool learns of all at once.
+    """
     events = otf2.events
     numbers: dict[Any, tuple[int, list[int]]] = {}
     kinds: dict[Any, str] = {}
@@ -251,8 +260,11 @@ def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, 
             numbers[comm] = (_FIRST + 2 * len(numbers), own)
         return numbers[comm]
 
+    def over(rank: _Rank, now_s: float) -> dict[str, Any]:
+        return {"done": rank.here(), "done_s": round(now_s, 9) if within else float("nan")}
+
     def message(is_send: bool, done: bool) -> Callable[[_Rank, Any, float], None]:
-        def note(rank: _Rank, event: Any, _: float) -> None:
+        def note(rank: _Rank, event: Any, now_s: float) -> None:
             number, own = ranks_of(event.communicator)
             peer = event.receiver if is_send else event.sender
             what = {
@@ -261,7 +273,7 @@ def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, 
             request: Any = getattr(event, "request_id", None)
             posted = None if is_send else rank.requests.pop(request, None)
             if posted is not None:
-                posted.update(what, done=rank.here())
+                posted.update(what, **over(rank, now_s))
                 return
             row = rank.post(is_send, done, **what)
             if request is not None:
@@ -272,9 +284,9 @@ def _handlers(otf2: Any, ranks: dict[Any, _Rank]) -> dict[Any, Callable[[_Rank, 
     def request(rank: _Rank, event: Any, _: float) -> None:
         rank.requests[event.request_id] = rank.post(False, False)
 
-    def sent(rank: _Rank, event: Any, _: float) -> None:
+    def sent(rank: _Rank, event: Any, now_s: float) -> None:
         if (posted := rank.requests.pop(event.request_id, None)) is not None:
-            posted["done"] = rank.here()
+            posted.update(over(rank, now_s))
 
     def cancelled(rank: _Rank, event: Any, _: float) -> None:
         if (posted := rank.requests.pop(event.request_id, None)) is not None:

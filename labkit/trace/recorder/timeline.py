@@ -141,6 +141,8 @@ def _together(
         own |= {"rank": np.full(count, rank), "context": _renumbered(own["context"], known)}
         sent = {name: np.asarray(column) for name, column in one["posts"].items()}
         sent["done"] = np.where(sent["done"] >= 0, sent["done"] + first, -1)
+        if "done_s" in sent:  # an archive may tell when, within the call
+            sent["done_s"] = clocks.corrected(rank, sent["done_s"]) - zero
         seen = {name: np.asarray(column) for name, column in one.get("probes", _NO_PROBES).items()}
         for part in (sent, seen):
             part["call"] = part["call"] + first
@@ -206,8 +208,8 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
         said.append(f"{extra} receives are of messages whose sends were not noted")
     sends, got = sends[got >= 0], got[got >= 0]
     posted, taken = calls["begin_s"][posts["call"][sends]], calls["begin_s"][posts["done"][got]]
-    end = calls["end_s"][posts["done"][got]]
-    sent = np.where(posts["done"][sends] >= 0, calls["end_s"][posts["done"][sends]], np.inf)
+    end = _done_s(calls, posts, got)
+    sent = np.where(posts["done"][sends] >= 0, _done_s(calls, posts, sends), np.inf)
     order = np.argsort(end, kind="stable")
     messages: Columns = {
         "source": posts["rank"][sends], "destination": posts["rank"][got], "tag": posts["tag"][sends],
@@ -216,8 +218,18 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
         "start_s": np.where(sent <= taken, posted, np.minimum(np.maximum(posted, taken), end)),
         "arrived_s": np.full(len(sends), np.nan), "end_s": end,
         "_sent": posts["done"][sends], "_got": posts["done"][got], "_order": posts["order"][got],
+        "_sent_s": sent,
     }  # fmt: skip
     return {name: column[order] for name, column in messages.items()}, said
+
+
+def _done_s(calls: Columns, posts: Columns, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return when posts were over: at the end of their calls, where the notes do not say more."""
+    end = calls["end_s"][posts["done"][rows]]
+    if "done_s" not in posts:
+        return end
+    said = posts["done_s"][rows]
+    return np.where(np.isfinite(said), np.minimum(said, end), end)
 
 
 def _between(calls: Columns, spans: Sequence[tuple[float, float]]) -> Columns:

@@ -28,17 +28,20 @@ def call_waits(
     ----------
     calls : dict of arrays
     messages : dict of arrays
-        With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none), and ``_order``,
-        the place of the receive among all posts of its rank: these are taken out.
+        With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none), ``_sent_s``, when
+        the sender's was, and ``_order``, the place of the receive among all posts of its rank: these are
+        taken out.
     probes : dict of arrays
         Those that found something: call, rank, peer, tag, context, order.
     joints : tuple of arrays
         What `labkit.trace.recorder.joints.joint_waits` found.
     """
-    sent, got, order = (messages.pop(name) for name in ("_sent", "_got", "_order"))
-    received = _last(_receives(calls, messages, got), messages)
-    taken = _last(_sends(calls, messages, sent, got, received), messages)
-    parts = [_whole(calls, *pair) for pair in _merged(calls, received, taken)]
+    sent, got, order, sent_s = (messages.pop(name) for name in ("_sent", "_got", "_order", "_sent_s"))
+    taken_s = calls["begin_s"][got]
+    pieces, (by, to) = _pieces(calls, [(sent, sent_s), (got, messages["end_s"])])
+    received = _last(_receives(pieces, messages, to), messages)
+    taken = _last(_sends(pieces, messages, by, taken_s, received), messages)
+    parts = [_whole(pieces, *pair) for pair in _merged(pieces, received, taken)]
     parts.append(_whole(calls, _probes(calls, messages, probes, order), None))
     call, ready, origin, message, cause = joints
     parts.append((call, calls["begin_s"][call], calls["end_s"][call], ready, origin, message, cause))
@@ -46,11 +49,48 @@ def call_waits(
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     waits: Columns = {
-        "rank": calls["rank"][call], "begin_s": begin, "end_s": end, "message": message,
+        "rank": pieces["rank"][call], "begin_s": begin, "end_s": end, "message": message,
         "ready_s": np.minimum(ready, end), "origin": origin, "call": cause,
     }  # fmt: skip
     order = np.lexsort((waits["begin_s"], waits["end_s"]))
     return {name: column[order] for name, column in waits.items()}
+
+
+def _pieces(
+    calls: Columns, over: list[tuple[NDArray[Any], NDArray[np.float64]]]
+) -> tuple[Columns, list[NDArray[np.int64]]]:
+    """Cut calls at the times at which something was over within them: a rank waits for one after the other.
+
+    Parameters
+    ----------
+    calls : dict of arrays
+    over : list of (array of int, array of float)
+        The calls in which messages were over (-1: none), and when.
+
+    Returns
+    -------
+    dict of arrays, list of array of int
+        Rank, begin and end of each piece, the last of a call with its number; and the pieces in which
+        messages were over.
+    """
+    own = {name: calls[name] for name in ("rank", "begin_s", "end_s")}
+    call, when = (np.concatenate(columns) for columns in zip(*over, strict=True))
+    inside = np.flatnonzero((call >= 0) & (when < own["end_s"][call]))
+    if not len(inside):
+        return own, [np.asarray(one, np.int64) for one, _ in over]
+    cuts, piece = np.unique(np.stack([call[inside], when[inside]], 1), axis=0, return_inverse=True)
+    of, until = cuts[:, 0].astype(np.int64), cuts[:, 1]
+    is_first = np.append(True, np.diff(of) != 0)
+    begin = own["begin_s"].copy()
+    since = np.where(is_first, begin[of], np.append(0.0, until[:-1]))
+    begin[of] = until  # ascending: the last one stays
+    pieces = {
+        "rank": np.append(own["rank"], own["rank"][of]), "begin_s": np.append(begin, since),
+        "end_s": np.append(own["end_s"], until),
+    }  # fmt: skip
+    found = call.astype(np.int64)
+    found[inside] = len(begin) + piece.ravel()
+    return pieces, np.split(found, np.cumsum([len(one) for one, _ in over])[:-1])
 
 
 def _receives(calls: Columns, messages: Columns, got: NDArray[Any]) -> Part:
@@ -61,7 +101,9 @@ def _receives(calls: Columns, messages: Columns, got: NDArray[Any]) -> Part:
     return got, begin, np.where(late, came, begin), origin, np.arange(len(got))
 
 
-def _sends(calls: Columns, messages: Columns, sent: NDArray[Any], got: NDArray[Any], received: Part) -> Part:
+def _sends(
+    calls: Columns, messages: Columns, sent: NDArray[Any], taken_s: NDArray[np.float64], received: Part
+) -> Part:
     """Return what was waited for at sends: a receiver that was in its call before the sender's was over.
 
     Only from when the call's own receives could go on.
@@ -69,7 +111,7 @@ def _sends(calls: Columns, messages: Columns, sent: NDArray[Any], got: NDArray[A
     free = calls["begin_s"].copy()
     free[received[0]] = received[2]
     known = np.flatnonzero(sent >= 0)
-    by, there = sent[known], calls["begin_s"][got[known]]
+    by, there = sent[known], taken_s[known]
     is_blocking = messages["send_posted_s"][known] == calls["begin_s"][by]
     held = (there < calls["end_s"][by]) & ((there >= calls["begin_s"][by]) | is_blocking)
     known, by, there = known[held], by[held], there[held]

@@ -88,3 +88,86 @@ def test_late_receivers_are_found_where_several_requests_are_waited_for(program:
     assert {state for state, _ in meant} == {"late sender", "late receiver"}
     assert by(back, ["state", "rank"], "count", 0.5e-3) == meant
     assert back.waits().causes("rank").iloc[0]["rank"] == 2
+
+
+def halo(comm: Any, size: int, is_overlapped: bool) -> None:
+    """Two neighbours, four requests; who computes in between gets most before it waits."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for step in range(4):
+        got = np.zeros((2, size))
+        if not is_overlapped:
+            lk.compute(seconds=1e-4 * (1 + (7 * comm.rank + step) % 5))
+        requests = [comm.Irecv(got[0], left, 1), comm.Irecv(got[1], right, 2)]
+        requests += [comm.Isend(np.zeros(size), right, 1), comm.Isend(np.zeros(size), left, 2)]
+        if is_overlapped:
+            lk.compute(seconds=1e-4 * (1 + (7 * comm.rank + step) % 5))
+        lk.MPI.Request.Waitall(requests)
+
+
+def read_back(run: Any, folder: Path) -> Any:
+    run.export(folder / "run.otf2")
+    return lk.read_trace(folder / "run.otf2")
+
+
+@pytest.mark.parametrize("ranks", [2, 5, 8])
+def test_a_wait_for_several_requests_comes_back_one_after_the_other(ranks: int, tmp_path: Path) -> None:
+    """What was over first ends the first wait, and so on: a transfer is no wait for the next sender."""
+    run = lk.run(halo, ranks, f"star:{ranks}", trace=True, size=100_000, is_overlapped=False)
+    back = read_back(run, tmp_path)
+    columns = ["rank", "state", "begin_s", "end_s", "cause"]
+    meant, found = (one.waits().waits[columns] for one in (run, back))
+    meant = meant[meant["end_s"] - meant["begin_s"] > 1e-8]
+    assert len(meant) >= ranks
+    for name in ("rank", "state", "cause"):
+        assert found[name].astype(str).tolist() == meant[name].astype(str).tolist()
+    for name in ("begin_s", "end_s"):
+        assert found[name].to_numpy() == pytest.approx(meant[name].to_numpy(), abs=1e-8)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 100_000])
+@pytest.mark.parametrize("ranks", [2, 5, 8])
+def test_receives_that_are_over_before_their_wait_come_back(ranks: int, size: int, tmp_path: Path) -> None:
+    run = lk.run(halo, ranks, f"star:{ranks}", trace=True, size=size, is_overlapped=True)
+    back = read_back(run, tmp_path)
+    found = events_in(tmp_path / "run.otf2")
+    assert found["MpiIrecvRequest"] == found["MpiIrecv"] == found["MpiIsend"] == 8 * ranks
+    assert found["MpiRecv"] == found["MpiSend"] == 0
+    assert back.notes == []
+    order = ["destination", "source", "tag", "recv_posted_s", "bytes"]
+    meant, got = (one.trace.messages.sort_values(order)[order].to_numpy() for one in (run, back))
+    assert got == pytest.approx(meant, abs=1e-8)
+
+
+def singly(comm: Any) -> None:
+    """Each request has a wait of its own, and all are over before."""
+    if comm.rank == 0:
+        requests = [comm.Irecv(np.zeros(1), 1, tag) for tag in range(3)]
+        lk.compute(seconds=1e-3)
+        for request in requests:
+            request.Wait()
+        comm.Recv(np.zeros(1), 1, 3)
+    else:
+        for tag in range(4):
+            comm.Send(np.zeros(1), 0, tag)
+
+
+def test_each_wait_for_one_request_ends_one(tmp_path: Path) -> None:
+    run = lk.run(singly, 2, "star:2", trace=True)
+    run.export(tmp_path / "run.otf2")
+    inside: list[str] = []
+    within = []
+    with otf2.reader.open(str(tmp_path / "run.otf2" / "traces.otf2")) as archive:
+        for location, event in archive.events:
+            if location.name != "rank 0":
+                continue
+            kind = type(event).__name__
+            if kind == "Enter":
+                inside.append(event.region.name)
+                within.append([event.region.name])
+            elif kind == "Leave":
+                inside.pop()
+            elif inside:
+                within[-1].append(kind)
+    calls = [one for one in within if one[0] in ("Irecv", "Wait", "Recv")]
+    irecv, wait = ["Irecv", "MpiIrecvRequest"], ["Wait", "MpiIrecv"]
+    assert calls == [irecv, irecv, irecv, wait, wait, wait, ["Recv", "MpiRecv"]]
