@@ -117,7 +117,7 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
   const auto what = calls_of.operator[]<std::int32_t>("what");
   const MessageColumns messages{messages_of.operator[]<std::int32_t>("source"), messages_of.operator[]<std::int32_t>("destination"),
                                 messages_of.operator[]<std::int32_t>("context"), messages_of.operator[]<double>("send_posted_s"),
-                                messages_of.operator[]<double>("recv_posted_s")};
+                                messages_of.operator[]<double>("recv_posted_s"), messages_of.operator[]<std::int32_t>("sent_in")};
   const BlockedColumns blocked{blocked_of.operator[]<std::int32_t>("rank"), blocked_of.operator[]<double>("begin_s"),
                                blocked_of.operator[]<double>("end_s"), blocked_of.operator[]<std::int32_t>("message"),
                                blocked_of.operator[]<std::int32_t>("begun"), blocked_of.operator[]<double>("ready_s"),

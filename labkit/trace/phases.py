@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,14 @@ NO_PHASE = "(no phase)"
 NOT_SAID = -2
 
 
-def phase_numbers(calls: pd.DataFrame, names: Sequence[str]) -> NDArray[np.int64]:
+def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
     """Return the innermost phase that each call names, as a number.
 
     Parameters
     ----------
     calls : pandas.DataFrame
         Rows of `Trace.calls`.
-    names : sequence of str
+    names : sequence or pandas.Index of str
         Of phases, by number.
 
     Returns
@@ -38,8 +37,8 @@ def phase_numbers(calls: pd.DataFrame, names: Sequence[str]) -> NDArray[np.int64
 
     if "phase" not in calls:
         return np.full(len(calls), NOT_SAID, np.int64)
-    said = calls["phase"].to_numpy(object)
-    found = pd.Index(names, dtype=object).get_indexer(said)
+    said: Any = calls["phase"].to_numpy(object)
+    found = pd.Index(list(names), dtype="object").get_indexer(said)
     return np.where((found < 0) & (said != NO_PHASE), NOT_SAID, found).astype(np.int64)
 
 

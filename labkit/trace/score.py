@@ -12,7 +12,8 @@ from labkit.errors import DataError
 from labkit.html import card, escape, table
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
-from labkit.trace.waiting.profile import profiled, sent_in
+from labkit.trace.waiting.profile import profiled
+from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_bytes, format_share
 
@@ -162,7 +163,7 @@ def _posts(run: Run, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[
         return found
     is_own = run.trace.is_own
     sides = (
-        ("source", sent_in(run)),
+        ("source", sent_in(run.trace)),
         ("destination", calls_at(calls, messages["destination"].to_numpy(np.int64),
                                  messages["recv_posted_s"].to_numpy(np.float64))),
     )  # fmt: skip

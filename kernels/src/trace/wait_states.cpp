@@ -89,7 +89,14 @@ class Inboxes {
   std::vector<std::int32_t> earliest_;  ///< from this place on to the last of these
 };
 
-void check(std::int32_t ranks, const BlockedColumns& blocked, std::size_t messages, std::size_t calls) {
+void check(std::int32_t ranks, const BlockedColumns& blocked, const MessageColumns& sent, std::size_t calls) {
+  const std::size_t messages = sent.source.size();
+  if (!sent.sent_in.empty() && sent.sent_in.size() != messages) {
+    throw std::invalid_argument("the columns of the messages differ in length");
+  }
+  for (const std::int32_t call : sent.sent_in) {
+    if (call < -1 || call >= static_cast<std::int64_t>(calls)) throw std::invalid_argument("a message was sent in a call that there is not");
+  }
   const std::size_t count = blocked.rank.size();
   for (const std::size_t size : {blocked.begin_s.size(), blocked.end_s.size(), blocked.message.size(), blocked.begun.size()}) {
     if (size != count) throw std::invalid_argument("the columns of the waits differ in length");
@@ -134,7 +141,7 @@ class Finder {
          std::vector<Wait>& waits)
       : calls_(calls), messages_(messages), blocked_(blocked), index_(ranks, calls), inboxes_(ranks, messages),
         inner_(index_, calls, messages, blocked, ranks), waits_(waits) {
-    check(ranks, blocked, messages.source.size(), calls.rank.size());
+    check(ranks, blocked, messages, calls.rank.size());
   }
 
   void find() {
@@ -179,7 +186,7 @@ class Finder {
     const bool is_receiver = wait.rank == destination;
     wait.cause = is_receiver ? source : destination;
     const Time posted_s = is_receiver ? messages_.send_posted_s[message] : messages_.recv_posted_s[message];
-    wait.cause_call = index_.at(wait.cause, posted_s);
+    wait.cause_call = is_receiver && !messages_.sent_in.empty() ? messages_.sent_in[message] : index_.at(wait.cause, posted_s);
     const Time came_s = wait.cause_call < 0 ? posted_s : calls_.begin_s[static_cast<std::size_t>(wait.cause_call)];
     if (!blocked_.origin.empty() && blocked_.origin[row] == wait.rank) return;  // the other side was there
     wait.until_s = std::min(came_s, blocked_.end_s[row]);

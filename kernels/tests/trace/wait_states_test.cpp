@@ -43,6 +43,7 @@ struct Case {
   std::vector<Block> blocks;
   std::vector<Phase> phases;
   std::vector<double> ends_s;
+  std::vector<std::int32_t> sent_in;  ///< empty: not told
 
   struct Result {
     WaitStates found;
@@ -96,7 +97,7 @@ struct Case {
     const auto phase_end = take(phases, [](const Phase& p) { return p.end_s; });
     const CallColumns columns{rank, begin, end, joint, pattern, begun, root, rank};
     Result out;
-    out.found = find_wait_states(static_cast<std::int32_t>(ends_s.size()), columns, {source, destination, context, sent, received},
+    out.found = find_wait_states(static_cast<std::int32_t>(ends_s.size()), columns, {source, destination, context, sent, received, sent_in},
                                  {blocked, blocked_begin, blocked_end, message, begun_by, {}, {}});
     out.line = make_timeline(columns, what, {phase_rank, phase_name, phase_begin, phase_end}, out.found, {}, ends_s);
     out.costs = find_delay_costs(out.found, out.line);
@@ -131,6 +132,24 @@ TEST_CASE("a late sender: the receiver waits until the send begins, and that goe
   CHECK(got.costs.path[0].rank == 1);
   CHECK(got.costs.path[0].end_s == 6.0);
   CHECK(got.costs.path[1].rank == 0);
+}
+
+TEST_CASE("a late sender: its call is the one that is told, also where the next begins when the message is posted") {
+  Case one;
+  one.ends_s = {7.5, 7.5};
+  one.calls = {{0, 1.0, 7.0}, {1, 6.0, 6.5}, {1, 6.5, 7.0}};
+  one.messages = {{1, 0, 6.5, 1.0}};
+  one.blocks = {{0, 1.0, 7.0, 0}};
+  CHECK(one.analyse().found.waits.at(0).cause_call == 2);
+  one.sent_in = {1};
+  const auto got = one.analyse();
+  REQUIRE(got.found.waits.size() == 1);
+  CHECK(got.found.waits[0].cause_call == 1);
+  CHECK(got.found.waits[0].until_s == 6.0);
+  one.sent_in = {-1};
+  CHECK(one.analyse().found.waits.at(0).until_s == 6.5);
+  one.sent_in = {3};
+  CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
 }
 
 TEST_CASE("a late receiver: the sender of a message that needs both waits until the receive begins") {

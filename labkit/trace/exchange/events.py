@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.trace.exchange.nesting import CALL, COMPUTATION, PHASE, WAIT, nested
 from labkit.trace.phases import NOT_SAID, phase_numbers
-from labkit.trace.waiting.profile import sent_in
+from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_seconds
 
@@ -286,7 +286,7 @@ def _messages(run: Run) -> dict[str, Ints]:
     found = {name: table[name].to_numpy(np.int64)[rows] for name in ("source", "destination", "tag", "bytes")}
     return {
         **found, "sent_ns": _ns(sent[rows]), "received_ns": _ns(received[rows]),
-        "sent_in": sent_in(run)[rows], "received_in": _received_in(run)[rows], "message": rows,
+        "sent_in": sent_in(run.trace)[rows], "received_in": _received_in(run)[rows], "message": rows,
     }  # fmt: skip
 
 

@@ -225,11 +225,11 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
 
 def _done_s(calls: Columns, posts: Columns, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return when posts were over: at the end of their calls, where the notes do not say more."""
-    end = calls["end_s"][posts["done"][rows]]
-    if "done_s" not in posts:
-        return end
-    said = posts["done_s"][rows]
-    return np.where(np.isfinite(said), np.minimum(said, end), end)
+    end: NDArray[np.float64] = calls["end_s"][posts["done"][rows]]
+    if "done_s" in posts:
+        said = posts["done_s"][rows]
+        end = np.where(np.isfinite(said), np.minimum(said, end), end)
+    return end
 
 
 def _between(calls: Columns, spans: Sequence[tuple[float, float]]) -> Columns:

@@ -11,6 +11,7 @@ from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE, PhaseClock
 from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import is_begun
+from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.waiting import analysed
 from labkit.trace.waiting.windows import calls_at
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from labkit.result import Run
     from labkit.trace.waiting.waiting import Waiting
 
-__all__ = ["profile_and_waiting", "profile_of", "profiled", "sent_in"]
+__all__ = ["profile_and_waiting", "profile_of", "profiled"]
 
 _PATH = ["rank", "phase", "call", "place"]
 _SENT = ["messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives"]
@@ -70,7 +71,7 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     place = table["rank"].to_numpy() * paths + table["path"].to_numpy()
     messages, calls = run.trace.messages, run.trace.calls
     source, sizes = messages["source"].to_numpy(np.int64), messages["bytes"].to_numpy(np.int64)
-    sent_by = sent_in(run)
+    sent_by = sent_in(run.trace)
     if (
         "send_operation" in messages and run.trace.clocks is None
     ):  # what it sent belongs to the call that began it
@@ -115,49 +116,6 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     return table, waiting, call_path
 
 
-def sent_in(run: Run) -> NDArray[np.int64]:
-    """Return for each message the row of the call that sent it; -1 where none did.
-
-    A send is posted once its start-up is paid: at the end of an Isend, where the next call may begin.
-    """
-    import pandas as pd
-
-    calls, messages = run.trace.calls, run.trace.messages
-    when_s = messages["send_posted_s"].to_numpy(np.float64)
-    source = messages["source"].to_numpy(np.int64)
-    found = calls_at(calls, source, when_s)
-    if calls is None or not len(calls) or run.trace.clocks is not None:
-        return found
-    owner, begin, end, joint = (calls[name].to_numpy() for name in ("rank", "begin_s", "end_s", "joint"))
-    codes, names = pd.factorize(calls["call"])
-    sends = np.array([_is_send(str(name).lower()) for name in names], bool)[codes]
-    of_collective = ~run.trace.is_own
-    paid = np.zeros(len(found), bool)
-    if run.trace.setting:
-        model, sizes = run.trace.setting[1], messages["bytes"].to_numpy(np.int64)
-        for at_least, *_ in (*model.send_overhead, *model.isend_overhead):
-            paid |= sizes > at_least
-
-    def suits(row: NDArray[np.int64], message: NDArray[np.int64]) -> NDArray[np.bool_]:
-        fits: NDArray[np.bool_] = np.where(of_collective[message], joint[row] >= 0, sends[row])
-        return fits
-
-    going = np.flatnonzero(found >= 0)
-    best = found.copy()
-    here = found.copy()
-    good = np.zeros(len(found), bool)
-    good[going] = suits(found[going], going) & ~(paid[going] & (begin[found[going]] >= when_s[going]))
-    while len(going := going[~good[going]]):  # back over calls that end just then
-        row = here[going] - 1
-        touches = (row >= 0) & (owner[row] == source[going]) & (end[row] >= when_s[going])
-        going, row = going[touches], row[touches]
-        here[going] = row
-        now = suits(row, going) & ~(paid[going] & (begin[row] >= when_s[going]))
-        good[going] = now
-        best[going[now]] = row[now]
-    return best
-
-
 def _of_phases(run: Run, waiting: Waiting) -> NDArray[np.int64]:
     """Return for each message the first call path in the innermost phase of its sender then."""
     messages = run.trace.messages
@@ -179,8 +137,3 @@ def _begun(calls: pd.DataFrame, operations: pd.DataFrame) -> NDArray[np.int64]:
     is_before = (row > 0) & ~begins[np.maximum(row, 0)] & begins[before]
     is_before &= (calls["rank"].to_numpy()[before] == rank) & (calls["end_s"].to_numpy()[before] >= when_s)
     return np.where(is_before, before, row)
-
-
-def _is_send(name: str) -> bool:
-    words = ("send", "put", "accumulate")
-    return name.startswith("start") or name in ("post", "complete") or any(word in name for word in words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from labkit.trace.phases import NOT_SAID, phase_numbers
 from labkit.trace.waiting.kinds import NEIGHBORS, patterns_of
 from labkit.trace.waiting.polls import polled_operations
+from labkit.trace.waiting.senders import sent_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +95,9 @@ def wait_columns(
     messages |= {
         name: _column(trace.messages, name, np.float64) for name in ("send_posted_s", "recv_posted_s")
     }
+    # a real run's sends are posted where their calls begin: the time tells
+    sent = sent_in(trace) if trace.clocks is None else np.empty(0)
+    messages["sent_in"] = np.asarray(sent, np.int32)
     found: tuple[Any, Any] = (np.empty(0, np.int64), [])
     number, names = pd.factorize(phases["phase"]) if len(phases) else found
     call_columns["phase"] = _still_in(calls, names)
@@ -211,7 +215,7 @@ def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:
     return found
 
 
-def _still_in(calls: pd.DataFrame | None, names: Sequence[str]) -> NDArray[np.int32]:
+def _still_in(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
     """Return the innermost phase of each call that takes no time, as a name's number; of others `NOT_SAID`.
 
     Such a call may be the last of a phase or the first of the next: the time alone does not tell.

@@ -54,6 +54,7 @@ struct CallColumns {
 struct MessageColumns {
   std::span<const std::int32_t> source, destination, context;
   std::span<const double> send_posted_s, recv_posted_s;
+  std::span<const std::int32_t> sent_in{};  ///< row of the call that sent it; -1: none. Empty: the time tells
 };
 
 /// What was recorded: a rank had nothing to do until a message, or something that it had begun, was over.
