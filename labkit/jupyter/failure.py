@@ -29,6 +29,8 @@ __all__ = [
 
 #: whose frames tell a user nothing, beside labkit's own
 _MACHINERY = re.compile(r"[\\/](IPython|ipykernel|importlib|concurrent|contextlib\.py)\b|^<frozen |^<string>")
+#: the file names in frames of mpi4py, whose code is not there to be read
+_COMPILED = "src/mpi4py/"
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$')
 #: what IPython calls the code of a cell
 _CELL_FILE = re.compile(r'[^\s"]*ipykernel_\d+[^\s":]*\.py|<ipython-input-[^>\s]*>')
@@ -175,7 +177,7 @@ def _traceback(
             lines += _excerpt(found["file"], [int(found["line"])], paint)
             while at < len(source) and source[at].startswith("    "):  # the line itself, and its marks
                 at += 1
-        else:
+        elif not found["file"].startswith(_COMPILED):
             lines.append(source[at - 1])
     return [line for line in lines if line != "Traceback (most recent call last):"]
 

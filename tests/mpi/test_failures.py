@@ -260,3 +260,30 @@ def test_parallel_runs_from_threads_do_not_disturb_each_other():
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda value: lk.run(program, 2, "mpi", args=(value,)), [1, 10]))
     assert [run.results for run in runs] == [[2, 2], [20, 20]]
+
+
+def loud_abort(comm):
+    """What Open MPI writes when a rank aborts reaches the rank's own file if nobody ends the rank before."""
+    import os
+
+    from mpi4py import MPI
+
+    class Loud:
+        def __init__(self, comm):
+            self.comm = comm
+
+        def Abort(self, code):  # noqa: N802 - MPI's name
+            os.write(2, b"MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n")
+            self.comm.Abort(code)
+
+    MPI.COMM_WORLD = Loud(MPI.COMM_WORLD)
+    print("its own words")
+    if comm.rank == 0:
+        raise ValueError("on purpose")
+    comm.recv(source=0)
+
+
+def test_what_the_library_says_of_an_abort_is_not_taken_for_the_ranks_words():
+    with pytest.raises(RankError, match="rank 0 failed: ValueError: on purpose") as caught:
+        lk.run(loud_abort, 2, on="mpi")
+    assert caught.value.output[0] == "its own words\n"

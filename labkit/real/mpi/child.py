@@ -312,8 +312,16 @@ class _Child:
             self.recording.salvage()
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is not None and module.Is_initialized() and not module.Is_finalized():
+            if os.path.exists(self.path("error")):
+                self._mute()
             module.COMM_WORLD.Abort(record["status"])
         os._exit(record["status"])
+
+    def _mute(self) -> None:
+        """Let nothing more into this rank's file: a library's banner on MPI_Abort is not the program's."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            os.dup2(nowhere, number)
 
     def _record(self, record: dict[str, Any]) -> None:
         import json  # only now: a rank's start is short

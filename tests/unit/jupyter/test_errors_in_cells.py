@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from labkit.errors import RankError
+from labkit.jupyter.failure import failure_lines
+
 SETUP = """import labkit as lk
 def ring(comm, n=10):
     if comm.rank == 2:
@@ -61,3 +64,15 @@ def test_a_deadlock_of_lk_run_names_cells_not_files(notebook):
 def test_an_error_that_the_user_catches_is_an_ordinary_one(notebook):
     text = notebook.run(SETUP, "try:\n    lk.rnu\nexcept AttributeError as error:\n    print(error)")
     assert text == "labkit has no 'rnu'; did you mean 'run'?\n"
+
+
+def test_frames_of_mpi4py_whose_code_is_not_there_are_left_out():
+    text = (
+        'Traceback (most recent call last):\n  File "ring.py", line 2, in ring\n    comm.Send([1, 2], 1)\n'
+        '  File "src/mpi4py/MPI.src/Comm.pyx", line 421, in mpi4py.MPI.Comm.Send\n'
+        "TypeError: a bytes-like object is required, not 'int'"
+    )
+    (shown,) = failure_lines(RankError(0, text), "", has_colors=False)
+    assert "mpi4py" not in shown
+    assert 'File "ring.py", line 2' in shown
+    assert shown.count("a bytes-like object is required") == 2  # the sentence, and the end of the traceback
