@@ -1,72 +1,127 @@
-"""What it costs a real rank that its calls are noted, which is how a deadlock is told: 8 bytes to itself.
+"""What it costs a real rank that its calls are noted, which is how a deadlock is told: a rank to itself.
 
-One rank, so that no scheduler is in it: processor nanoseconds of the calls of mpi4py as they are and noted,
-the least of many blocks of one process. Give an mpiexec, or the one of labkit is taken.
+One rank, so that no scheduler is in it. Two processes, one whose calls are noted and one whose calls are not,
+take turns, block by block; processor nanoseconds of a round: the least of each, and the median of the pairs'
+ratios. The first programs do nothing but call, the last one computes as well. Give an mpiexec, or the one of
+labkit is taken.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-BLOCKS, CALLS = 40, 5_000
+PAIRS, BLOCK_NS = 200, 1_000_000
 
 
-def least_ns(program: Callable[[], object]) -> float:
-    """Processor nanoseconds of one round."""
-    found = []
-    for _ in range(BLOCKS):
-        begin = time.process_time_ns()
-        for _ in range(CALLS):
-            program()
-        found.append((time.process_time_ns() - begin) / CALLS)
-    return min(found)
+def programs() -> dict[str, Callable[[], object]]:
+    """Return what is measured: name -> one round."""
+    from mpi4py import MPI
+
+    comm, data, got = MPI.COMM_WORLD, np.zeros(1), np.zeros(1)
+    edge, other = np.zeros(1000), np.zeros(1000)
+    cells, new = np.zeros((100, 1000)), np.zeros((100, 1000))
+
+    def ping_pong() -> None:
+        comm.Send(data, 0)
+        comm.Recv(got, 0)
+
+    def posted() -> None:
+        request = comm.Isend(data, 0)
+        comm.Recv(got, 0)
+        request.Wait()
+
+    def waitall() -> None:
+        MPI.Request.Waitall([comm.Irecv(got, 0), comm.Isend(data, 0)])
+
+    def stencil() -> None:
+        for _ in range(2):
+            comm.Sendrecv(edge, 0, 0, other, 0, 0)
+        np.add(cells[:-2], cells[2:], out=new[1:-1])
+        np.add(new[1:-1], cells[1:-1], out=new[1:-1])
+        comm.Allreduce(data, got)
+
+    return {
+        "Send, Recv": ping_pong,
+        "Isend, Recv, Wait": posted,
+        "Irecv, Isend, Waitall": waitall,
+        "Sendrecv": lambda: comm.Sendrecv(data, 0, 0, got, 0, 0),
+        "Allreduce": lambda: comm.Allreduce(data, got),
+        "sendrecv of an object": lambda: comm.sendrecv(1, 0, 0, None, 0, 0),
+        "a stencil's step": stencil,
+    }
 
 
 def rank(folder: str) -> None:
-    """Measure in the rank."""
+    """Measure in the rank: a block of the named program for each line that comes in."""
     from labkit.real.mpi.waits_library import load_library, open_page
 
     library = load_library()
     from mpi4py import MPI
 
-    comm, data, got = MPI.COMM_WORLD, np.zeros(1), np.zeros(1)
-
-    def message() -> None:
-        request = comm.Isend(data, 0)
-        comm.Recv(got, 0)
-        request.Wait()
-
-    programs: dict[str, Callable[[], object]] = {
-        "Isend, Recv, Wait": message,
-        "Sendrecv": lambda: comm.Sendrecv(data, 0, 0, got, 0, 0),
-        "Allreduce": lambda: comm.Allreduce(data, got),
-    }
-    bare = {name: least_ns(program) for name, program in programs.items()}
-    if not open_page(library, os.path.join(folder, "wait"), MPI, 0, 1):
+    if folder and not open_page(library, os.path.join(folder, "wait"), MPI, 0, 1):
         raise SystemExit("the calls of this MPI cannot be noted")
-    for name, program in programs.items():
-        noted = least_ns(program)
-        print(f"{name:17}  bare {bare[name]:6.0f} ns  noted {noted:6.0f} ns  {noted - bare[name]:+5.0f} ns")
+    known, rounds = programs(), dict[str, int]()
+    for line in sys.stdin:
+        program = known[name := line.strip()]
+        if name not in rounds:
+            begin = time.process_time_ns()
+            for _ in range(20):
+                program()
+            rounds[name] = max(20, 20 * BLOCK_NS // (time.process_time_ns() - begin))
+        count = rounds[name]
+        begin = time.process_time_ns()
+        for _ in range(count):
+            program()
+        print((time.process_time_ns() - begin) / count, flush=True)
+
+
+@contextmanager
+def started(launcher: str, environment: dict[str, str], folder: str) -> Iterator[Callable[[str], float]]:
+    """Start a rank, and yield what has it run a block."""
+    words = [launcher, "-n", "1", sys.executable, __file__, "--rank", folder]
+    with subprocess.Popen(
+        words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        send, receive = process.stdin, process.stdout
+        assert send is not None
+        assert receive is not None
+
+        def block(name: str) -> float:
+            print(name, file=send, flush=True)
+            return float(receive.readline())
+
+        yield block
+        send.close()
 
 
 def main() -> None:
-    """Start the rank."""
+    """Start both ranks, and have them take turns."""
     from labkit.real.mpi.environment import rank_environment
     from labkit.real.mpi.find import find_launcher
 
     launcher = find_launcher(sys.argv[1] if len(sys.argv) > 1 else None)
-    print(f"{launcher.describe()}: 8 bytes to itself, the least of {BLOCKS} blocks", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
+    print(f"{launcher.describe()}: a rank to itself, {PAIRS} pairs of blocks", flush=True)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as both:
         environment = rank_environment(launcher, os.environ, "benchmark", folder, None)
-        words = [sys.executable, __file__, "--rank", folder]
-        subprocess.run([launcher.path, "-n", "1", *words], env=environment, check=True)
+        bare, noted = (both.enter_context(started(launcher.path, environment, one)) for one in ("", folder))
+        for name in programs():
+            pairs = [(bare(name), noted(name)) for _ in range(PAIRS)]
+            least, most = (min(one) for one in zip(*pairs, strict=True))
+            ratio = statistics.median(after / before for before, after in pairs)
+            print(
+                f"{name:21}  bare {least:7.0f} ns  noted {most:7.0f} ns  {most - least:+5.0f} ns"
+                f"  median of the pairs {100 * ratio - 100:+5.1f} %",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

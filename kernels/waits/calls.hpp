@@ -32,6 +32,12 @@ class Blocking {
 
   [[nodiscard]] bool is_noted() const { return is_noted_; }
   void wait() {
+    if (!is_noted_) return;
+    page_.settle_sent();
+    page_.wait();
+  }
+  /// As `wait`, in a call that asks of all requests itself.
+  void wait_for_requests() {
     if (is_noted_) page_.wait();
   }
   void message(Kind kind, int peer, int tag, Handle comm, std::uint64_t bytes) {
@@ -48,14 +54,8 @@ class Blocking {
   const bool is_noted_;
 };
 
-/// How much a buffer holds.
-inline std::uint64_t bytes_of(long long count, Handle type) {
-  using Size = int (*)(Handle, Ints);
-  static const auto size_of = reinterpret_cast<Size>(original("PMPI_Type_size"));
-  int size = 0;
-  if (count <= 0 || size_of(type, &size) != 0 || size <= 0) return 0;
-  return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
-}
+/// How much a buffer holds; 0 where MPI does not say.
+std::uint64_t bytes_of(Count count, Handle type);
 
 }  // namespace labkit::waits
 

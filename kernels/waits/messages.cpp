@@ -9,17 +9,32 @@ using namespace labkit::waits;
 
 namespace {
 
-void forget(const std::vector<Handle>& handles, int index) {
-  if (index >= 0 && static_cast<std::size_t>(index) < handles.size()) {
-    rank_page().over(handles[static_cast<std::size_t>(index)]);
+/// The requests of a list as they are before a call that ends some of them; none where the call is not noted.
+class Listed {
+ public:
+  Listed(Any requests, int count, bool is_noted) : count_(is_noted && count > 0 ? count : 0) {
+    if (count_ > kFew) many_.resize(static_cast<std::size_t>(count_));
+    for (int i = 0; i < count_; ++i) handles()[i] = rank_page().handle_at(requests, i);
   }
-}
+  void over(int index) {
+    if (index >= 0 && index < count_) rank_page().over(handles()[index]);
+  }
+  void all_over() {
+    for (int i = 0; i < count_; ++i) over(i);
+  }
+  void started() {
+    for (int i = 0; i < count_; ++i) rank_page().started(handles()[i]);
+  }
 
-std::vector<Handle> handles_of(Any requests, int count) {
-  std::vector<Handle> found(count > 0 ? static_cast<std::size_t>(count) : 0);
-  for (int i = 0; i < count; ++i) found[static_cast<std::size_t>(i)] = rank_page().handle_at(requests, i);
-  return found;
-}
+ private:
+  static constexpr int kFew = 16;  // need no memory from the heap
+
+  Handle* handles() { return count_ > kFew ? many_.data() : few_; }
+
+  int count_;
+  Handle few_[kFew];
+  std::vector<Handle> many_;
+};
 
 }  // namespace
 
@@ -64,9 +79,7 @@ LABKIT_MPI MPI_Start(Any request) {
 LABKIT_MPI MPI_Startall(int count, Any requests) {
   LABKIT_REAL(MPI_Startall, int, Any);
   const int code = real(count, requests);
-  if (code == 0 && rank_page().is_noting()) {
-    for (const Handle one : handles_of(requests, count)) rank_page().started(one);
-  }
+  Listed(requests, count, code == 0 && rank_page().is_noting()).started();
   return code;
 }
 
@@ -75,7 +88,7 @@ LABKIT_MPI MPI_Wait(Any request, Any status) {
   const Handle handle = rank_page().page() == nullptr ? 0 : rank_page().handle_at(request, 0);
   Blocking now(call_wait);
   if (now.is_noted()) rank_page().wait_for(request, 1);
-  now.wait();
+  now.wait_for_requests();
   int code = 0;
   // What has been begun besides may be complete, and offer nothing any more.
   const bool has_others = now.is_noted() && rank_page().page()->requests > 1;
@@ -90,47 +103,38 @@ LABKIT_MPI MPI_Wait(Any request, Any status) {
 LABKIT_MPI MPI_Waitall(int count, Any requests, Any statuses) {
   LABKIT_REAL(MPI_Waitall, int, Any, Any);
   Blocking now(call_waitall);
-  std::vector<Handle> handles;
-  if (now.is_noted()) {
-    handles = handles_of(requests, count);
-    rank_page().wait_for(requests, count);
-  }
-  now.wait();
+  Listed listed(requests, count, now.is_noted());
+  if (now.is_noted()) rank_page().wait_for(requests, count);
+  now.wait_for_requests();
   int code = 0;
-  if (!now.is_noted() || count < 2) {
+  if (!now.is_noted() || (count < 2 && rank_page().page()->requests < 2)) {
     code = real(count, requests, statuses);
   } else if (!complete_soon(count, requests, statuses, &code)) {
     code = wait_one_by_one(count, requests, statuses);
   }
-  for (const Handle one : handles) rank_page().over(one);
+  listed.all_over();
   return code;
 }
 
 LABKIT_MPI MPI_Waitany(int count, Any requests, Ints index, Any status) {
   LABKIT_REAL(MPI_Waitany, int, Any, Ints, Any);
   Blocking now(call_waitany);
-  std::vector<Handle> handles;
-  if (now.is_noted()) {
-    handles = handles_of(requests, count);
-    rank_page().wait_for(requests, count);
-  }
+  Listed listed(requests, count, now.is_noted());
+  if (now.is_noted()) rank_page().wait_for(requests, count);
   now.wait();
   const int code = real(count, requests, index, status);
-  if (code == 0) forget(handles, *index);
+  if (code == 0) listed.over(*index);
   return code;
 }
 
 LABKIT_MPI MPI_Waitsome(int count, Any requests, Ints done, Ints indices, Any statuses) {
   LABKIT_REAL(MPI_Waitsome, int, Any, Ints, Ints, Any);
   Blocking now(call_waitsome);
-  std::vector<Handle> handles;
-  if (now.is_noted()) {
-    handles = handles_of(requests, count);
-    rank_page().wait_for(requests, count);
-  }
+  Listed listed(requests, count, now.is_noted());
+  if (now.is_noted()) rank_page().wait_for(requests, count);
   now.wait();
   const int code = real(count, requests, done, indices, statuses);
-  for (int i = 0; code == 0 && i < *done; ++i) forget(handles, indices[i]);
+  for (int i = 0; code == 0 && i < *done; ++i) listed.over(indices[i]);
   return code;
 }
 
@@ -145,30 +149,25 @@ LABKIT_MPI MPI_Test(Any request, Ints flag, Any status) {
 
 LABKIT_MPI MPI_Testall(int count, Any requests, Ints flag, Any statuses) {
   LABKIT_REAL(MPI_Testall, int, Any, Ints, Any);
-  std::vector<Handle> handles;
-  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  Listed listed(requests, count, rank_page().is_noting());
   const int code = real(count, requests, flag, statuses);
-  if (code == 0 && *flag != 0) {
-    for (const Handle one : handles) rank_page().over(one);
-  }
+  if (code == 0 && *flag != 0) listed.all_over();
   return code;
 }
 
 LABKIT_MPI MPI_Testany(int count, Any requests, Ints index, Ints flag, Any status) {
   LABKIT_REAL(MPI_Testany, int, Any, Ints, Ints, Any);
-  std::vector<Handle> handles;
-  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  Listed listed(requests, count, rank_page().is_noting());
   const int code = real(count, requests, index, flag, status);
-  if (code == 0 && *flag != 0) forget(handles, *index);
+  if (code == 0 && *flag != 0) listed.over(*index);
   return code;
 }
 
 LABKIT_MPI MPI_Testsome(int count, Any requests, Ints done, Ints indices, Any statuses) {
   LABKIT_REAL(MPI_Testsome, int, Any, Ints, Ints, Any);
-  std::vector<Handle> handles;
-  if (rank_page().is_noting()) handles = handles_of(requests, count);
+  Listed listed(requests, count, rank_page().is_noting());
   const int code = real(count, requests, done, indices, statuses);
-  for (int i = 0; code == 0 && i < *done; ++i) forget(handles, indices[i]);
+  for (int i = 0; code == 0 && i < *done; ++i) listed.over(indices[i]);
   return code;
 }
 

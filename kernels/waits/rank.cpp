@@ -13,9 +13,6 @@ namespace labkit::waits {
 
 namespace {
 
-// Of the one thread whose calls are noted.
-__attribute__((tls_model("initial-exec"))) thread_local bool is_first_thread = false;
-
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 0x632be59bd9b4e019ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -23,14 +20,15 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
-std::uint32_t place_of(Handle handle) { return static_cast<std::uint32_t>(mixed(handle, 0)) & (kMostRequests - 1); }
+/// The upper bits of a product: they depend on all of a handle's, be it an address or a small number.
+std::uint32_t place_of(Handle handle) {
+  return static_cast<std::uint32_t>((std::uint64_t{handle} * 0x9e3779b97f4a7c15ULL) >> 32) & (kMostRequests - 1);
+}
 
 }  // namespace
 
-RankPage& rank_page() {
-  static RankPage page;
-  return page;
-}
+constinit RankPage the_rank_page;
+constinit thread_local bool RankPage::is_first_thread = false;
 
 void* original(const char* name) {
   // The library is there by now, but maybe for mpi4py only: ask by the names it can have.
@@ -79,21 +77,9 @@ bool RankPage::open(const char* path, const Constants& constants) {
   return true;
 }
 
-bool RankPage::is_noting() {
-  if (page_ == nullptr) return false;
-  if (!is_first_thread) page_->flags |= kThreads;
-  return is_first_thread && depth_ == 0;
-}
-
 Handle RankPage::handle_at(const void* array, int index) const {
   if (constants_.handle_bytes == 4) return static_cast<const std::uint32_t*>(array)[index];
   return static_cast<const Handle*>(array)[index];
-}
-
-void RankPage::begin(int call) {
-  ++depth_;
-  page_->call = call;
-  page_->waited = 0;
 }
 
 Entry* RankPage::wait_for(std::int32_t kind, std::int32_t peer, std::int32_t tag, const Comm& comm,
@@ -145,16 +131,9 @@ void RankPage::joined(int call, std::int32_t root, const Comm& comm, std::uint64
   if (entry != nullptr) *entry = {kCollective, call, root, 1, row.id, number + 1, bytes, 0};
 }
 
-void RankPage::end() {
-  page_->epoch.fetch_add(1, std::memory_order_release);
-  --depth_;
-}
-
 // -- communicators ------------------------------------------------------------------------------------------------
 
-Comm RankPage::comm(Handle handle) {
-  handle = plain(handle);
-  if (handle == last_handle_ && last_.row != nullptr) return last_;
+Comm RankPage::look_up(Handle handle) {
   for (int i = 0; i < page_->comms; ++i) {
     CommRow& row = page_->rows[i];
     if (row.handle != handle) continue;
@@ -253,7 +232,6 @@ Entry* RankPage::put(Handle handle) {
   std::uint32_t at = place_of(handle);
   while (page_->request[at].handle != 0 && page_->request[at].handle != handle) at = (at + 1) & (kMostRequests - 1);
   if (page_->request[at].handle == 0) ++page_->requests;
-  page_->request[at] = {};
   return &page_->request[at];
 }
 
@@ -261,7 +239,6 @@ void RankPage::posted(Any request, std::int32_t kind, std::int32_t peer, std::in
                       bool is_persistent, std::uint64_t bytes) {
   const Handle handle = handle_at(request, 0);
   if (is_null_request(handle) || peer == constants_.proc_null) return;
-  if (!is_active && !is_persistent && page_->requests >= kMostRequests / 2) return;  // room for those under way
   const Comm where = comm(in);
   Entry* entry = put(handle);
   if (entry == nullptr) return;
@@ -294,11 +271,15 @@ bool RankPage::is_known(Handle handle) {
   return entry != nullptr && entry->kind != kOther;
 }
 
-bool RankPage::is_under_way(Handle handle) { return is_known(handle) && find(plain(handle))->is_active != 0; }
+bool RankPage::is_under_way(Handle handle) {
+  const Entry* entry = find(plain(handle));
+  return entry != nullptr && entry->kind != kOther && entry->is_active != 0;
+}
 
 bool RankPage::has_completed(Handle handle) {
-  if (handle == 0 || !is_under_way(handle) || !is_complete(handle)) return false;
-  find(plain(handle))->is_active = 0;
+  Entry* entry = handle == 0 ? nullptr : find(plain(handle));
+  if (entry == nullptr || entry->kind == kOther || entry->is_active == 0 || !is_complete(handle)) return false;
+  entry->is_active = 0;
   return true;
 }
 
@@ -308,8 +289,17 @@ int RankPage::settle() {
   return found;
 }
 
-// The rows behind it move up, so that no gap hides one.
+void RankPage::ask() {
+  for (int i = 0; i < unasked_ && (page_->flags & kThreads) == 0; ++i) {  // another thread may have ended it
+    const Handle handle = unasked_handles_[i];
+    // One that is over, or forgotten, is no longer in the table.
+    if (has_completed(handle) && page_->requests >= kMostRequests / 2) erase(find(plain(handle)));  // room for others
+  }
+  unasked_ = 0;
+}
+
 bool RankPage::over(Handle handle, bool is_freed) {
+  if (unasked_ > 0 && unasked_handles_[unasked_ - 1] == handle) --unasked_;
   Entry* entry = find(plain(handle));
   if (entry == nullptr) return false;
   const bool was_active = entry->is_active != 0;
@@ -317,6 +307,12 @@ bool RankPage::over(Handle handle, bool is_freed) {
     entry->is_active = 0;
     return was_active;
   }
+  erase(entry);
+  return was_active;
+}
+
+// The rows behind it move up, so that no gap hides one.
+void RankPage::erase(Entry* entry) {
   auto gap = static_cast<std::uint32_t>(entry - page_->request);
   for (std::uint32_t at = (gap + 1) & (kMostRequests - 1); page_->request[at].handle != 0;
        at = (at + 1) & (kMostRequests - 1)) {
@@ -328,7 +324,6 @@ bool RankPage::over(Handle handle, bool is_freed) {
   }
   page_->request[gap] = {};
   --page_->requests;
-  return was_active;
 }
 
 void RankPage::restart() {

@@ -29,20 +29,33 @@ class RankPage {
   struct Constants {
     std::uint64_t world, null_comm, null_request;
     std::int32_t rank, size, handle_bytes, any_source, any_tag, proc_null, undefined, status_bytes, error_at, error_in_status,
-        error_pending;
+        error_pending, combiner_named;
   };
 
   bool open(const char* path, const Constants& constants);
-  void close() { page_ = nullptr; }
 
   /// Whether the calls of this thread are noted: nobody may note in another one's place.
-  [[nodiscard]] bool is_noting();
+  [[nodiscard]] bool is_noting() {
+    if (page_ == nullptr) return false;
+    if (!is_first_thread) page_->flags |= kThreads;
+    return is_first_thread && depth_ == 0;
+  }
 
-  Comm comm(Handle handle);
+  Comm comm(Handle handle) {
+    handle = plain(handle);
+    return handle == last_handle_ && last_.row != nullptr ? last_ : look_up(handle);
+  }
   /// A blocking call: `begin` it, say what it waits for, `wait`, and `end`.
-  void begin(int call);
-  void wait() { page_->epoch.fetch_add(1, std::memory_order_release); }
-  void end();
+  void begin(int call) {
+    ++depth_;
+    page_->call = call;
+    page_->waited = 0;
+  }
+  void wait() { step(1); }
+  void end() {
+    step(1);
+    --depth_;
+  }
   Entry* wait_for(std::int32_t kind, std::int32_t peer, std::int32_t tag, const Comm& comm, std::uint64_t bytes);
   void wait_for(Any requests, int count);
   void wait_for(const Entry& entry) { page_->waiting[page_->waited++] = entry; }
@@ -51,13 +64,22 @@ class RankPage {
   void wait_anew(Say say) {
     page_->waited = 0;
     say();
-    page_->epoch.fetch_add(2, std::memory_order_release);
+    step(2);
   }
   void joined(int call, std::int32_t root, const Comm& comm, std::uint64_t bytes, Entry* entry);
 
   void posted(Any request, std::int32_t kind, std::int32_t peer, std::int32_t tag, Handle comm, bool is_active,
               bool is_persistent, std::uint64_t bytes);
   void posted_collective(Any request, int call, Handle comm);
+  /// A message has been sent and may be complete already: MPI is asked when the rank comes to wait for something else.
+  void sent(Handle handle) {
+    if (unasked_ == kMostUnasked) ask();
+    unasked_handles_[unasked_++] = handle;
+  }
+  /// Ask MPI of those that have been sent: one that is complete offers nothing any more.
+  void settle_sent() {
+    if (unasked_ > 0) ask();
+  }
   void started(Handle handle);
   /// A request is complete; a persistent one stays, inactive, unless it has been freed. Whether it was active.
   bool over(Handle handle, bool is_freed = false);
@@ -91,18 +113,34 @@ class RankPage {
   [[nodiscard]] Page* page() { return page_; }
 
  private:
+  static constexpr int kMostUnasked = 16;
+
+  /// The rank alone writes, so that the processor need not lock anything.
+  void step(std::uint64_t by) {
+    page_->epoch.store(page_->epoch.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  }
+  Comm look_up(Handle handle);
   Comm enlist(Handle handle, std::uint64_t id);
   Entry* find(Handle handle);
   Entry* put(Handle handle);
+  void erase(Entry* entry);
+  void ask();
 
   Page* page_ = nullptr;
   Constants constants_{};
   int depth_ = 0;
   Handle last_handle_ = 0;
   Comm last_{nullptr, nullptr};
+  int unasked_ = 0;
+  Handle unasked_handles_[kMostUnasked] = {};
+
+  // Of the one thread whose calls are noted.
+  __attribute__((tls_model("initial-exec"))) static thread_local constinit bool is_first_thread;
 };
 
-RankPage& rank_page();
+/// The one of this process.
+extern RankPage the_rank_page;
+inline RankPage& rank_page() { return the_rank_page; }
 
 /// The name of a blocking call; null behind the last.
 const char* call_name(int number);

@@ -156,11 +156,10 @@ bool Both::begin(Any sent, Count sent_count, Handle sent_type, int dest, int sen
   static const auto free = reinterpret_cast<Request>(original("PMPI_Request_free"));
   static const Post receive{"PMPI_Irecv", "PMPI_Irecv_c"};
   static const Post send{"PMPI_Isend", "PMPI_Isend_c"};
-  const Page& page = *rank_page().page();
   const int nobody = rank_page().constants().proc_null;
   int said = 0;
-  if (dest != nobody) said_[kSend] = page.waiting[said++];
-  if (source != nobody) said_[kReceive] = page.waiting[said];
+  if (dest != nobody) said_[kSend] = said++;
+  if (source != nobody) said_[kReceive] = said;
   if (receive(got, got_count, got_type, source, got_tag, comm, request(kReceive)) != 0) return false;
   if (send(sent, sent_count, sent_type, dest, sent_tag, comm, request(kSend)) == 0) return true;
   cancel(request(kReceive));
@@ -168,26 +167,34 @@ bool Both::begin(Any sent, Count sent_count, Handle sent_type, int dest, int sen
   return false;
 }
 
+bool Both::is_over(int which, Any status) {
+  using Test = int (*)(Any, Ints, Any);
+  static const auto test = reinterpret_cast<Test>(original("PMPI_Test"));
+  if (is_ended_[which]) return true;
+  int flag = 0;
+  code_[which] = test(request(which), &flag, status);
+  return is_ended_[which] = code_[which] != 0 || flag != 0;
+}
+
 int Both::end(Any status) {
   RankPage& page = rank_page();
-  for (Soon soon; soon.is_now();) {
-    if (is_over(kSend) && is_over(kReceive)) break;
-  }
-  int noted = 2;
-  while (!(is_over(kSend) && is_over(kReceive))) {
-    const int left = (is_over(kSend) ? 0 : 1) + (is_over(kReceive) ? 0 : 1);
-    if (left == noted) continue;
-    noted = left;
-    page.wait_anew([&] {
-      for (const int which : {kSend, kReceive}) {
-        if (!is_ended_[which]) page.wait_for(said_[which]);
-      }
-    });
-  }
   alignas(16) char ignored[128];
-  const int sent = wait(request(kSend), ignored);
-  const int received = wait(request(kReceive), status);
-  return sent != 0 ? sent : received;
+  const auto are_over = [&] {
+    const bool is_sent = is_over(kSend, ignored);
+    return is_over(kReceive, status) && is_sent;
+  };
+  for (Soon soon; !are_over() && soon.is_now();) {
+  }
+  while (!are_over()) {
+    const int ended = is_ended_[kSend] ? kSend : kReceive;
+    if (!is_ended_[ended] || said_[ended] < 0) continue;
+    said_[ended] = -1;
+    if (const int other = said_[kSend + kReceive - ended]; other >= 0) {
+      const Entry left = page.page()->waiting[other];
+      page.wait_anew([&] { page.wait_for(left); });
+    }
+  }
+  return code_[kSend] != 0 ? code_[kSend] : code_[kReceive];
 }
 
 }  // namespace labkit::waits

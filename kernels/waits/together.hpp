@@ -33,13 +33,13 @@ class Both {
   [[nodiscard]] Any request(int which) {
     return requests_ + which * rank_page().constants().handle_bytes;
   }
-  bool is_over(int which) {
-    return is_ended_[which] = is_ended_[which] || is_complete(rank_page().handle_at(requests_, which));
-  }
+  /// Whether one of them is over; if so, MPI has freed its request.
+  bool is_over(int which, Any status);
 
-  alignas(Handle) char requests_[2 * sizeof(Handle)] = {};
-  Entry said_[2] = {};
+  alignas(Handle) char requests_[2 * sizeof(Handle)];
+  int said_[2] = {-1, -1};  // where the page says that it is waited for
   bool is_ended_[2] = {};
+  int code_[2] = {};
 };
 
 }  // namespace labkit::waits

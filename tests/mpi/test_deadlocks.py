@@ -79,6 +79,21 @@ def sent_long_ago(comm):
             one.Wait()
 
 
+def sent_more_than_once(comm):
+    other = 1 - comm.rank
+    sent = [comm.Isend(np.zeros(1), other, 5) for _ in range(40)]
+    for _ in sent:
+        comm.Recv(np.zeros(1), other, 5)
+    comm.Recv(np.zeros(1), other, 5)  # those that were sent would fit
+
+
+def waits_for_one_beside_a_send(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    comm.Isend(large := np.zeros(1 << 17), right)
+    for _ in range(2):
+        MPI.Request.Waitall([comm.Irecv(large.copy(), left)])
+
+
 def shifts_by_a_wrong_source(comm):
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for _ in range(2):
@@ -108,6 +123,11 @@ CASES = {
         ],
     ),
     sent_long_ago: (3, ["rank 0: Waitall from rank 2, tag any at", "rank 2: Wait from rank 1, tag any at"]),
+    sent_more_than_once: (2, ["rank 0: Recv from rank 1, tag 5", "rank 0 waits for rank 1 waits for rank 0"]),
+    waits_for_one_beside_a_send: (
+        3,
+        ["rank 0: Waitall from rank 2, tag any at", "rank 2: Waitall from rank"],
+    ),
     shifts_by_a_wrong_source: (5, ["rank 0: Sendrecv from rank 1, tag 0 at", "rank 0 waits for rank 1"]),
     one_half_does_a_round_more: (4, ["rank 1: Reduce, waiting for ranks 2-3 at "]),
     others_in_a_collective: (3, ["ranks 1-2: Allreduce, waiting for rank 0", "rank 0: recv from rank 1"]),

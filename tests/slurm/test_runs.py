@@ -200,7 +200,7 @@ def test_a_recorded_run_that_fails_or_hangs_leaves_what_there_was(slurm, tmp_pat
         *(line for rank in range(3) for line in (f"{rank} init", f"{rank} barrier")), "",
     ]  # fmt: skip
     with pytest.raises((lk.errors.DeadlockError, lk.errors.TimeLimitError)) as hung:
-        lk.run(lambda comm: comm.recv(source=0), 2, on, trace_ti=tmp_path / "h", compute="none", timeout_s=8)
+        lk.run(lambda comm: comm.recv(source=0), 2, on, trace_ti=tmp_path / "h", compute="none", timeout_s=60)
     assert __file__ in str(hung.value)
     assert "recorder" not in str(hung.value)
     assert (tmp_path / "h.incomplete").read_text().endswith("0 init\n1 init\n")

@@ -26,7 +26,7 @@ class _Constants(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("world", "null_comm", "null_request")),
         *((name, ctypes.c_int32) for name in (
             "rank", "size", "handle_bytes", "any_source", "any_tag", "proc_null", "undefined",
-            "status_bytes", "error_at", "error_in_status", "error_pending")),
+            "status_bytes", "error_at", "error_in_status", "error_pending", "combiner_named")),
     ]  # fmt: skip
 
 
@@ -71,6 +71,6 @@ def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
         handle_bytes=mpi._sizeof(mpi.COMM_WORLD), any_source=mpi.ANY_SOURCE, any_tag=mpi.ANY_TAG,
         proc_null=mpi.PROC_NULL, undefined=mpi.UNDEFINED, status_bytes=len(layout),
         error_at=layout.index(error.to_bytes(4, sys.byteorder)), error_in_status=mpi.ERR_IN_STATUS,
-        error_pending=mpi.ERR_PENDING,
+        error_pending=mpi.ERR_PENDING, combiner_named=mpi.COMBINER_NAMED,
     )  # fmt: skip
     return bool(library.labkit_waits_open(os.fsencode(path), ctypes.byref(constants)))
