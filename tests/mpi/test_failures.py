@@ -133,6 +133,23 @@ def test_sys_exit_with_a_status_fails_and_without_one_ends_the_rank():
     assert lk.run(leaving, 2, "mpi", timeout_s=30).results == [None, 1]
 
 
+def test_a_rank_that_cannot_even_say_how_it_failed_takes_the_others_along():
+    def program(comm):
+        if comm.rank == 1:
+            from labkit.real.mpi import child
+
+            def fail(self, error):
+                raise OSError("no words left")
+
+            child._Child.fail = fail
+            raise ValueError("lost")
+        comm.recv(source=1)
+
+    with pytest.raises((RankError, MachineError)) as caught:
+        lk.run(program, 3, "mpi", timeout_s=60)
+    assert "no words left" in str(caught.value) + "".join(caught.value.output)
+
+
 def test_abort_by_the_program_is_an_error():
     def program(comm):
         if comm.rank == 1:

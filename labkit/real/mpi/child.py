@@ -51,7 +51,13 @@ def main(directory: str) -> None:
         child.prepare()
         child.run()
     except BaseException as error:  # the process border: whatever it is, it has to be written down
-        child.fail(error)
+        try:
+            child.fail(error)
+        except BaseException:  # not even that: the other ranks must end, too
+            from mpi4py.run import set_abort_status  # only now: it would be a tenth of a rank's start
+
+            set_abort_status(1)
+            raise
 
 
 class _LaterMPI(ModuleType):

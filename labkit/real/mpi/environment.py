@@ -37,7 +37,7 @@ _ALLOCATORS, _STARTERS = "^slurm,tm,lsf,gridengine,pbs,flux", "^slurm,tm,lsf,pal
 #: what ranks on other hosts get of the environment, beside the settings of MPI, which its launcher carries
 _TRAVELS = re.compile(r"^(LABKIT_|PYTHON|OMP_|OPENBLAS_|MKL_|NUMEXPR_|MPI4PY_|BOKEH_)")
 
-#: The interpreter's own search path replaces the one that `-m mpi4py` makes, before labkit is looked for.
+#: The caller's search path replaces the one that `-c` makes, before labkit is looked for.
 BOOTSTRAP = (
     "import sys; directory = sys.argv[1]; "
     "file = open(directory + '/path', encoding='utf-8', errors='surrogateescape'); "
@@ -59,8 +59,7 @@ def launch_command(launcher: Launcher, ranks: int, directory: str, hosts: Sequen
     elif launcher.kind == "mpich":
         command += ["-print-all-exitcodes"]  # tells the rank that ended first from those that were killed
     command += ["-n", str(ranks)]
-    # Through mpi4py's runner an exception that escapes even labkit's own handling still aborts all ranks.
-    return [*command, sys.executable, "-m", "mpi4py", "-c", BOOTSTRAP, directory]
+    return [*command, sys.executable, "-c", BOOTSTRAP, directory]
 
 
 def host_options(launcher: Launcher, hosts: HostFile, file: str, environment: Mapping[str, str]) -> list[str]:

@@ -109,7 +109,7 @@ class Step(Launch):
     def command(self) -> list[str]:
         """Return the command line that starts the ranks on the first nodes of the allocation."""
         command = launch_words(self.launcher, self._words, self._options, self.ranks)
-        return [*command, sys.executable, "-m", "mpi4py", "-c", BOOTSTRAP, self.directory]
+        return [*command, sys.executable, "-c", BOOTSTRAP, self.directory]
 
     def ask_for_stacks(self) -> None:
         """Wait for the reports that the ranks have promised; on a node alone, ask for them."""
