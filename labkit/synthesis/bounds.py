@@ -18,11 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from labkit.synthesis.cuts import Network
 from labkit.synthesis.fabric import Fabric, Ideal
 
 __all__ = ["Bound", "lower_bound", "lower_bounds"]
+
+Floats = npt.NDArray[np.float64]
 
 #: of more ranks than this only some are asked for the narrowest cut around them: still a bound
 _MOST_SINKS = 128
@@ -42,7 +45,7 @@ class Bound:
     ----------
     seconds : float
     latency_s, bandwidth_s : float
-        Of no bytes, and of nothing but bytes; `seconds` is at least either.
+        Of as few bytes as a message can have, and of nothing but bytes; `seconds` is at least either.
     reason : str
         What takes that long, as the end of a sentence.
     """
@@ -85,7 +88,7 @@ def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int
     for n_bytes in sizes:
         total = n_bytes * (p * p if problem == "alltoall" else 1 if _is_message(problem) else p)
         ideal = fabric.ideal(max(total, 1.0))
-        latency, far = _latency(fabric, problem, ideal, root)
+        latency, far = _latency(fabric, problem, ideal, root, total)
         if n_bytes <= 0 or not has_bytes:
             bounds.append(Bound(latency, latency, 0.0, far))
             continue
@@ -106,25 +109,16 @@ def _is_message(problem: str) -> bool:
 
 
 # -- latency -------------------------------------------------------------------------------------------
-def _least_s(fabric: Fabric, ideal: Ideal, u: int, v: int) -> float:
-    """Return the least time of a message without bytes from rank to rank."""
-    way = fabric.ways[u][v]
-    assert way is not None
-    delay = fabric.model.latency_s if fabric.model.sharing == "delay" else -1.0
-    latency = delay if delay >= 0 else way.latency_s * ideal.latency_factor
-    return ideal.send_s + latency + ideal.receive_s
-
-
 def _first_byte(fabric: Fabric, ideal: Ideal) -> float:
     """Return the time before any byte can move between ranks that differ in place."""
-    p = fabric.size
-    least = min(_least_s(fabric, ideal, u, v) for u in range(p) for v in range(p) if u != v)
-    return least - ideal.receive_s
+    delay = fabric.model.latency_s if fabric.model.sharing == "delay" else -1.0
+    ways = [way for row in fabric.ways for way in row if way is not None]
+    return ideal.send_s + (delay if delay >= 0 else min(w.latency_s for w in ways) * ideal.latency_factor)
 
 
-def _latency(fabric: Fabric, problem: str, ideal: Ideal, root: int) -> tuple[float, str]:
+def _latency(fabric: Fabric, problem: str, ideal: Ideal, root: int, most_bytes: float) -> tuple[float, str]:
     p = fabric.size
-    times = np.array([[_least_s(fabric, ideal, u, v) if u != v else 0.0 for v in range(p)] for u in range(p)])
+    times = _times_of_messages(fabric, most_bytes)
     from scipy.sparse.csgraph import floyd_warshall
 
     far = np.maximum(times, 0) if p > 600 else floyd_warshall(np.maximum(times, 1e-300))
@@ -137,7 +131,7 @@ def _latency(fabric: Fabric, problem: str, ideal: Ideal, root: int) -> tuple[flo
     seconds, reason = float(part.max()), f"what rank {list(rows)[u]} has must get to rank {list(columns)[v]}"
     least = float(np.min(times[~np.eye(p, dtype=bool)]))
     is_inward = problem in ("reduce", *_TO_ROOT)
-    tree = _tree_s(p, least, ideal.receive_s if is_inward else ideal.send_s)
+    tree = _tree_s(p, least, _steps(fabric, ideal, most_bytes, is_inward))
     if problem not in ("alltoall", *_OUT_OF_ALL) and tree > seconds:
         way = (
             f"{p - 1} ranks' data must get to one"
@@ -148,16 +142,71 @@ def _latency(fabric: Fabric, problem: str, ideal: Ideal, root: int) -> tuple[flo
     return seconds, reason
 
 
-def _tree_s(ranks: int, message_s: float, step_s: float) -> float:
-    """Return when the last of the ranks is told, if whoever knows tells another one every `step_s`."""
-    if step_s <= 0:
+def _times_of_messages(fabric: Fabric, most_bytes: float) -> Floats:
+    """Return the least time of a message from rank to rank, ranks x ranks, with the bytes it carries.
+
+    A message may be longer than what it is for, where a longer one costs less.
+    """
+    known: dict[tuple[float, float], float] = {}
+    lengths = fabric.turning_points(max(most_bytes, 1.0))
+    times = np.zeros((fabric.size, fabric.size))
+    for u, row in enumerate(fabric.ways):
+        for v, way in enumerate(row):
+            if way is None:
+                continue
+            at = way.latency_s, way.bytes_per_s
+            if at not in known:
+                known[at] = min(fabric.least_message_s(way, n, most_bytes > 0) for n in lengths)
+            times[u, v] = known[at]
+    return times
+
+
+def _steps(fabric: Fabric, ideal: Ideal, most_bytes: float, is_inward: bool) -> list[float]:
+    """Return how long a rank is busy with each message it sends (or receives), in each way it has.
+
+    A message that is copied takes its processor; one that waits for its receive does not, but it is long,
+    and all that leave a rank (or come to it) share its links.
+    """
+    cost = fabric.receive_s if is_inward else fabric.least_send_s
+    limit = fabric.model.detached_below_bytes
+    lengths = fabric.turning_points(max(most_bytes, 1.0))
+    steps = [cost(n) for n in lengths if n < limit]
+    found = [min(steps)] if steps else []
+    if most_bytes >= limit:
+        found.append(limit / (_rate_of_a_rank(fabric, is_inward) * ideal.rate_factor))
+    return found
+
+
+def _rate_of_a_rank(fabric: Fabric, is_inward: bool) -> float:
+    """Return the most bytes/s that all links out of a rank (or into it) carry, as declared."""
+    seen = fabric.reversed() if is_inward else fabric
+    most = 0.0
+    for row in seen.ways:
+        ways = [way for way in row if way is not None]
+        if fabric.model.sharing == "delay":
+            each = fabric.model.gap_per_byte_s
+            most = max(most, max(w.bytes_per_s for w in ways) if each < 0 else 1 / each if each else np.inf)
+        elif all(way.links for way in ways):
+            most = max(most, sum(fabric.capacity[link] for link in {way.links[0] for way in ways}))
+        else:
+            return float(np.inf)
+    return most
+
+
+def _tree_s(ranks: int, message_s: float, steps: Sequence[float]) -> float:
+    """Return when the last of the ranks is told, if who knows tells another one every so many seconds.
+
+    Of several steps each is a way of its own beside the others.
+    """
+    if min(steps) <= 0:
         return message_s
-    free, last = [0.0], 0.0
+    free, last = [(0.0, step) for step in steps], 0.0
     for _ in range(ranks - 1):
-        begin = heapq.heappop(free)
+        begin, step = heapq.heappop(free)
         last = begin + message_s
-        heapq.heappush(free, begin + step_s)
-        heapq.heappush(free, last)
+        heapq.heappush(free, (begin + step, step))
+        for other in steps:
+            heapq.heappush(free, (last, other))
     return last
 
 

@@ -129,6 +129,28 @@ class Fabric:
             _affine(self.model.recv_overhead, n_bytes) if n_bytes < self.model.detached_below_bytes else 0.0
         )
 
+    def least_send_s(self, n_bytes: float) -> float:
+        """Return what sending costs a rank at least, blocking or not; one that waits for its receive: 0."""
+        if n_bytes >= self.model.detached_below_bytes:
+            return 0.0
+        return min(_affine(table, n_bytes) for table in (self.model.send_overhead, self.model.isend_overhead))
+
+    def least_message_s(self, way: Way, n_bytes: float, has_bytes: bool = True) -> float:
+        """Return what no message of this length undercuts, with the way of its bytes or without."""
+        latency, transfer = self.travel_s(way, n_bytes)
+        if self.model.cross_traffic and self.model.sharing != "delay":
+            transfer /= _CROSS  # what travels back may have links of its own
+        return self.least_send_s(n_bytes) + latency + transfer * has_bytes + self.receive_s(n_bytes)
+
+    def turning_points(self, most_bytes: float) -> list[int]:
+        """Return the lengths of 1 to `most_bytes` bytes before which a longer message may cost less."""
+        model = self.model
+        factors = (*model.latency_factor, *model.bandwidth_factor)
+        costs = (*model.send_overhead, *model.isend_overhead, *model.recv_overhead)
+        starts = {threshold + 1 - model.envelope_bytes for threshold, _ in factors}
+        starts |= {threshold + 1 for threshold, *_ in costs} | {1, model.detached_below_bytes}
+        return sorted(n for n in starts if 1 <= n <= most_bytes)
+
     def message_s(self, way: Way, n_bytes: float) -> float:
         """Return how long a message takes, from posting the send to having received it."""
         return self.send_s(n_bytes) + sum(self.travel_s(way, n_bytes)) + self.receive_s(n_bytes)

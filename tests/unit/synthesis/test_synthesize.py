@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import labkit as lk
 from labkit import registry
 from labkit.errors import PlatformError, ScheduleError
+from labkit.platform import models
 from labkit.schedule import PROBLEMS, check
 from labkit.sim.schedules import perform, simulate
 from labkit.synthesis import COLLECTIVES, lower_bound_on, synthesize
@@ -80,6 +83,39 @@ def test_no_algorithm_of_the_registry_undercuts_the_bound(problem, machine):
             if not algorithm.requirements.unmet(6):
                 time = simulate(algorithm.build(6), machine, n_bytes=n_bytes).makespan_s
                 assert time >= bound.seconds * (1 - 1e-9), (name, n_bytes)
+
+
+@pytest.mark.parametrize("machine", ["torus:2x3", "graphene", "star:6,model=loggps", "star:2,cores=3"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_nor_where_longer_messages_may_cost_less(problem, machine):
+    """Sizes at which all data in one message, or some of it, wait for their receiver and cost no copy."""
+    for n_bytes in (70, 2_000, 11_000, 66_000):
+        bound = lower_bound_on(problem, machine, n_bytes=n_bytes, ranks=6)
+        for name in registry.names(problem):
+            algorithm = registry.get(problem, name)
+            if not algorithm.requirements.unmet(6):
+                time = simulate(algorithm.build(6), machine, n_bytes=n_bytes).makespan_s
+                assert time >= bound.seconds * (1 - 1e-9), (name, n_bytes)
+
+
+@pytest.mark.parametrize("machine", ["star:16", "torus:4x2x2", "graphene", "lichtenberg"])
+def test_the_bound_of_an_alltoall_grows_with_its_blocks(machine):
+    """A message that is long enough to cost no start-up takes longer than one that costs it."""
+    sizes = [2**k for k in range(0, 21, 2)]
+    bounds = [lower_bound_on("alltoall", machine, n_bytes=n, ranks=16).seconds for n in sizes]
+    assert all(less <= more * (1 + 1e-9) for less, more in itertools.pairwise(bounds))
+    assert bounds[0] > 0
+
+
+def test_a_message_carries_its_bytes_to_the_last_rank():
+    """By hand: two ranks 2 us apart at 1 GB/s, a start-up of 3 us below 10 kB, none from there on."""
+    model = models.get(
+        "raw", send_overhead=((0, 3e-6, 0.0),), isend_overhead=((0, 3e-6, 0.0),),
+        detached_below_bytes=10_000, envelope_bytes=0,
+    )  # fmt: skip
+    two = lk.graph([(0, 1)], [0, 1], bw="1GBps", lat="2us")
+    found = [lower_bound_on("alltoall", two, n_bytes=n, model=model).latency_s for n in (100, 9_999)]
+    assert found == pytest.approx([5.001e-6, 5.001e-6])  # 10 kB are 12 us on their way: a start-up is less
 
 
 def test_the_bounds_of_known_machines():
