@@ -142,12 +142,12 @@ class Fabric:
             transfer /= _CROSS  # what travels back may have links of its own
         return self.least_send_s(n_bytes) + latency + transfer * has_bytes + self.receive_s(n_bytes)
 
-    def turning_points(self, most_bytes: float) -> list[int]:
+    def turning_points(self, most_bytes: float) -> list[float]:
         """Return the lengths of 1 to `most_bytes` bytes before which a longer message may cost less."""
         model = self.model
         factors = (*model.latency_factor, *model.bandwidth_factor)
         costs = (*model.send_overhead, *model.isend_overhead, *model.recv_overhead)
-        starts = {threshold + 1 - model.envelope_bytes for threshold, _ in factors}
+        starts: set[float] = {threshold + 1 - model.envelope_bytes for threshold, _ in factors}
         starts |= {threshold + 1 for threshold, *_ in costs} | {1, model.detached_below_bytes}
         return sorted(n for n in starts if 1 <= n <= most_bytes)
 
