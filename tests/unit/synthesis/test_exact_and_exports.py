@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict, deque
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +13,7 @@ import labkit as lk
 from labkit.errors import ScheduleError
 from labkit.schedule import check
 from labkit.sim.schedules import simulate
-from labkit.synthesis import exact_points, synthesize
+from labkit.synthesis import exact, exact_points, synthesize
 
 RING = lk.graph([(i, (i + 1) % 4) for i in range(4)], bw="1GBps", lat="1us")
 CUBE = lk.graph([(i, i ^ (1 << k)) for i in range(8) for k in range(3) if i < i ^ (1 << k)])
@@ -38,6 +40,34 @@ def test_the_frontier_has_the_known_optima(problem, machine, wanted):
         assert shares == sorted(shares, reverse=True)
     else:
         assert found == wanted
+
+
+def test_a_busy_machine_finds_the_same(monkeypatch):
+    """Searches that the clock ended before the processor had done anything are no searches."""
+    limits, real = [], exact.milp
+
+    def starved(options, **program):
+        limits.append(options["time_limit"])
+        if options["time_limit"] < 100:
+            return SimpleNamespace(status=1, x=None)
+        return real(options=options, **program)
+
+    monkeypatch.setattr(exact, "milp", starved)
+    points = exact_points("allgather", RING)
+    assert {(point.chunks, point.steps, point.rounds) for point in points} == {(2, 2, 3)}
+    assert limits[:2] == [20.0, 640.0]
+
+    def hard(options, **program):
+        limits.append(options["time_limit"])
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        return SimpleNamespace(status=1, x=None)
+
+    limits.clear()
+    monkeypatch.setattr(exact, "milp", hard)
+    assert exact._answered(0.03).x is None
+    assert limits == [0.03]
 
 
 @pytest.mark.slow
