@@ -54,7 +54,7 @@ def main(directory: str) -> None:
         try:
             child.fail(error)
         except BaseException:  # not even that: the other ranks must end, too
-            from mpi4py.run import set_abort_status  # only now: it would be a tenth of a rank's start
+            from mpi4py.run import set_abort_status  # only now: every rank's start would pay for it
 
             set_abort_status(1)
             raise
