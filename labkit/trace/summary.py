@@ -267,7 +267,7 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
     table = pd.DataFrame(rows, columns=[*_KEYS, *SUMS, *counters])
     table.loc[table["call"] == NOT_BEGUN, counters] = 0
     table = table.groupby(list(_KEYS), sort=False, as_index=False)[[*SUMS, *counters]].sum(min_count=1)
-    table["path"] = pd.factorize(pd.MultiIndex.from_frame(table[list(_KEYS[1:])]))[0]
+    table["path"] = table.groupby(list(_KEYS[1:]), sort=False).ngroup()
     table = table.sort_values(["rank", "path"], kind="stable", ignore_index=True)
     if counts is not None and "memory_bytes" in counts:
         held = counts.set_index(["rank", "phase"])["memory_bytes"]

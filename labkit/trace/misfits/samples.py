@@ -190,6 +190,7 @@ def _messages(measured: Run, predicted: Run, hosts: Any) -> pd.DataFrame:
             table = table[_plain(run)]
         table = table[[*keys, "send_posted_s", "recv_posted_s", "end_s"]]
         table = table.sort_values("send_posted_s", kind="stable").reset_index(drop=True)
+        table = table.astype(dict.fromkeys(keys, np.int64))  # pandas 2 joins no numbers without a sign
         table["k"] = table.groupby(keys).cumcount()
         table["all"] = table.groupby(keys)["k"].transform("size")
         tables.append(table)
