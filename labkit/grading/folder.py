@@ -48,6 +48,9 @@ _GRACE_S = 120.0
 
 
 _LINK = "it is a link to another file: hand in the file itself"
+_NOTHING = "no .py or .ipynb file lies in the folder: hand in one"
+_NO_FILE = "it is a pipe, a socket or a device: hand in a file"
+_ENDINGS = (".py", ".ipynb")
 #: a student's file, or what is wrong with what the student has handed in
 Found = Path | DataError
 
@@ -59,7 +62,7 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
     -------
     dict of str to Path or DataError
         By the student's name, in print. The error says why what one has handed in cannot be graded (two
-        files, a folder that cannot be read); it stops nobody else.
+        files, a folder without one, what cannot be read); it stops nobody else.
 
     Raises
     ------
@@ -95,6 +98,10 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
             continue
         if own:
             files.setdefault(student, []).extend(own)
+        elif path.is_dir():
+            broken[student] = DataError(_NOTHING)
+        elif path.suffix.lower() in _ENDINGS:
+            broken[student] = DataError(_NO_FILE)
     if not files and not broken:
         raise DataError(f"no .py or .ipynb file in {clean_name(str(root))!r}")
     for student, own in files.items():
@@ -109,7 +116,7 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
 def _is_submission(file: Path) -> bool:
     """Whether a file can be a submission; ._sort.py is a Mac's note beside sort.py."""
     is_hidden = file.name.startswith(".")
-    return not is_hidden and file.suffix.lower() in (".py", ".ipynb") and file.is_file()
+    return not is_hidden and file.suffix.lower() in _ENDINGS and file.is_file()
 
 
 def grade_file(

@@ -46,7 +46,7 @@ def read_submission(path: str | os.PathLike[str], function: str | Sequence[str] 
     """
     path = Path(path)
     text = submitted_text(path)
-    if path.suffix == ".ipynb":
+    if _is_notebook(path):
         text = source_of_cells(_cells(text), function)
     if function is not None:
         require_function(text, function if isinstance(function, str) else function[0], path.name)
@@ -76,16 +76,21 @@ def submitted_text(path: Path) -> str:
         ) from error
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if path.suffix == ".ipynb":
+    if _is_notebook(path):
         text = text_of_cells(_sources(text))
     if len(text) > MOST_CODE_BYTES:
         raise DataError(f"{name} has more than {MOST_CODE_BYTES >> 20} MiB of code")
     return text
 
 
+def _is_notebook(path: Path) -> bool:
+    """Whether it is one by its name, however that is spelt."""
+    return path.suffix.lower() == ".ipynb"
+
+
 def _decoded(path: Path) -> str:
     """Return the text of a file; of a program in the encoding of its coding line, as Python reads it."""
-    if path.suffix == ".ipynb":
+    if _is_notebook(path):
         return path.read_text(encoding="utf-8-sig")
     data = path.read_bytes()
     try:

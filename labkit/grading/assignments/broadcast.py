@@ -83,7 +83,7 @@ def everybody_has_it(case: Case, results: list[Any]) -> str | None:
 
 
 def _cost_cases(seed: int) -> Iterator[Case]:
-    for ranks in (2, 3, *Seed.of(seed).ranks(5, 20, 2, "cost"), *Seed.of(seed).ranks(25, 40, 1, "costs")):
+    for ranks in (2, 3, *Seed.of(seed).ranks(5, 20, 2, "cost"), *Seed.of(seed).ranks(25, 64, 1, "costs")):
         yield _case(ranks, ranks - 1, _array(seed, 10, "float64", ranks), "10 floats")
 
 

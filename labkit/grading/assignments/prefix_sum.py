@@ -36,6 +36,6 @@ PREFIX_SUM = Assignment(
                       ceil_log2, "ceil(log2 p)", hint=_LOG_HINT, drawn=(9, 64, 3)),
         ScheduleCosts("volume", "A rank sends the message at most ceil(log2 p) times", 1, _TASK,
                       (2, 3, 5, 8), ceil_log2, "ceil(log2 p)", volume=ceil_log2, hint=_LOG_HINT,
-                      drawn=(9, 40, 2)),
+                      drawn=(9, 64, 2)),
     ),
 )  # fmt: skip

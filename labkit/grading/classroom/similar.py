@@ -21,8 +21,10 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from statistics import median
+from typing import Any
+
+import numpy as np
 
 __all__ = ["Alike", "Pair", "similar"]
 
@@ -166,10 +168,36 @@ def _fingerprints(kinds: list[str]) -> set[int]:
 def _longest(
     one: list[tuple[str, int]], other: list[tuple[str, int]]
 ) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]]:
-    matcher = SequenceMatcher(None, [kind for kind, _ in one], [kind for kind, _ in other], autojunk=False)
-    found = matcher.find_longest_match()
-    if not found.size:
+    """Return the tokens of the longest passage that both have, the first of these, and its lines in each.
+
+    A table of thousands of equal tokens must not hold up the class, so no pair of tokens is looked at: the
+    passages of 1, 2, 4, ... tokens get numbers, the same for equal ones, and the longest one is put together.
+    """
+    numbers: dict[str, int] = {}
+    mine, theirs = (
+        np.array([numbers.setdefault(kind, len(numbers)) for kind, _ in own], np.int64)
+        for own in (one, other)
+    )
+    levels = [(mine, theirs)]
+    while min(map(len, levels[-1])) > (width := 1 << (len(levels) - 1)):
+        levels.append(_numbered([(own[:-width], own[width:]) for own in levels[-1]]))
+    size, found = 0, (np.zeros(len(one) + 1, np.int64), np.zeros(len(other) + 1, np.int64))
+    for nth, level in reversed(list(enumerate(levels))):
+        if min(map(len, level)) <= size:
+            continue
+        rest = [own[size:] for own in level]
+        longer = _numbered([(own[: len(more)], more) for own, more in zip(found, rest, strict=True)])
+        if np.isin(longer[0], longer[1]).any():
+            size, found = size + (1 << nth), longer
+    if not size:
         return 0, ((0, 0), (0, 0))
-    last = found.size - 1
-    lines = (one[found.a][1], one[found.a + last][1]), (other[found.b][1], other[found.b + last][1])
-    return found.size, lines
+    at = int(np.flatnonzero(np.isin(found[0], found[1]))[0])
+    there = int(np.flatnonzero(found[1] == found[0][at])[0])
+    return size, ((one[at][1], one[at + size - 1][1]), (other[there][1], other[there + size - 1][1]))
+
+
+def _numbered(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Return for each sequence of pairs of numbers a number for each pair, equal for equal ones in both."""
+    joined = [np.concatenate(part) for part in zip(*pairs, strict=True)]
+    which = np.unique(joined[0] * (int(joined[1].max(initial=0)) + 1) + joined[1], return_inverse=True)[1]
+    return which[: len(pairs[0][0])], which[len(pairs[0][0]) :]

@@ -143,8 +143,7 @@ class RankProxy:
         except TooLate:
             raise self._failure(
                 "time",
-                f"the run did not end within {self.budget.limits.wall_s:g} s: rank {self.rank} made no call "
-                f"after {self._place}",
+                f"{self.budget.late_words}: rank {self.rank} made no call after {self._place}",
             ) from None
         except Idle:
             raise self._failure(

@@ -24,7 +24,7 @@ from labkit.grading.sandbox.notes import watch
 from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame, write_frame
 from labkit.process.confinement import seccomp
 
-__all__ = ["SUBMISSION", "Caller", "main", "preload"]
+__all__ = ["SUBMISSION", "Caller", "drop_algorithms", "main", "preload"]
 
 #: the name under which a submission's lines appear
 SUBMISSION = "submission.py"
@@ -56,6 +56,17 @@ def preload() -> None:
     seed_rank(0, 0)
     if seccomp.is_known():
         seccomp.program("reading rank"), seccomp.program("rank")
+    drop_algorithms()
+
+
+def drop_algorithms() -> None:
+    """Take the algorithms out of the loaded modules: a rank is asked to write them.
+
+    Here, once for all ranks: who looks at the names of all modules writes to each (their counts of
+    references), and a rank would copy hundreds of pages for that.
+    """
+    for name in [name for name in sys.modules if name.startswith("labkit.algorithms")]:
+        del sys.modules[name]
 
 
 class TimeUp(BaseException):

@@ -65,6 +65,7 @@ def main(descriptor: int) -> None:
             _answer(control, {"started": list(children)})
         elif command["do"] == "load":  # names of modules, of no submission's
             imports.load(command["modules"])
+            rank_process.drop_algorithms()
             base_bytes = containment.address_space(size)
             gc.freeze()
             _answer(control, {})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from labkit.grading.assignments import BROADCAST, DEADLOCK
 from labkit.grading.bench import SandboxBench
 from labkit.grading.classroom import dashboard, similar
 from labkit.grading.classroom.dashboard import _cause
+from labkit.grading.classroom.similar import _longest
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import named_in
 from tests.support.submissions_deadlock import RIGHT as SMOOTHS
@@ -47,6 +51,35 @@ def test_a_renamed_copy_is_found_and_another_solution_is_not() -> None:
     assert found.pairs[0].share > 0.9
     assert found.pairs[0].longest > 60
     assert found.usual < 0.3
+
+
+def _table(name: str) -> str:
+    """Thousands of tokens that are nearly all the same: one's own table of numbers."""
+    rows = "".join(f"    t{n} = [{', '.join(['1'] * (1 + n * n % 89))}]\n" for n in range(200))
+    return f"def {name}():\n{rows}"
+
+
+def test_two_long_tables_do_not_hold_up_the_class() -> None:
+    began_s = time.process_time()
+    (pair,) = similar({"ada": _table("f"), "eve": f"x = 1\n{_table('g')}"}).pairs
+    assert time.process_time() - began_s < 5, "by pairs of tokens it takes a minute"
+    assert pair.longest > 10_000
+    assert pair.lines == ((1, 202), (2, 203))
+
+
+def test_the_longest_passage_is_that_of_a_plain_search() -> None:
+    chance = random.Random(13)
+    for _ in range(300):
+        one, other = (
+            [(chance.choice("abc"), nth + 1) for nth in range(chance.randrange(20))] for _ in range(2)
+        )
+        kinds = [[kind for kind, _ in own] for own in (one, other)]
+        wanted = SequenceMatcher(None, *kinds, autojunk=False).find_longest_match()
+        size, ((begin, end), (there, last)) = _longest(one, other)
+        assert size == wanted.size
+        if size:
+            assert (begin - 1, there - 1) == (wanted.a, wanted.b)
+            assert (end - begin, last - there) == (size - 1, size - 1)
 
 
 def test_what_was_given_out_and_what_most_have_does_not_count() -> None:

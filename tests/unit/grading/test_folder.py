@@ -51,6 +51,22 @@ def test_submissions_are_files_and_folders_of_students(folder: Path) -> None:
         find_submissions(folder / "empty")
 
 
+def test_whoever_has_a_folder_or_a_name_has_a_result(folder: Path) -> None:
+    (folder / "nobody").mkdir()
+    (folder / "zip").mkdir()
+    (folder / "zip" / "sort.zip").write_text("")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "ida").mkdir()
+    os.mkfifo(folder / "ida" / "a.py")
+    (folder / "ida" / "b.py").write_text(SOURCES["hillis"])
+    found = find_submissions(folder)
+    assert list(found) == ["ada", "bob", "eve", "ida", "nobody", "pipe", "zip"]
+    assert "no .py or .ipynb file" in str(found["nobody"])
+    assert str(found["zip"]) == str(found["nobody"])
+    assert str(found["pipe"]) == "it is a pipe, a socket or a device: hand in a file"
+    assert Path(str(found["ida"])).name == "b.py"
+
+
 @dataclass
 class _Fatal:
     """A check that takes its own grader down for one student."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labkit.errors import DataError
 from labkit.grading.cells import python_of
-from labkit.grading.submission import notebook_source, source_of_cells
+from labkit.grading.submission import notebook_source, read_submission, source_of_cells
 
 
 def ran(cells: list[str], *arguments: Any, function: str = "f") -> Any:
@@ -239,6 +240,13 @@ def test_what_ipython_reads_wrongly_on_purpose_is_no_python() -> None:
 def test_a_function_that_no_cell_defines_names_the_cells_that_are_no_python() -> None:
     with pytest.raises(DataError, match="code cell 2, line 1: not Python"):
         source_of_cells(["x = 1", "def f(:"], "f")
+
+
+def test_a_notebook_is_one_however_its_ending_is_spelt(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "source": "%time\ndef f():\n    return 1"}
+    path = tmp_path / "ADA.IPYNB"
+    path.write_text(json.dumps({"cells": [cell], "nbformat": 4}))
+    assert "return 1" in read_submission(path, "f")
 
 
 def test_a_notebook_of_pictures_is_read() -> None:
