@@ -176,7 +176,7 @@ def _volume_cases(seed: int) -> Iterator[Case]:
     yield _case("reversed", large, 2000, seed)
     # with so many keys that samples of every rank are few beside them, and all keys are not
     (many,) = Seed.of(seed).ranks(17, 64, 1, "volume of many")
-    yield _case("uniform", many, 8000, seed)
+    yield _case("uniform", many, 16_000, seed)
 
 
 def _share(case: Case) -> float:
