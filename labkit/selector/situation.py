@@ -41,6 +41,13 @@ class Situation(NamedTuple):
     ranks_per_node: int = 1
     copied_below_bytes: int = 0
 
+    def __repr__(self) -> str:
+        """Tell what is known: that messages are copied below 0 bytes is not."""
+        told = self._asdict()
+        if not self.copied_below_bytes:
+            del told["copied_below_bytes"]
+        return f"Situation({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
 
 #: how long an algorithm, by its name, takes in a situation: seconds
 Timing = Callable[[Situation, str], float]

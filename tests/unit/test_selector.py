@@ -223,6 +223,11 @@ def test_a_rule_may_ask_how_many_hosts_the_ranks_fill():
         assert rules.choose(Situation("alltoall", ranks, 8, ranks_per_node=node)) == name
 
 
+def test_what_is_not_known_of_copies_is_not_told():
+    assert "copied" not in repr(Situation("bcast", 8, 21))
+    assert repr(Situation("bcast", 8, copied_below_bytes=4096)).endswith("copied_below_bytes=4096)")
+
+
 def test_a_rule_may_ask_whether_the_machines_messages_are_copied():
     rows = [
         {"operation": "alltoall", "copy_limits_below": 1, "total_copy_limits_from": 2, "use": "bruck"},
