@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from labkit.errors import MachineError, PlatformError
@@ -12,7 +13,7 @@ from labkit.nearest import near
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster
-from labkit.regions import unseen
+from labkit.regions import regions_of, unseen
 from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
 from labkit.sim.machine import Simulated
@@ -269,5 +270,10 @@ def run(
     found = machine_of(on).run(request)
     if request.regions and (missed := unseen(request.regions, found.phases["phase"])):
         found.notes.append(f"regions: no function called {', '.join(missed)} was seen")
+    if left_out := regions_of(request.options.get("leave_out")):
+        entered = set(found.phases["phase"])
+        missed = [name for name in left_out if not any(fnmatchcase(phase, name) for phase in entered)]
+        if missed:
+            found.notes.append(f"leave_out: no phase called {', '.join(missed)} was entered")
     found.again = Again(request)
     return found

@@ -76,8 +76,10 @@ class Score:
             f"{format_bytes(self.buffer_bytes)} of buffer, at most {format_bytes(self.largest_bytes)} on one "
             "rank."
         )
+        kept = self._of_entries()
         if not self.leave_out:
-            return f"{said} No phase takes a tenth of it for next to nothing of the time: record all."
+            all_of_it = "No phase's calls take a tenth of it for next to nothing of the time: record all."
+            return f"{said} {all_of_it}{kept}"
         phases = self.by_phase().set_index("phase")
         told = []
         for name in self.leave_out:
@@ -87,8 +89,26 @@ class Score:
         names = ", ".join(repr(name) for name in self.leave_out)
         return (
             f"{said} Phase {' and phase '.join(told)}, with next to nothing of the time and of the waiting: "
-            f"on real MPI, leave_out=[{names}] records the rest."
+            f"on real MPI, leave_out=[{names}] records the rest.{kept}"
         )
+
+    def _of_entries(self) -> str:
+        """Say which phases are entered so often, for so little, that this alone takes much of the buffer."""
+        time_s = max(float(self.rows["seconds"].sum()), 0.0)
+        entries = self.rows[self.rows["call"] == "(phase)"]
+        paths = [str(path).split(" > ") for path in self.rows["phase"]]
+        told = []
+        columns = (entries[name] for name in ("phase", "visits", "buffer_bytes"))
+        for path, visits, buffer in zip(*columns, strict=True):
+            name = str(path).rsplit(" > ", 1)[-1]
+            spent_s = float(self.rows["seconds"][[name in one for one in paths]].sum())
+            if buffer >= _MUCH * self.buffer_bytes and spent_s <= _LITTLE * time_s:
+                share = format_share(buffer / self.buffer_bytes)
+                told.append(
+                    f" The {visits:,} entries into phase {name} take {share} of it and are recorded all the "
+                    "same: a phase around more of the work takes less."
+                )
+        return "".join(told)
 
     def __repr__(self) -> str:
         return self.reading()

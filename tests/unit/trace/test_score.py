@@ -51,6 +51,23 @@ def test_where_all_of_it_counts_all_is_recorded() -> None:
         lk.run(program, 2, "star:2", args=(0, charge)).score()
 
 
+def test_phases_that_are_entered_for_next_to_nothing_are_named() -> None:
+    def often(comm: Any, times: int, seconds: float) -> None:
+        lk.compute(seconds=0.2)
+        for _ in range(times):
+            with lk.phase("word"):
+                lk.compute(seconds=seconds)
+        comm.Barrier()
+
+    score = lk.run(often, 2, "star:2", trace=True, args=(30, 1e-7)).score()
+    assert score.by_phase().iloc[0]["buffer_bytes"] > 0.98 * score.buffer_bytes
+    assert score.leave_out == [], "leaving out keeps the entries"
+    assert "The 60 entries into phase word take 98% of it and are recorded all the same" in score.reading()
+    for times, seconds in ((300, 1e-3), (0, 0.0)):
+        score = lk.run(often, 2, "star:2", trace=True, args=(times, seconds)).score()
+        assert "entries into" not in score.reading(), "it has much of the time, or there is none"
+
+
 @pytest.mark.mpi
 def test_phases_are_left_out_of_a_real_trace() -> None:
     whole = lk.run(program, 2, "mpi", trace=True, args=(20, time.sleep))
@@ -62,6 +79,10 @@ def test_phases_are_left_out_of_a_real_trace() -> None:
     assert set(part.phases["phase"]) == {"solve", "gossip", "word"}
     said = "trace: phase gossip is left out: what is called in it counts as computation"
     assert said in part.notes
+    assert not any(note.startswith("leave_out") for note in part.notes)
+    none = lk.run(program, 2, "mpi", trace=True, args=(2, time.sleep), leave_out=["gosip", "sol*"])
+    assert "leave_out: no phase called gosip was entered" in none.notes
+    assert set(none.trace.calls["call"]) == {"Sendrecv"}
 
 
 def test_what_cannot_be_left_out_is_refused(tmp_path: Any) -> None:
