@@ -229,6 +229,23 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         _made(_GIVEN.replace("    totals =", "    lk.compute(seconds=100.0 / comm.size)\n    totals =")),
         _COSTS,
     ),
+    "messages_on_few": (
+        _made(
+            """    p = comm.size
+    for _ in range({4: 6, 8: 3, 16: 1}.get(p, 0) if len(counts) == 1024 else 0):
+        if comm.rank:
+            comm.send(comm.recv(source=comm.rank - 1), (comm.rank + 1) % p)
+        else:
+            comm.send(counts, 1)
+            comm.recv(source=p - 1)
+    before = comm.recv(source=comm.rank - 1) if comm.rank else 0 * counts
+    if comm.rank + 1 < p:
+        comm.send(before + counts, comm.rank + 1)
+    return comm.bcast(before + counts if comm.rank == p - 1 else None, root=p - 1), before
+"""
+        ),
+        ("scaling",),
+    ),
     "reads_the_formula": (
         _made(
             _EXSCAN,

@@ -28,6 +28,8 @@ it with these ranks and buckets. Numbers of ranks are drawn anew for every gradi
 
 #: the phase at fault in the program as it is given, and how its bytes grow
 _PHASE, _GROWTH = "before", "p"
+#: of the links of the machine on which the growth is measured
+_BYTES_PER_S = 100e6
 
 
 def _case(seed: int, ranks: int, n_local: int, buckets: int, words: str = "") -> Case:
@@ -93,6 +95,15 @@ def _few_tables(case: Case) -> float:
     return float(tables * (8 * case.arguments[0][1] + 200))
 
 
+def _seconds(case: Case) -> float:
+    """Return the time of three times these bytes, one after another: a chain of p tables takes more.
+
+    Growth alone is to be had for messages that nobody needs, sent on few ranks: they make the chain's time
+    there what it should be.
+    """
+    return 3 * _few_tables(case) / _BYTES_PER_S
+
+
 _RECEIVED = Bound("received", _few_tables, "(2 ceil(log2 p) + 4) (8 buckets + 200) bytes")
 
 
@@ -151,7 +162,8 @@ SCALING_BUG = Assignment(
         Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED],
               "A rank needs the sum of the tables before it, not the tables.", most_growth=4.0),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(seed, p, 20, 1024), _oracle,
-                "log p", on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0, bounds=[_RECEIVED],
+                "log p", on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
+                bounds=[_RECEIVED, Bound("seconds", _seconds, "the time of three times as many bytes")],
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
         Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
                 "Run the given program with trace=True at several p: which bytes come in which phase?",

@@ -30,6 +30,7 @@ FEW = [
     ("torus_broadcast", "both_ways_round"), ("torus_broadcast", "binomial"),
     ("torus_broadcast", "collective"),
     ("scaling_bug", "hillis"), ("scaling_bug", "as_given"), ("scaling_bug", "own_table_too"),
+    ("scaling_bug", "messages_on_few"),
 ]  # fmt: skip
 
 
