@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import labkit as lk
 from labkit import MPI
 from labkit.grading.sandbox import Limits, Sandbox
+from labkit.process.confinement import containment, seccomp
 
 LIMITS = Limits(cpu_s=3, wall_s=60, memory_bytes=1 << 29)
 
@@ -128,3 +129,15 @@ def test_random_numbers_are_those_of_a_run_with_this_seed(sandbox: Sandbox) -> N
 
     outcome = sandbox.run(source, "f", 3, [()] * 3, seed=5)
     assert outcome.results == lk.run(program, 3, seed=5).results
+
+
+@pytest.mark.skipif(not seccomp.is_known(), reason="no list of system calls for this kind of machine")
+def test_a_machine_that_refuses_the_list_of_calls_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its refusal is the same error as that of a call which the list does not have."""
+    assert containment.probe()
+
+    def refused(policy: str) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(seccomp, "install", refused)
+    assert not containment.probe()
