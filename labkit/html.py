@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
@@ -43,23 +44,41 @@ _PREFIXES = (
     (1e-6, "µ"),
     (1e-9, "n"),
 )
+#: a noun that ends as plurals do; bias, axis, loss and radius are singular
+_PLURAL = re.compile(r"[a-z]{3,}(?<![aisu])s")
 _TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:baseline;border:0;background:none"
 _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"
 
 
 def quantity(value: float, unit: str = "", digits: int = 4) -> str:
-    """Return a value with its unit and an SI prefix where the unit takes one: ``193.8 µs``."""
+    """Return a value with its unit and an SI prefix where the unit takes one; of one thing, its singular.
+
+    Examples
+    --------
+    >>> quantity(193.8e-6, "s"), quantity(3, "rules"), quantity(1, "rules"), quantity(1, "times as long")
+    ('193.8 µs', '3 rules', '1 rule', '1 times as long')
+    """
     if unit not in SI_UNITS or value == 0:
         is_whole = float(value).is_integer() and abs(value) < 1e15
         rounded = value if is_whole and abs(value) >= 1e3 else float(f"{value:.{digits}g}")
         shown = number(rounded, max(digits, 4) if is_whole else digits)
-        return f"{shown}{f' {unit}' if unit else ''}"
+        named = _singular(unit) if shown == "1" else unit
+        return f"{shown}{f' {named}' if named else ''}"
     for scale, prefix in _PREFIXES:
         if abs(value) >= 0.99995 * scale:
             return f"{number(float(f'{value / scale:.{digits}g}'), digits)} {prefix}{unit}"
     scale, prefix = (1e-12, "p") if unit == "s" else (1.0, "")
     return f"{value / scale:.{digits}g} {prefix}{unit}"
+
+
+def _singular(unit: str) -> str:
+    """Return the singular of a plural noun; a factor (times), a unit and a name stay as they are."""
+    if not _PLURAL.fullmatch(unit) or unit == "times":
+        return unit
+    if unit.endswith("ies"):
+        return f"{unit[:-3]}y"
+    return unit[:-2] if unit.endswith(("ches", "shes", "sses", "xes")) else unit[:-1]
 
 
 def number(value: float, digits: int = 6) -> str:

@@ -7,10 +7,11 @@ def _labkit_site():
     from bokeh.embed import components
 
     from labkit.plot.figure import Figure
+    from labkit.plot.style import unbroken
 
     def show(self, include=None, exclude=None):
         script, div = components(self.layout)
-        reading = "" if self.has_words else escape(self.reading)
+        reading = "" if self.has_words else escape(unbroken(self.reading))
         picture = f'<div role="img" aria-label="{escape(self.alt, quote=True)}">{div}</div>'
         page = f"<figure>{picture}<figcaption>{reading}</figcaption></figure>{script}"
         return {"text/plain": repr(self), "text/html": page}

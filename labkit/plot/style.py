@@ -34,6 +34,7 @@ __all__ = [
     "si_text",
     "style_axes",
     "time_axis",
+    "unbroken",
     "value_axis",
     "whole_ticker",
     "wrap",
@@ -115,6 +116,17 @@ def count_text(tick: float) -> str:
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%\w])")
 
 
+def unbroken(text: str) -> str:
+    r"""Keep numbers with their units, and with what they count, by spaces at which no line is broken.
+
+    Examples
+    --------
+    >>> unbroken("found 1.36 s").split(" ")
+    ['found', '1.36\xa0s']
+    """
+    return _BEFORE_UNIT.sub("\u00a0", text)
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` characters, never between a number and its unit.
 
@@ -123,7 +135,7 @@ def wrap(text: str, width: int) -> list[str]:
     >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10)
     (['found', '1.36 s'], ['they met', '9 rules'])
     """
-    whole = textwrap.wrap(_BEFORE_UNIT.sub("\u00a0", text), width)
+    whole = textwrap.wrap(unbroken(text), width)
     return [line.replace("\u00a0", " ") for line in whole] or [""]
 
 

@@ -32,6 +32,8 @@ def test_text_breaks_between_words_and_the_dark_theme_is_readable(visitor):
         assert not faint, faint
         wide = visitor.cell(index).evaluate("area => area.scrollWidth - area.clientWidth")
         assert wide <= 2, f"cell {index} is {wide} pixels too wide"
+        for caption in visitor.cell(index).locator("figcaption").all_text_contents():
+            assert not re.search(r"\d (?=[%\w])", caption), f"{caption!r} may break a number from its unit"
         visitor.shot(f"dark_{index:02d}")
 
 

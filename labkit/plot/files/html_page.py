@@ -16,6 +16,7 @@ from bokeh.resources import Resources
 from markupsafe import Markup
 
 from labkit.html import render
+from labkit.plot.style import unbroken
 from labkit.study.store import replace_file
 
 __all__ = ["Pictured", "page", "render_page"]
@@ -98,9 +99,8 @@ def _layout(item: Any) -> Any:
 def _item(item: Any, pictures: Iterator[Markup]) -> Markup:
     """Return an item as HTML; `format` of a `Markup` escapes what it puts in."""
     if isinstance(item, Pictured):
-        return _FIGURE.format(
-            item.alt, next(pictures), item.layout.id, item.file_name(), "" if item.has_words else item.reading
-        )
+        reading = "" if item.has_words else unbroken(item.reading)
+        return _FIGURE.format(item.alt, next(pictures), item.layout.id, item.file_name(), reading)
     if isinstance(item, BokehModel):
         return Markup("<figure>{}</figure>").format(next(pictures))
     if isinstance(item, str):

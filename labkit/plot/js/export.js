@@ -6,7 +6,7 @@
 function labkitExport(view, type, words) {
   const {width, height} = view.bbox
   const font = "13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
-  const lines = wrapped(words.reading || "", width - 24, font)
+  const lines = wrapped(labkitUnbroken(words.reading || ""), width - 24, font)
   const room = lines.length ? 18 * lines.length + 14 : 0
   const layer = view.export(type)
   return type == "svg" ? asSvg() : asPng()
@@ -20,7 +20,7 @@ function labkitExport(view, type, words) {
       if (last >= 0 && pen.measureText(found[last] + " " + word).width <= most) found[last] += " " + word
       else found.push(word)
     }
-    return found
+    return found.map((line) => line.replaceAll("\u00a0", " "))
   }
 
   function asPng() {
@@ -51,6 +51,11 @@ function labkitExport(view, type, words) {
       `<rect width="100%" height="100%" fill="white"/>${inner}` +
       `<g style="font: ${font.replace(/"/g, "'")}" fill="#444444">${written.join("")}</g></svg>\n`
   }
+}
+
+// Keep numbers with their units, and with what they count, by spaces at which no line is broken.
+function labkitUnbroken(text) {
+  return text.replace(/(?<=\d) (?=[%\p{L}\p{N}_])/gu, "\u00a0")
 }
 
 // Hand a picture to the user as a file.

@@ -115,7 +115,7 @@ async function render({model, el}) {
     place.setAttribute("role", "group")
     place.setAttribute("aria-label", model.get("alt"))
     const text = document.createElement("span")
-    text.textContent = model.get("is_said") ? "" : model.get("reading")
+    text.textContent = labkitUnbroken(words().reading)
     caption.replaceChildren(text, labkitButtons(() => view, words()))
   }
   let latest = 0

@@ -23,6 +23,16 @@ def test_a_single_number(mine, word):
     assert f"was {word}." in lk.predict(mine).beside(5).reading
 
 
+def test_one_thing_is_told_in_the_singular():
+    one = lk.predict({"segments": 1}, "segments")
+    assert str(one) == "Predicted: segments: 1 segment."
+    assert one.beside({"segments": 32}).reading.startswith("Predicted: 1 segment; found: 32 segments.")
+    assert lk.predict(3, "rules").beside(1).reading.startswith("Predicted: 3 rules; found: 1 rule.")
+    assert lk.predict(0, "rules").beside(1).reading.startswith("Predicted: 0 rules; found: 1 rule.")
+    for unit in ("times as long", "times", "s", "%", "B", "loss", "bias"):
+        assert str(lk.predict(1, unit)) == f"Predicted: 1 {unit}."
+
+
 def test_a_growth_stands_beside_a_verdict_and_a_model():
     verdict = lk.judge(P, 3 * P, "p")
     steep = lk.predict("p^2").beside(verdict)

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from bokeh.plotting import figure as bokeh_figure
 from PIL import Image
 
 import labkit as lk
@@ -53,6 +54,28 @@ def test_an_svg_is_made_of_lines_and_says_what_it_shows(figure: plot.Figure, tmp
     assert not root.findall(f".//{SVG}image"), "nothing is rastered"
     written = " ".join("".join(text.itertext()) for text in root.findall(f"{SVG}g/{SVG}text"))
     assert written == figure.reading
+
+
+@needs_browser
+def test_no_line_of_a_reading_ends_between_a_number_and_its_unit(tmp_path: Path) -> None:
+    for before in range(8):  # wherever the line ends
+        said = f"{'a' * before} 12 ms, then 256 ranks, 19 % and 1.5 µs; 64 times as fast, predicted 12 GB/s"
+        drawing = bokeh_figure(width=200, height=80)
+        drawing.line([0, 1], [0, 1])
+        root = ET.fromstring(plot.Figure(drawing, said, "a line").save(tmp_path / "f.svg").read_text("utf-8"))
+        lines = ["".join(text.itertext()) for text in root.findall(f"{SVG}g/{SVG}text")]
+        assert len(lines) > 2, "the reading is longer than the picture is wide"
+        assert " ".join(lines) == said.strip()
+        assert not [line for line in lines if line[-1].isdigit()]
+
+
+def test_a_page_keeps_numbers_with_their_units() -> None:
+    drawing = bokeh_figure(width=200, height=80)
+    drawing.line([0, 1], [0, 1])
+    text = plot.render_page("one", [plot.Figure(drawing, "found 12 ms at 256 ranks", "a line")])
+    caption = re.search(r"<figcaption[^>]*>(.*?)</figcaption>", text)
+    assert caption is not None
+    assert caption[1] == "found 12\xa0ms at 256\xa0ranks"
 
 
 @needs_browser
