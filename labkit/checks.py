@@ -8,14 +8,23 @@ import math
 import numbers
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, ProgramError
 from labkit.nearest import nearest
 
-__all__ = ["check_limit", "check_program", "check_ranks", "check_repeats", "check_script", "program_name"]
+__all__ = [
+    "check_limit",
+    "check_program",
+    "check_ranks",
+    "check_repeats",
+    "check_script",
+    "check_seed",
+    "check_switch",
+    "program_name",
+]
 
 
 def check_ranks(ranks: Any) -> None:
@@ -53,10 +62,32 @@ def check_limit(timeout_s: Any) -> None:
         raise MachineError(f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit")
 
 
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that is not a whole number."""
+    if not isinstance(seed, numbers.Integral):
+        raise MachineError(f"seed must be a whole number, got {seed!r}{_meant(seed)}")
+
+
+def check_switch(name: str, value: Any) -> None:
+    """Refuse an option that is something else than on or off."""
+    if value not in (True, False, None):
+        raise MachineError(f"{name} is True or False, got {value!r}")
+
+
 def check_repeats(repeats: Any) -> None:
     """Refuse a number of repetitions that is not a whole number of at least 1."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+
+
+def check_arguments(args: Any, kwargs: Any) -> None:
+    """Refuse arguments of a program that are no sequence, or no table of names."""
+    if isinstance(args, str) or not isinstance(args, Iterable):
+        raise ProgramError(f"args is a list of the program's arguments, as in args=[1000]; got {args!r}")
+    if not isinstance(kwargs, Mapping | None):
+        raise ProgramError(
+            f"kwargs has the program's arguments by name, as in kwargs={{'n': 1000}}; got {kwargs!r}"
+        )
 
 
 def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from labkit.checks import check_limit, check_program, check_ranks, check_repeats, program_name
+from labkit.checks import (
+    check_arguments,
+    check_limit,
+    check_program,
+    check_ranks,
+    check_repeats,
+    check_seed,
+    check_switch,
+    program_name,
+)
 from labkit.errors import MachineError, ProgramError
 from labkit.nearest import nearest
 from labkit.regions import regions_of
@@ -68,17 +77,21 @@ class RunRequest:
         check_ranks(self.ranks)
         check_limit(self.timeout_s)
         check_repeats(self.repeats)
+        check_seed(self.seed)
+        check_switch("trace", self.trace)
+        check_switch("count", self.count)
         tolerance = check_tolerance(self.tolerance)
         if self.trace_ti is not None:
             self._check_trace_file()
+        check_arguments(self.args, self.kwargs)
         args, kwargs = tuple(self.args), dict(self.kwargs or {})
         program = check_program(self.program, args, kwargs)
         if isinstance(program, Path) and kwargs:
             raise ProgramError("a script takes args only (its command line), no kwargs")
         self._set(
             program=program, ranks=int(self.ranks), args=args, kwargs=kwargs, seed=int(self.seed),
-            repeats=int(self.repeats), tolerance=tolerance, coll=self.coll or None,
-            regions=regions_of(self.regions),
+            trace=bool(self.trace), count=bool(self.count), repeats=int(self.repeats), tolerance=tolerance,
+            coll=self.coll or None, regions=regions_of(self.regions),
         )  # fmt: skip
 
     @property
@@ -224,6 +237,7 @@ def own_parameters(
     ProgramError
         A parameter is given twice.
     """
+    check_arguments((), kwargs)
     found = _parameters(program)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in found.values())
     own = {

@@ -31,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("operation", help="the collective, such as allreduce")
     add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star)")
-    add("--ranks", default="4,8,16,32,64", metavar="P,P,...", help="numbers of ranks (default: 4,8,16,32,64)")
+    add("--ranks", metavar="P,P,...",
+        help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds)")  # fmt: skip
     add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
         "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
@@ -58,8 +59,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from labkit.tune.off_line import off_line
 
     names = arguments.algorithms
+    ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None
     tuned = off_line(
-        arguments.operation, arguments.on, numbers_of(arguments.ranks, "--ranks"),
+        arguments.operation, arguments.on, ranks,
         numbers_of(arguments.sizes, "--sizes"), model=arguments.model, library=arguments.library,
         algorithms=names.split(",") if names else None, leaves=arguments.leaves,
     )  # fmt: skip

@@ -27,6 +27,7 @@ from typing import Any
 
 from labkit import context
 from labkit.errors import DataError
+from labkit.nearest import nearest
 from labkit.plain import text_of, toml_of
 
 __all__ = [
@@ -249,8 +250,9 @@ def _load(source: str | Path) -> KernelCosts:
     names = sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
     if str(source) not in names:
         raise DataError(
-            f"no calibration named {str(source)!r}; there are {', '.join(names)}, and files that end in "
-            ".toml (measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
+            f"no calibration named {str(source)!r}{nearest(str(source), names)}; there are "
+            f"{', '.join(names)}, and files that end in .toml "
+            "(measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
         )
     return KernelCosts.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))
 

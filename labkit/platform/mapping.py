@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
+from labkit.nearest import nearest
 
 __all__ = [
     "FORMS",
@@ -244,7 +245,8 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name
         raise PlatformError(
-            f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error}); allowed: {FORMS}"
+            f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error})"
+            f"{nearest(path.name, ('block', 'cyclic', 'random'))}; allowed: {FORMS}"
         ) from None
     listed: list[int] = []
     lines: list[int] = []

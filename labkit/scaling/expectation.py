@@ -15,6 +15,7 @@ from labkit.checks import echo
 from labkit.errors import ExpectationError
 from labkit.scaling.language.algebra import Monomial, Product
 from labkit.scaling.language.parser import parse
+from labkit.scaling.language.words import meant
 from labkit.scaling.term import Term, decimal
 
 #: what a fixed symbol is below
@@ -201,6 +202,8 @@ def _varied(text: str, symbols: list[str], parameter: str | None, given: Given) 
         return free[0] if free else "p"
     if "p" in free:
         return "p"
+    if hint := next(filter(None, map(meant, free)), ""):
+        raise ExpectationError(f"expectation {text!r} has the parameters {', '.join(free)}{hint}")
     raise ExpectationError(
         f"expectation {text!r} has the parameters {', '.join(free)}; say which one was varied (parameter=...)"
     )
@@ -216,7 +219,7 @@ def _follow(
             continue
         if symbol not in given:
             follows[symbol] = _Follows(None, Fraction(0))
-            notes.append(f"{symbol} is taken as fixed")
+            notes.append(f"{symbol} is taken as fixed{meant(symbol)}")
             continue
         follows[symbol] = _read_given(symbol, given[symbol], parameter)
         notes.append(f"{symbol} = {given[symbol]}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import ScheduleError
+from labkit.nearest import nearest
 from labkit.selector.choices import Choices
 from labkit.selector.formats import ENDINGS, read_rules
 from labkit.selector.rules import Rule, Rules
@@ -41,6 +42,12 @@ def _named(name: str) -> Selector:
 
 
 @cache
+def _words() -> list[str]:
+    """Return what `coll` takes but files: selectors, and each collective with each of its algorithms."""
+    pairs = [f"{op}={name}" for op in registry.problems() if op != "sorting" for name in registry.names(op)]
+    return [*named(), *pairs]
+
+
 def named() -> tuple[str, ...]:
     """Return the names of labkit's selectors: ``best`` and the tables of ``datasets/selectors``."""
     tables = (file.name.removesuffix(".toml") for file in _TABLES.iterdir() if file.name.endswith(".toml"))
@@ -134,6 +141,7 @@ def of_words(words: Sequence[str]) -> Selector:
             raise ScheduleError(
                 f"coll takes COLLECTIVE=ALGORITHM, as in allreduce=ring, a selector ({', '.join(named())}) "
                 f"or a file of rules ({', '.join(ENDINGS)}); got {word!r}"
+                f"{nearest(word, _words())}"
             )
     return First(Fixed(chosen), *rules)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import MachineError
+from labkit.nearest import nearest
 from labkit.sim.computation import Computation, Records
 
 __all__ = ["NOTE", "RECORDED", "REFERENCE_FLOPS_PER_S", "REPLAYED", "UNREPEATED", "Measured", "measured_of"]
@@ -119,7 +120,8 @@ def _from_words(compute: str) -> Measured:
     if word == "recorded":
         return Measured(records=Records.at(os.path.expanduser(rest)))
     if word not in ("charged", "measured"):
-        raise MachineError(f"compute={compute!r} is not known; {_ALLOWED}")
+        meant = nearest(word, ("charged", "measured", "recorded"))
+        raise MachineError(f"compute={compute!r} is not known{meant}; {_ALLOWED}")
     try:
         return Measured(float(rest) if colon else 1.0, word == "measured")
     except ValueError:

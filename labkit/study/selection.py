@@ -13,8 +13,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from labkit.errors import DataError, ExpectationError
+from labkit.nearest import nearest
 from labkit.scaling import Expectation, Samples, read_expectation, read_samples
 from labkit.scaling.language.parser import parse
+from labkit.scaling.language.words import meant
 from labkit.study.rows import FIXED, parameter_columns
 
 __all__ = ["Curve", "bind", "curves_in", "metric_of", "pick", "pick_all", "pick_two", "rows_where"]
@@ -209,7 +211,10 @@ def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
     """
     for column, value in where.items():
         if column not in data.columns:
-            raise DataError(f"there is no column {column!r}; there are: {', '.join(map(str, data.columns))}")
+            known = [str(name) for name in data.columns]
+            raise DataError(
+                f"there is no column {column!r}{nearest(str(column), known)}; there are: {', '.join(known)}"
+            )
         is_several = isinstance(value, list | tuple | set | range)
         chosen = data[data[column].isin(list(value)) if is_several else data[column] == value]
         if not len(chosen):
@@ -231,7 +236,9 @@ def metric_of(rows: pd.DataFrame, metric: str | None, phase: str | None = None) 
     if phase and metric == "makespan_s" and "phase_s" in known:
         return "phase_s"
     if metric not in known:
-        raise DataError(f"there is no metric {metric!r}; there are: {_list(known)}")
+        raise DataError(
+            f"there is no metric {metric!r}{nearest(str(metric), known)}; there are: {_list(known)}"
+        )
     return metric
 
 
@@ -325,7 +332,8 @@ def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any])
         known = ", ".join(dict.fromkeys([symbol, curve.column, *map(str, given)]))
         word = min(free)
         raise ExpectationError(
-            f"expectation {expectation!r}: {word!r} is not a parameter of this study; known: {known}. "
+            f"expectation {expectation!r}: {word!r} is not a parameter of this study{meant(word)}; "
+            f"known: {known}. "
             'What does not grow at all is "1".'
         )
     return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})

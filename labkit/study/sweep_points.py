@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit import __version__
+from labkit.checks import check_arguments, check_seed
 from labkit.errors import DataError, MachineError
 from labkit.live import told_to
 from labkit.local.costs import find_calibration
@@ -202,6 +203,8 @@ def plan_sweep(
     **parameters: Any,
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
+    check_seed(seed)
+    check_arguments(args, options)
     options = dict(options or {})
     compute = options.pop("compute", None) if compute is None else compute
     plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))

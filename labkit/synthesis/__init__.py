@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit.errors import ScheduleError
+from labkit.nearest import nearest
 from labkit.platform import models
 from labkit.platform.platform import Platform, platform
 from labkit.schedule import PROBLEMS, Schedule, prove
@@ -183,9 +184,13 @@ def _members(
     """Check what is asked for; return the ranks, the machine with them on it, and the network model."""
     if problem not in allowed:
         if allowed is not COLLECTIVES:
-            raise ScheduleError(f"no collective is called {problem!r}; known: {', '.join(allowed)}")
-        known = " It is a collective, but not one of these." if problem in PROBLEMS else ""
-        raise ScheduleError(f"{problem!r} cannot be synthesised; what can: {', '.join(COLLECTIVES)}.{known}")
+            hint = nearest(str(problem), allowed)
+            raise ScheduleError(f"no collective is called {problem!r}{hint}; known: {', '.join(allowed)}")
+        is_other = problem in PROBLEMS
+        hint = "" if is_other else nearest(str(problem), allowed)
+        known = " It is a collective, but not one of these." if is_other else ""
+        what = f"{problem!r} cannot be synthesised{hint}"
+        raise ScheduleError(f"{what}; what can: {', '.join(COLLECTIVES)}.{known}")
     whole = {"n_bytes": (n_bytes, 0), "root": (root, 0)} | ({} if chunks is None else {"chunks": (chunks, 1)})
     for name, (value, least) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labkit.errors import DataError
+from labkit.errors import DataError, PlatformError
 from labkit.selector.libraries import library_names
 from labkit.study.progress import progress_bar
 from labkit.tune.campaign import Machine, candidates, measure
@@ -13,11 +13,14 @@ from labkit.tune.tuned import Tuned
 
 __all__ = ["off_line"]
 
+#: numbers of ranks that are tried unless others are asked for, as far as the machine holds them
+USUAL_RANKS = (4, 8, 16, 32, 64)
+
 
 def off_line(
     operation: str,
     on: Any = "star",
-    ranks: Sequence[int] = (4, 8, 16, 32, 64),
+    ranks: Sequence[int] | None = None,
     sizes: Sequence[int] = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
     *,
     model: Any = None,
@@ -34,8 +37,8 @@ def off_line(
         Such as ``"allreduce"``.
     on : str or Platform
         A simulated machine.
-    ranks : sequence of int
-        Numbers of ranks.
+    ranks : sequence of int, optional
+        Numbers of ranks; default: those of 4, 8, 16, 32 and 64 that the machine holds.
     sizes : sequence of int
         Bytes: the message of a bcast, reduction or scan, one block of the others.
     model : str, optional
@@ -69,12 +72,14 @@ def off_line(
     >>> tuned.best["algorithm"].tolist()
     ['binomial', 'linear', 'binomial', 'binomial']
     """
+    machine = Machine(on, model)
+    if ranks is None:
+        ranks = _held(machine)
     wanted = {"ranks": list(ranks), "sizes": list(sizes), "leaves": [leaves]}
     for name, values in wanted.items():
         least = 0 if name == "sizes" else 1
         if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
             raise DataError(f"{name} takes whole numbers from {least} on, got {values}")
-    machine = Machine(on, model)
     for p in wanted["ranks"]:
         machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
     if library is not None:
@@ -91,3 +96,15 @@ def off_line(
     with progress_bar(len(points), progress) as bar:
         times = measure(machine, operation, points, names, bar.update)
     return Tuned(operation, machine, times, leaves)
+
+
+def _held(machine: Machine) -> list[int]:
+    """Return the usual numbers of ranks that a machine holds; the least of all where it holds none."""
+    held = []
+    for p in USUAL_RANKS:
+        try:
+            machine.platform.rank_hosts(p)
+        except PlatformError:
+            break
+        held.append(p)
+    return held or [USUAL_RANKS[0]]  # which is refused with the machine's size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
 import pytest
 
 import labkit as lk
@@ -176,6 +177,36 @@ def test_a_function_that_asks_at_the_keyboard_is_refused():
         return input
 
     assert lk.run(given, 1, input=3).results == [3]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": "x"}, "seed must be a whole number, got 'x'"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"seed": 1.0}, r"seed must be a whole number, got 1.0; write 1"),
+        ({"trace": "yes"}, "trace is True or False, got 'yes'"),
+        ({"count": "all"}, "count is True or False, got 'all'"),
+        ({"args": 3}, r"args is a list of the program's arguments, as in args=\[1000\]; got 3"),
+        ({"args": "abc"}, r"args is a list of the program's arguments"),
+        ({"kwargs": 3}, "kwargs has the program's arguments by name.* got 3"),
+    ],
+)
+@pytest.mark.parametrize("on", ["star", "mpi"])
+def test_options_of_another_kind_are_refused_with_a_sentence(on, options, said):
+    with pytest.raises((MachineError, ProgramError), match=said):
+        lk.run(program, 2, on, **options)
+
+
+@pytest.mark.parametrize("options", [{"seed": "x"}, {"args": 3}])
+def test_a_sweep_refuses_them_too(options):
+    with pytest.raises((MachineError, ProgramError), match=r"must be a whole number|is a list of"):
+        lk.sweep(program, [1, 2], progress=False, **options)
+
+
+def test_numbers_of_numpy_are_seeds_and_switches():
+    run = lk.run(lambda comm: comm.barrier(), 2, seed=np.int64(3), trace=np.True_)
+    assert run.trace is not None
 
 
 @pytest.mark.parametrize(("on", "meant"), [("mip", "mpi"), ("slrum", "slurm"), ("clustr", "cluster")])

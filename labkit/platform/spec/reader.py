@@ -9,13 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.nearest import near, nearest
 from labkit.platform import models, topologies
 from labkit.platform.machine_files import names
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
 from labkit.platform.spec.options import Misplaced
 
 __all__ = ["kinds", "parse_spec"]
+
+#: words that people use for options
+_SPOKEN = {"bandwidth": "bw", "latency": "lat", "flops": "speed"}
 
 
 @functools.cache
@@ -66,7 +69,9 @@ def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
         if name in other.OWN_OPTIONS:
             lacks = other.OWN_OPTIONS[name].lacks or name
             return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {allowed}"
-    return f"option {name!r} is not known; allowed: {allowed}"
+    near_words = near(name, [*kind.options(), *_SPOKEN], 1)
+    hint = f"; did you mean {_SPOKEN.get(near_words[0], near_words[0])!r}?" if near_words else ""
+    return f"option {name!r} is not known{hint}; allowed: {allowed}"
 
 
 def _options(spec: str, own: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ from labkit.scaling.language.exact import (
     is_bounded,
     is_bounded_power,
 )
+from labkit.scaling.language.words import FUNCTIONS, meant
 
 __all__ = ["EXAMPLES", "parse"]
 
@@ -232,7 +233,10 @@ class _Parser:
         if token.text == "exp":
             self.fail(token.at, "only powers of two are terms: e^p is 2^(1.443 p)")
         if self.token.text == "(" and (token.text in _LANDAU or len(token.text) > 1):
-            self.fail(token.at, f"the function {token.text!r} is not known; known: log, log2, sqrt, cbrt")
+            known = ", ".join(FUNCTIONS)
+            self.fail(
+                token.at, f"the function {token.text!r} is not known{meant(token.text)}; known: {known}"
+            )
         return token.text
 
     def exponent(self) -> tuple[Product, ...] | None:

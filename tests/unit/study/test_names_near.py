@@ -16,6 +16,10 @@ def program(comm):
     return comm.rank
 
 
+def barriers():
+    return lk.sweep(lambda comm: comm.barrier(), [2, 4], progress=False)
+
+
 @pytest.fixture(scope="module")
 def run():
     return lk.run(program, 2)
@@ -79,11 +83,44 @@ def test_points_that_fail_alike_are_told_once():
         ({"np": 4}, "did you mean 'ranks'?"),
         ({"coll": {"allreduce": "rng"}}, "did you mean 'ring'?"),
         ({"model": "labb"}, "did you mean 'lab'?"),
+        ({"coll": "binomail"}, "did you mean .*'bcast=binomial'"),
+        ({"coll": "allreduce:ring"}, "did you mean 'allreduce=ring'"),
+        ({"compute": "mesured"}, r"did you mean 'measured'\?"),
+        ({"calibration": "packng"}, r"did you mean 'packing'\?"),
+        ({"mapping": "blck"}, r"did you mean 'block'\?"),
+        ({"on": "star:4,bandwith=10Gbps"}, r"option 'bandwith' is not known; did you mean 'bw'\?"),
+        ({"on": "star:4,core=2"}, r"option 'core' is not known; did you mean 'cores'\?"),
     ],
 )
 def test_options_and_values_near_to_known_ones_are_named(options, said):
     with pytest.raises(lk.errors.LabkitError, match=said):
         lk.run(program, 2, **options)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda study: study.expect("p", metric="makespan"), r"did you mean 'makespan_s'\?"),
+        (lambda study: study.expect("p", where={"rank": 2}), r"did you mean 'ranks'\?"),
+        (lambda study: barriers().expect("p lgo p"), r"'lgo' is not a parameter .*did you mean 'log'\?"),
+        (lambda study: lk.judge([1, 2, 4], [1, 2, 4], "p lgo(p)"), r"'lgo' is not known; did you mean 'log'"),
+        (lambda study: lk.predict("n lgo n"), r"parameters lgo, n; did you mean 'log'\?"),
+        (
+            lambda study: lk.synthesize("bcst", on="star:4"),
+            r"synthesised; did you mean 'bcast'\?",
+        ),
+    ],
+)
+def test_words_near_to_those_of_studies_and_growths_are_named(study, ask, said):
+    with pytest.raises(lk.errors.LabkitError, match=said):
+        ask(study)
+
+
+def test_a_verdict_notes_that_a_fixed_parameter_resembles_a_function():
+    p = [2, 4, 8, 16, 32]
+    assert "lgo is taken as fixed; did you mean 'log'?" in str(lk.judge(p, p, "p lgo p"))
+    assert "k is taken as fixed" in (text := str(lk.judge(p, p, "k p")))
+    assert "did you mean" not in text
 
 
 def test_what_is_no_study_is_not_drawn_as_one(run, study):

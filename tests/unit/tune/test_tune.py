@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
+from labkit.cli.main import main
 from labkit.errors import DataError, PlatformError
 from labkit.selector import Rules, Situation, selector_of
 from labkit.tune.campaign import COLUMNS, Machine
@@ -187,3 +188,19 @@ def test_the_command(capsys, tmp_path):
     }
     assert main(["tune", "bcast", "--out", str(tmp_path / "r.xml"), "--ranks", "2", "--sizes", "8"]) == 3
     assert "written as .toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("on", "ranks"), [("torus:4x4", [4, 8, 16]), ("star", [4, 8, 16, 32, 64])])
+def test_as_many_ranks_are_tried_as_the_machine_holds(on, ranks):
+    found = lk.tune("bcast", on, sizes=[8], algorithms=["linear", "binomial"], progress=False)
+    assert sorted(found.times["ranks"].unique()) == ranks
+
+
+def test_a_machine_too_small_for_any_is_refused():
+    with pytest.raises(PlatformError, match="4 ranks do not fit on star:2"):
+        lk.tune("bcast", "star:2", sizes=[8], progress=False)
+
+
+def test_the_command_line_takes_as_many_ranks_too(capsys):
+    assert main(["tune", "barrier", "--on", "torus:4x4", "--algorithms", "dissemination", "--json"]) == 0
+    assert {row["ranks"] for row in json.loads(capsys.readouterr().out)["best"]} == {4, 8, 16}
