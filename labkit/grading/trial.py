@@ -23,6 +23,8 @@ __all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "fir
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
 _MOST_ATTEMPTS = 20
+#: of results of runs that are kept for other checks: more than right ones have, far less than wrong ones may
+_MOST_KEPT_BYTES = 128 << 20
 #: of what a rank needs, this much must have come in messages: less than all, for who packs it cleverly
 _LEAST_SHARE = 0.75
 
@@ -129,6 +131,7 @@ class Trial:
     fault_seen: Fault | None = None
     is_spent: Callable[[], bool] = lambda: False
     _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
+    _kept_bytes: int = 0
 
     def run(self, case: Case, **how: Any) -> Outcome:
         """Run one case; checks that count different things on the same case share its run."""
@@ -138,9 +141,14 @@ class Trial:
         work = () if case.work is None else (case.work.results, case.work.seconds)
         options = tuple(sorted(how.items(), key=lambda item: item[0]))
         key = (case.ranks, _digest([*case.arguments, work]), options)
-        if key not in self._known:
-            self._known[key] = case, self._run(case, how)
-        return self._known[key][1]
+        if key in self._known:
+            return self._known[key][1]
+        outcome = self._run(case, how)
+        size = sum(int(getattr(result, "nbytes", 0)) for result in outcome.results)
+        if self._kept_bytes + size <= _MOST_KEPT_BYTES:
+            self._kept_bytes += size
+            self._known[key] = case, outcome
+        return outcome
 
     def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
         if self.is_spent():

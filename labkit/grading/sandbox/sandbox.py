@@ -92,11 +92,19 @@ class Sandbox:
         )  # fmt: skip
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         words = module_words("labkit.grading.sandbox.zygote", theirs.fileno(), os.getpid(), *self.without)
-        self._process = ChildProcess(
-            words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,
-            pass_fds=(theirs.fileno(),), cwd="/",
-        )  # fmt: skip
-        theirs.close()
+        try:
+            self._process = ChildProcess(
+                words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,
+                pass_fds=(theirs.fileno(),), cwd="/",
+            )  # fmt: skip
+        except OSError as error:
+            ours.close()
+            self._words.close()
+            raise MachineError(
+                f"the sandbox's process cannot be started: {error.filename}: {error.strerror}"
+            ) from error
+        finally:
+            theirs.close()
         self._control = ours
         try:
             found = self._answer(_START_S)

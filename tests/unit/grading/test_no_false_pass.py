@@ -239,6 +239,16 @@ def test_cases_of_equal_words_do_not_share_a_run() -> None:
     assert plain.runs == 2
 
 
+def test_huge_results_are_not_kept_for_the_whole_grading() -> None:
+    few, many = np.zeros(1 << 20), np.zeros(10 << 20)
+    other = many + 1
+    bench = _Bench(lambda ranks, arguments, **how: Outcome("finished", 1, results=[arguments[0][0]]))
+    trial = Trial(bench)
+    for of in (many, few, other, few, many, other):
+        assert trial.run(Case(1, [(of,)], "numbers")).results[0][0] == of[0]
+    assert bench.runs == 4, "the first two are kept; for the third there is no room"
+
+
 def test_charged_time_does_not_pass_where_growth_is_judged() -> None:
     asked = []
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import labkit as lk
 from labkit import MPI
+from labkit.errors import MachineError
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.process.confinement import containment, seccomp
 
@@ -141,3 +142,12 @@ def test_a_machine_that_refuses_the_list_of_calls_has_none(monkeypatch: pytest.M
 
     monkeypatch.setattr(seccomp, "install", refused)
     assert not containment.probe()
+
+
+def test_a_python_that_may_not_be_executed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*words: Any, **how: Any) -> None:
+        raise PermissionError(13, "Permission denied", "/no/python")
+
+    monkeypatch.setattr("labkit.grading.sandbox.sandbox.ChildProcess", refused)
+    with pytest.raises(MachineError, match="cannot be started: /no/python: Permission denied"):
+        Sandbox.look()
