@@ -41,13 +41,13 @@ def _named(name: str) -> Selector:
     return Best() if name == "best" else Rules.read(_TABLES / f"{name}.toml")
 
 
-@cache
 def _words() -> list[str]:
     """Return what `coll` takes but files: selectors, and each collective with each of its algorithms."""
     pairs = [f"{op}={name}" for op in registry.problems() if op != "sorting" for name in registry.names(op)]
     return [*named(), *pairs]
 
 
+@cache
 def named() -> tuple[str, ...]:
     """Return the names of labkit's selectors: ``best`` and the tables of ``datasets/selectors``."""
     tables = (file.name.removesuffix(".toml") for file in _TABLES.iterdir() if file.name.endswith(".toml"))
