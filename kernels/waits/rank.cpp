@@ -271,14 +271,14 @@ bool RankPage::is_known(Handle handle) {
   return entry != nullptr && entry->kind != kOther;
 }
 
-bool RankPage::is_under_way(Handle handle) {
-  const Entry* entry = find(plain(handle));
-  return entry != nullptr && entry->kind != kOther && entry->is_active != 0;
+Entry* RankPage::under_way(Handle handle) {
+  Entry* entry = find(plain(handle));
+  return entry != nullptr && entry->kind != kOther && entry->is_active != 0 ? entry : nullptr;
 }
 
 bool RankPage::has_completed(Handle handle) {
-  Entry* entry = handle == 0 ? nullptr : find(plain(handle));
-  if (entry == nullptr || entry->kind == kOther || entry->is_active == 0 || !is_complete(handle)) return false;
+  Entry* entry = handle == 0 ? nullptr : under_way(handle);
+  if (entry == nullptr || !is_complete(handle)) return false;
   entry->is_active = 0;
   return true;
 }

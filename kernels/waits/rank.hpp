@@ -86,7 +86,7 @@ class RankPage {
   /// Whether it is known what ends a request.
   [[nodiscard]] bool is_known(Handle handle);
   /// Whether a request is one that is known and not complete, as far as is known.
-  [[nodiscard]] bool is_under_way(Handle handle);
+  [[nodiscard]] bool is_under_way(Handle handle) { return under_way(handle) != nullptr; }
   /// Whether such a request is complete by now: it offers and waits for nothing any more, though nobody has asked.
   bool has_completed(Handle handle);
   int settle();
@@ -122,6 +122,7 @@ class RankPage {
   Comm look_up(Handle handle);
   Comm enlist(Handle handle, std::uint64_t id);
   Entry* find(Handle handle);
+  Entry* under_way(Handle handle);
   Entry* put(Handle handle);
   void erase(Entry* entry);
   void ask();
