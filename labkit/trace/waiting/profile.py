@@ -11,7 +11,6 @@ from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE, PhaseClock
 from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import is_begun
-from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.waiting import analysed
 from labkit.trace.waiting.windows import calls_at
 
@@ -64,14 +63,13 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     """Return these two, and the call path of each row of `Trace.calls`."""
     import pandas as pd
 
-    waiting, call_path = analysed(run)
+    waiting, call_path, sent_by = analysed(run)
     table = waiting.totals.copy()
     table.insert(4, "place", waiting.paths["place"].to_numpy()[table["path"].to_numpy()])
     paths = len(waiting.paths)
     place = table["rank"].to_numpy() * paths + table["path"].to_numpy()
     messages, calls = run.trace.messages, run.trace.calls
     source, sizes = messages["source"].to_numpy(np.int64), messages["bytes"].to_numpy(np.int64)
-    sent_by = sent_in(run.trace)
     if (
         "send_operation" in messages and run.trace.clocks is None
     ):  # what it sent belongs to the call that began it

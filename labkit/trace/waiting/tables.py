@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from labkit.trace.phases import NOT_SAID, phase_numbers
 from labkit.trace.waiting.kinds import NEIGHBORS, patterns_of
 from labkit.trace.waiting.polls import polled_operations
-from labkit.trace.waiting.senders import sent_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,9 +94,6 @@ def wait_columns(
     messages |= {
         name: _column(trace.messages, name, np.float64) for name in ("send_posted_s", "recv_posted_s")
     }
-    # a real run's sends are posted where their calls begin: the time tells
-    sent = sent_in(trace) if trace.clocks is None else np.empty(0)
-    messages["sent_in"] = np.asarray(sent, np.int32)
     found: tuple[Any, Any] = (np.empty(0, np.int64), [])
     number, names = pd.factorize(phases["phase"]) if len(phases) else found
     call_columns["phase"] = _still_in(calls, names)

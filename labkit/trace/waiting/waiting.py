@@ -12,6 +12,7 @@ from labkit.errors import DataError
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.polls import poll_waits
+from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.tables import CallKinds, given_columns, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named
 
@@ -199,8 +200,8 @@ def find_waiting(run: Run) -> Waiting:
     return analysed(run)[0]
 
 
-def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
-    """Return what `find_waiting` does, and the call path of each row of `Trace.calls`."""
+def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32], NDArray[np.int64]]:
+    """Return what `find_waiting` does, the call path of each row of `Trace.calls`, and `sent_in`."""
     import pandas as pd
 
     from labkit import _kernels
@@ -213,6 +214,9 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
         )
     kinds = CallKinds(trace.calls)
     tables, names = wait_columns(trace, run.phases, kinds)
+    sent = sent_in(trace)
+    # a real run's sends are posted where their calls begin: the time tells
+    tables["messages"]["sent_in"] = np.asarray(sent if trace.clocks is None else [], np.int32)
     given = given_columns(trace.given_waits)
     if trace.clocks is None:  # simulated
         locks = lock_waits(trace.calls, kinds, tables["blocked"])
@@ -243,7 +247,7 @@ def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32]]:
         delays[["rank", "path", "phase", "call", "begin_s", "end_s", "direct_s", "indirect_s"]],
         paths, _totals(found, paths), pd.DataFrame(found["path"]), trace.recording_share(),
     )  # fmt: skip
-    return waiting, found["call_path"]
+    return waiting, found["call_path"], sent
 
 
 def _paths(
