@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
+from types import MappingProxyType
 
 __all__ = ["near", "nearest"]
 
@@ -27,8 +28,16 @@ def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF
     return [lower[one] for one in found]
 
 
-def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> str:
+def nearest(
+    name: str,
+    known: Iterable[str],
+    most: int = 3,
+    cutoff: float = _CUTOFF,
+    instead: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Suggest such names, as the end of a sentence; empty where none is near.
+
+    What stands in `instead` is suggested for a known word that is no name itself.
 
     Examples
     --------
@@ -36,6 +45,8 @@ def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUT
     "; did you mean 'graphene'?"
     >>> nearest("xyz", ["graphene"])
     ''
+    >>> nearest("bandwith", ["lat", "bandwidth"], instead={"bandwidth": "bw"})
+    "; did you mean 'bw'?"
     """
-    found = near(name, known, most, cutoff)
+    found = [instead.get(one, one) for one in near(name, known, most, cutoff)]
     return "; did you mean " + " or ".join(map(repr, found)) + "?" if found else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.nearest import near, nearest
+from labkit.nearest import nearest
 from labkit.platform import models, topologies
 from labkit.platform.machine_files import names
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
@@ -69,8 +69,7 @@ def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
         if name in other.OWN_OPTIONS:
             lacks = other.OWN_OPTIONS[name].lacks or name
             return f"a {kind.KIND} has no {lacks}, so {name!r} is not known; allowed: {allowed}"
-    near_words = near(name, [*kind.options(), *_SPOKEN], 1)
-    hint = f"; did you mean {_SPOKEN.get(near_words[0], near_words[0])!r}?" if near_words else ""
+    hint = nearest(name, [*kind.options(), *_SPOKEN], 1, instead=_SPOKEN)
     return f"option {name!r} is not known{hint}; allowed: {allowed}"
 
 
