@@ -228,8 +228,9 @@ class RankError(LabkitError):
         self.rank = rank
         self.traceback = traceback
         super().__init__(message or f"rank {rank} failed: {headline(traceback)}\n{traceback}")
-        if hint := rank_hint(traceback):
-            self.add_note(hint)
+        self.hint = rank_hint(traceback)
+        if self.hint:
+            self.add_note(self.hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error crosses process borders whole."""

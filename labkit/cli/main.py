@@ -21,7 +21,6 @@ from labkit.errors import (
     RankError,
     TimeLimitError,
 )
-from labkit.rank_hint import rank_hint
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -133,8 +132,8 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
 
 def _message(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
-    if isinstance(error, RankError) and (hint := rank_hint(error.traceback)):
-        return f"{text}\n{hint}"
+    if isinstance(error, RankError) and error.hint:
+        return f"{text}\n{error.hint}"
     if isinstance(error, RankError | DeadlockError | TimeLimitError | ExpectationError):
         return text
     if isinstance(error, PlatformError):  # the lines below the first point at the place in the specification
