@@ -16,6 +16,7 @@ from labkit.errors import MachineError, ProgramError
 from labkit.nearest import nearest
 
 __all__ = [
+    "check_arguments",
     "check_limit",
     "check_program",
     "check_ranks",

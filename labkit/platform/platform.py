@@ -70,6 +70,10 @@ class Platform(Shown):
         """The network model of a run that names none itself."""
         return models.get(self.description.model)
 
+    def network(self, model: Any = None) -> models.NetworkModel:
+        """Return the network model of a run that names this one; None: the machine's own."""
+        return self.model if model is None else models.get(model)
+
     @property
     def capacity(self) -> int | None:
         """Most ranks it holds; None for a machine that grows."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import registry
-from labkit.platform import models
 from labkit.platform.platform import Platform
 from labkit.selector import Choices, Selector, Situation, selector_of
 from labkit.selector.settled import settled
@@ -39,10 +38,10 @@ def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = Non
     """
     node = node_of(machine.rank_hosts(ranks))
     selector = coll if isinstance(coll, Selector) else selector_of(coll)
-    network = models.get(machine.model if model is None else model)
     return Choices(
-        selector.on(partial(time_alone, machine, model, node)), machine.spec, node, network.copied_below_bytes
-    )
+        selector.on(partial(time_alone, machine, model, node)), machine.spec, node,
+        machine.network(model).copied_below_bytes,
+    )  # fmt: skip
 
 
 def time_alone(machine: Platform, model: Any, node: int, at: Situation, name: str) -> float:

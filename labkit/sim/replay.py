@@ -113,7 +113,7 @@ def replay(
     read_s = time.perf_counter() - began
     ranks = int(actions.ranks)
     machine = platform_for(on, ranks, model, mapping)
-    network = _network(machine, model)
+    network = machine.network(model)
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
     choose = chooser(choices_on(machine, ranks, network, coll))
@@ -172,12 +172,6 @@ def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, 
 def _read(path: Path, limit_bytes: int, still: Callable[[], None]) -> Any:
     """Read a trace, or GOAL: its first word says which it is."""
     return read_goal(path, still) if is_goal(path) else read_actions(path, limit_bytes, still)
-
-
-def _network(machine: Any, model: Any) -> Any:
-    from labkit.platform import models
-
-    return models.get(machine.model if model is None else model)
 
 
 def chooser(choices: Choices) -> Callable[[str, int, int, int, bool, bool], Any]:

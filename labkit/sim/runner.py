@@ -61,7 +61,7 @@ def simulate(request: RunRequest) -> Run:
     """
     began = time.perf_counter()
     machine, ranks = request.on, request.ranks
-    network = models.get(machine.model if request.model is None else request.model)
+    network = machine.network(request.model)
     troubled = request.noise.seeded(request.seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
     if request.trial is not None:

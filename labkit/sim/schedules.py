@@ -195,11 +195,10 @@ def _run(
     noise: Noise,
 ) -> Simulated:
     from labkit import _kernels
-    from labkit.platform import models
     from labkit.platform.platform import platform
 
     machine = platform(on)
-    network = machine.model if model is None else models.get(model)
+    network = machine.network(model)
     starts = [] if start_s is None else [float(s) for s in start_s]
     if starts and (len(starts) != schedule.size or min(starts) < 0):
         raise ScheduleError(f"start_s needs {schedule.size} times of 0 or more")
@@ -229,7 +228,6 @@ def _run_folded(
 ) -> Simulated | None:
     """Simulate two ranks for all; None where they cannot stand for them."""
     from labkit import _kernels
-    from labkit.platform import models
     from labkit.platform.platform import platform
 
     machine = platform(on)
@@ -238,7 +236,7 @@ def _run_folded(
         starts = [float(s) for s in np.unique(np.asarray(start_s))] * 2
         if len(starts) != 2 or starts[0] < 0 or len(start_s) != schedule.size:
             return None
-    network = machine.model if model is None else models.get(model)
+    network = machine.network(model)
     folded = fold(schedule, machine, network, buffers[0][0][2] if buffers[0] else 0)
     if folded is None:
         return None

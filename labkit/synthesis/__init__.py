@@ -201,7 +201,7 @@ def _members(
             "reduce_scatter_block"
         )
     machine = platform(on)
-    network = machine.model if model is None else models.get(model)
+    network = machine.network(model)
     if ranks is None:
         if machine.capacity is None:
             raise ScheduleError(f"{machine.name} grows with the ranks: say how many, as in ranks=16")

@@ -10,7 +10,7 @@ import pandas as pd
 from labkit import registry
 from labkit.errors import DataError
 from labkit.nearest import nearest
-from labkit.platform import models, platform
+from labkit.platform import platform
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
 from labkit.sim.choices import node_of, time_alone
@@ -35,7 +35,7 @@ class Machine:
     def __init__(self, on: Any, model: Any = None) -> None:
         self.platform = platform(on)
         self.model = model
-        self._network = models.get(self.platform.model if model is None else model)
+        self._network = self.platform.network(model)
 
     def node(self, ranks: int) -> int:
         """Return how many consecutive ranks share a host."""

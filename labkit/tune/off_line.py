@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labkit.errors import DataError, PlatformError
+from labkit.errors import DataError
 from labkit.selector.libraries import library_names
 from labkit.study.progress import progress_bar
 from labkit.tune.campaign import Machine, candidates, measure
@@ -100,11 +100,6 @@ def off_line(
 
 def _held(machine: Machine) -> list[int]:
     """Return the usual numbers of ranks that a machine holds; the least of all where it holds none."""
-    held = []
-    for p in USUAL_RANKS:
-        try:
-            machine.platform.rank_hosts(p)
-        except PlatformError:
-            break
-        held.append(p)
+    most = machine.platform.capacity
+    held = [p for p in USUAL_RANKS if most is None or p <= most]
     return held or [USUAL_RANKS[0]]  # which is refused with the machine's size

@@ -92,12 +92,12 @@ class RecipeWriter:
         if is_real(point.on):
             named = str(point.on) if isinstance(point.on, str) else "cluster"
             return {**entry, "real": "slurm" if is_slurm(point.on) else named}
-        from labkit.platform import models, platform
+        from labkit.platform import platform
 
         machine = platform(point.on)
         if self.mapping is not None:
             machine = machine.mapped(self.mapping)
-        model = models.get(machine.model if point.model is None else point.model)
+        model = machine.network(point.model)
         about = self.notes.get("machines", {}).get(machine.name, {})
         return {
             **entry,

@@ -55,7 +55,7 @@ class Costs:
         self, operation: str, machine: Platform, model: Any, names: Sequence[str], largest: int
     ) -> None:
         self.operation, self.machine, self.names = operation, machine, list(names)
-        self.network = machine.model if model is None else models.get(model)
+        self.network = machine.network(model)
         self._timed = Machine(machine, self.network)
         pair = _two_hosts(machine)
         self.loggp = fit_loggp(measure_round_trips(pair, repeats=1, model=self.network))
