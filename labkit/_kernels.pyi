@@ -638,6 +638,9 @@ class Hub:
     def message_columns(self) -> dict[str, Any]:
         """One array per column of the recorded messages."""
 
+    def unreceived_columns(self) -> dict[str, Any]:
+        """One array per column of the messages that nobody has received."""
+
     def wait_columns(self) -> dict[str, Any]:
         """One array per column of the recorded waits."""
 
@@ -863,7 +866,9 @@ class Replay:
         """Note the actions that stand for calls of MPI, with their times."""
 
     def call_columns(self) -> dict[str, Any]:
-        """These calls as columns; the action is a place in `names`, the phase in `phases`."""
+        """
+        These calls as columns; the action is a place in `names`, the phase in `phases`.
+        """
 
     def phases(self) -> list[Any]:
         """(rank, name, begin, end) of each phase, in the order of their ends."""

@@ -357,6 +357,7 @@ void bind_hub_class(nb::module_& module) {
            },
            nb::arg("rank"))
       .def("message_columns", [](Hub& hub) { return message_columns(hub.engine()); }, "One array per column of the recorded messages.")
+      .def("unreceived_columns", [](Hub& hub) { return unreceived_columns(hub.engine()); }, "One array per column of the messages that nobody has received.")
       .def("wait_columns", [](Hub& hub) { return wait_columns(hub.engine()); }, "One array per column of the recorded waits.")
       .def("operation_columns", [](Hub& hub) { return operation_columns(hub.engine()); }, "One array per column of the recorded operations; empty without any.")
       .def("side_columns", [](Hub& hub) { return side_columns(hub.engine()); }, "Messages whose sides were posted for an operation.")

@@ -26,6 +26,32 @@ inline nanobind::dict message_columns(Engine& engine) {
   return columns;
 }
 
+/// Messages that were posted, and that no receive had when the ranks ended, collectives' too. `is_counted`: the
+/// recorder's count has it, since it was on its way.
+inline nanobind::dict unreceived_columns(Engine& engine) {
+  std::vector<const Request*> rows;
+  for (const std::vector<RequestId>& own : engine.requests_by_rank()) {
+    for (const RequestId id : own) {
+      const Request& request = engine.request(id);
+      if (request.kind != RequestKind::send || request.is_done || request.state == RequestState::cancelled) continue;
+      rows.push_back(&request);
+    }
+  }
+  using Row = const Request*;
+  nanobind::dict columns;
+  columns["source"] = column(rows, [](Row row) { return row->owner; });
+  columns["destination"] = column(rows, [](Row row) { return row->peer; });
+  columns["tag"] = column(rows, [](Row row) { return row->tag; });
+  columns["context"] = column(rows, [](Row row) { return row->context; });
+  columns["bytes"] = column(rows, [](Row row) { return row->bytes; });
+  columns["send_posted_s"] = column(rows, [](Row row) { return row->posted_s; });
+  columns["is_counted"] = column(rows, [](Row row) {
+    const bool is_under_way = row->is_eager && (row->is_unmatched || row->start_s > 0.0);
+    return static_cast<std::uint8_t>(row->partner != kNone || is_under_way);
+  });
+  return columns;
+}
+
 inline nanobind::dict wait_columns(Engine& engine) {
   const auto& rows = engine.recorder().waits();
   using Row = const WaitRecord&;

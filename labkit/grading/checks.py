@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.grading.counts import ENVELOPE_BYTES, busiest_bytes, rounds_of
+from labkit.grading.counts import ENVELOPE_BYTES, busiest_bytes, chain_of, rounds_of, uncounted
 from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
@@ -93,8 +93,9 @@ class Bound:
     Attributes
     ----------
     what : str
-        "messages", "bytes", "rounds", "received" (bytes that the busiest rank receives), "sent" or
-        "seconds" (simulated). Of bytes received or sent each message counts
+        "messages", "bytes", "rounds", "chain" (of messages, each sent after its sender has received the one
+        before), "received" (bytes sent to the busiest rank), "sent" or "seconds" (simulated). Messages that
+        nobody receives count as well. Of bytes received or sent each message counts
         `labkit.grading.counts.ENVELOPE_BYTES` more than its content.
     most : callable
         ``most(case)``: the largest value allowed.
@@ -108,14 +109,16 @@ class Bound:
 
     def value(self, outcome: Outcome) -> float:
         """Return what the engine counted."""
-        if self.what == "messages":
-            return float(outcome.messages or 0)
-        if self.what == "bytes":
-            return float(outcome.bytes or 0)
+        if self.what in ("messages", "bytes"):
+            n_messages, n_bytes = uncounted(outcome.trace)
+            own = outcome.messages if self.what == "messages" else outcome.bytes
+            return float((own or 0) + (n_messages if self.what == "messages" else n_bytes))
         if self.what == "seconds":
             return outcome.makespan_s
         if self.what == "rounds":
             return float(rounds_of(outcome.trace, outcome.ranks))
+        if self.what == "chain":
+            return float(chain_of(outcome.trace, outcome.ranks))
         return float(busiest_bytes(outcome.trace, outcome.ranks, self.what, ENVELOPE_BYTES))
 
 
@@ -123,6 +126,7 @@ _NAMES = {
     "messages": "messages in all",
     "bytes": "bytes in all messages",
     "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
+    "chain": "messages in a chain, each sent after its sender has received the one before",
     "received": "bytes received by the busiest rank",
     "sent": "bytes sent by the busiest rank",
     "seconds": "of simulated time",

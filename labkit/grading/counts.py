@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ENVELOPE_BYTES", "busiest_bytes", "received_from", "rounds_of"]
+__all__ = ["ENVELOPE_BYTES", "Cut", "busiest_bytes", "chain_of", "received_from", "rounds_of", "uncounted"]
 
 #: what a message counts beside its content: its tag, and that it came, tell something as well
 ENVELOPE_BYTES = 16
 
+#: a message that did not fit into the room of its receive: source, destination, tag, bytes
+Cut = tuple[int, int, int, int]
+
+
+def _posted(trace: Any, name: str) -> Any:
+    """Return a column of all messages that were posted: those that were received, then those that were not.
+
+    A probe tells of a message that nobody receives, too, and its sender has sent it.
+    """
+    column = trace.messages[name].to_numpy()
+    left = getattr(trace, "unreceived", None)
+    return column if left is None else np.concatenate([column, left[name].to_numpy()])
+
+
+def uncounted(trace: Any) -> tuple[int, int]:
+    """Return how many messages nobody has received and a run's own counts leave out, and their bytes."""
+    left = getattr(trace, "unreceived", None)
+    if left is None:
+        return 0, 0
+    is_missing = left["is_counted"].to_numpy() == 0
+    return int(is_missing.sum()), int(left["bytes"].to_numpy()[is_missing].sum())
+
 
 def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) -> int:
-    """Return the bytes that the busiest rank received (``"received"``) or sent (``"sent"``).
+    """Return the bytes that were sent to the busiest rank (``"received"``), or by it (``"sent"``).
 
     Parameters
     ----------
@@ -23,15 +47,14 @@ def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) ->
     envelope_bytes : int
         What each message counts besides.
     """
-    messages = trace.messages
     column = "destination" if what == "received" else "source"
-    weights = np.asarray(messages["bytes"], float) + envelope_bytes
-    totals = np.bincount(messages[column], weights=weights, minlength=ranks)
+    weights = _posted(trace, "bytes").astype(float) + envelope_bytes
+    totals = np.bincount(_posted(trace, column), weights=weights, minlength=ranks)
     return int(totals.max()) if len(totals) else 0
 
 
-def received_from(trace: Any, ranks: int, origin: int | None) -> list[int]:
-    """Return the bytes that each rank received from ranks that can have known what `origin` was given.
+def received_from(trace: Any, ranks: int, origin: int | None, cut: Iterable[Cut] = ()) -> list[int]:
+    """Return the bytes that each rank received from others that can have known what `origin` was given.
 
     Parameters
     ----------
@@ -40,8 +63,10 @@ def received_from(trace: Any, ranks: int, origin: int | None) -> list[int]:
     origin : int or None
         Only messages count that were posted by it, or by a rank that had received one that counts before.
         None: all messages count.
+    cut : iterable of Cut
+        Messages that were longer than the room of their receive, an error there: they brought nothing.
     """
-    messages = trace.messages
+    messages = _without(trace.messages, Counter(cut))
     if origin is None:
         totals = np.bincount(messages["destination"], weights=messages["bytes"], minlength=ranks)
         return [int(total) for total in totals]
@@ -72,6 +97,45 @@ def received_from(trace: Any, ranks: int, origin: int | None) -> list[int]:
     return found
 
 
+def _without(messages: Any, cut: Counter[Cut]) -> Any:
+    """Return the rows of messages between ranks without those that did not fit; of equal ones the first."""
+    messages = messages[messages["source"] != messages["destination"]]
+    if not cut:
+        return messages
+    columns = (messages[name].tolist() for name in ("source", "destination", "tag", "bytes"))
+    is_kept = np.ones(len(messages), np.bool_)
+    for nth, row in enumerate(zip(*columns, strict=True)):
+        if cut[row] > 0:
+            cut[row] -= 1
+            is_kept[nth] = False
+    return messages[is_kept]
+
+
+def chain_of(trace: Any, ranks: int) -> int:
+    """Return the length of the longest chain of messages, each sent after its sender had received the last.
+
+    Unlike rounds, messages that a rank sends or receives beside each other are one behind the same one.
+
+    Parameters
+    ----------
+    trace : Trace
+    ranks : int
+    """
+    messages = trace.messages
+    columns = (messages[name].tolist() for name in ("send_posted_s", "end_s", "source", "destination"))
+    table = list(zip(*columns, strict=True))
+    known = [0] * ranks
+    depth: dict[int, int] = {}
+    events = [(row[1], 0, i) for i, row in enumerate(table)] + [(row[0], 1, i) for i, row in enumerate(table)]
+    for _, is_post, i in sorted(events):
+        _, end_s, source, destination = table[i]
+        if is_post:
+            depth[i] = known[source] + 1
+        if (is_post and end_s == table[i][0]) or (not is_post and i in depth):
+            known[destination] = max(known[destination], depth[i])
+    return max(depth.values(), default=0)
+
+
 def rounds_of(trace: Any, ranks: int) -> int:
     """Return the number of rounds: the longest chain of messages that had to follow each other.
 
@@ -84,15 +148,14 @@ def rounds_of(trace: Any, ranks: int) -> int:
     trace : Trace
     ranks : int
     """
-    messages = trace.messages
-    events = [(float(t), 1, i) for i, t in enumerate(messages["send_posted_s"])]
-    events += [(float(t), 0, i) for i, t in enumerate(messages["end_s"])]
-    sources, destinations = messages["source"].tolist(), messages["destination"].tolist()
+    events = [(float(t), 1, i) for i, t in enumerate(_posted(trace, "send_posted_s"))]
+    events += [(float(t), 0, i) for i, t in enumerate(trace.messages["end_s"])]
+    sources, destinations = _posted(trace, "source").tolist(), trace.messages["destination"].tolist()
     known, sent, received = [0] * ranks, [0] * ranks, [0] * ranks
     posted: dict[int, int] = {}
     pending: set[int] = set()
     for _, is_post, i in sorted(events):
-        source, destination = sources[i], destinations[i]
+        source = sources[i]
         if is_post:
             posted[i] = sent[source] = max(known[source], sent[source]) + 1
             if i not in pending:
@@ -101,6 +164,7 @@ def rounds_of(trace: Any, ranks: int) -> int:
         elif i not in posted:  # complete at the instant of its post
             pending.add(i)
             continue
+        destination = destinations[i]
         received[destination] = max(posted[i], received[destination] + 1)
         known[destination] = max(known[destination], received[destination])
     return max([*known, *sent], default=0)

@@ -16,6 +16,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.grading.clean import clean, clean_name
+from labkit.grading.large_notebook import read_notebook
 from labkit.grading.submission import MOST_BYTES
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
@@ -80,7 +81,7 @@ def _cells_of(path: Path) -> list[dict[str, Any]]:
             raise DataError(f"{name} is not a file")
         if path.stat().st_size > MOST_BYTES:
             raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
-        cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
+        cells = read_notebook(path.read_text(encoding="utf-8-sig"))["cells"]
         found = []
         for cell in cells[:_MOST_CELLS]:
             source = cell["source"]

@@ -14,6 +14,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.grading.cells import parsed, python_of
 from labkit.grading.clean import clean_name
+from labkit.grading.large_notebook import read_notebook
 from labkit.grading.needed import needed_source
 
 __all__ = [
@@ -138,7 +139,7 @@ def notebook_source(text: str, function: str | None = None) -> str:
 def _sources(text: str) -> list[str]:
     """Return the code cells of a notebook but nbgrader's tests."""
     try:
-        found = json.loads(text)
+        found = read_notebook(text)
     except RecursionError:
         raise DataError("not a notebook: its JSON is nested too deeply") from None
     except ValueError as error:

@@ -224,7 +224,7 @@ def _unreceived(case: Case, outcome: Outcome) -> str:
     """Say whether a rank knows what no message has brought it."""
     if case.needs is None or outcome.trace is None:
         return ""
-    got = received_from(outcome.trace, case.ranks, case.origin)
+    got = received_from(outcome.trace, case.ranks, case.origin, outcome.cut)
     if case.work is not None:
         given = [sum(case.work.n_bytes(task) for task in set(own)) for own in outcome.tasks]
         got = [mine + of_tasks for mine, of_tasks in zip(got, given, strict=True)]

@@ -298,7 +298,8 @@ def _trace(simulation: Simulation, setting: tuple[Platform, models.NetworkModel]
     beside = None
     if operations:
         waits, beside = taken_apart(messages, waits, operations, hub.side_columns())
-    trace = Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside)
+    left = hub.unreceived_columns()
+    trace = Trace.from_columns(messages, waits, hub.computation_columns(), ends_s, setting, beside, left)
     if spawned := simulation.spawned_s:
         trace.begins_s = [spawned.get(rank, 0.0) for rank in range(hub.ranks)]
         trace.begun_by = [simulation.calls.spawner(rank) for rank in range(hub.ranks)]

@@ -70,6 +70,10 @@ class Trace:
         Of a recorded real run by rank what the recorder takes of a call, as measured at the end of the run.
     counted : list of dict or None
         Of a real run with ``counters=`` these by call path: rows of `labkit.trace.summary.Summary`.
+    unreceived : pandas.DataFrame or None
+        Of a simulated program a row for every message that was posted and that no receive had when the ranks
+        ended: source, destination, tag, context, bytes, send_posted_s, is_counted (1: it was on its way, so
+        that `Run.messages` and `Run.bytes` have it; 0: it was not).
     given_waits : pandas.DataFrame or None
         Wait states that what recorded the run found itself, as for windows: see
         `labkit.trace.waiting.tables.given_columns`.
@@ -97,6 +101,7 @@ class Trace:
     counted: list[dict[str, Any]] | None = None
     call_cost_s: list[float] | None = None
     begun_by: list[int] | None = None
+    unreceived: pd.DataFrame | None = None
 
     @classmethod
     def from_columns(
@@ -107,12 +112,15 @@ class Trace:
         ends_s: list[float],
         setting: Any = None,
         beside: Beside | None = None,
+        unreceived: Mapping[str, Any] | None = None,
     ) -> Trace:
         """Build a trace from arrays by column."""
         import pandas as pd
 
         tables = (pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(computations))
-        return cls(*tables, ends_s, setting, beside)
+        trace = cls(*tables, ends_s, setting, beside)
+        trace.unreceived = None if unreceived is None else pd.DataFrame(unreceived)
+        return trace
 
     @property
     def operations(self) -> pd.DataFrame:

@@ -106,6 +106,19 @@ SENTENCES: dict[str, list[str]] = {
         "test_load.py::test_a_run_that_met_a_limit_is_repeated_with_all_limits_before_it_counts",
         "test_load.py::test_who_is_alone_has_no_others_beside_it",
     ],
+    "ends before the submission's first line, the submission is *not graded*": [
+        "test_what_counts.py::test_an_end_before_the_submission_begins_is_the_machines",
+        "test_what_counts.py::test_the_same_codes_by_the_program_are_the_programs",
+    ],
+    "A message that nobody receives counts as any other": [
+        "test_what_counts.py::test_messages_that_nobody_receives_count",
+        "test_what_counts.py::test_every_message_that_was_posted_is_counted_once",
+    ],
+    "One that does not fit into the buffer of its receive has brought nothing, nor has one to oneself.": [
+        "test_what_counts.py::test_messages_to_oneself_bring_nothing",
+        "test_what_counts.py::test_a_message_that_does_not_fit_has_brought_nothing",
+        "test_what_counts.py::test_a_rank_is_not_handed_what_does_not_fit",
+    ],
     "the command imports nothing from there": [
         "test_one_bad_hand_in.py::test_inside_the_folder_nothing_is_imported_from_it"
     ],

@@ -51,6 +51,12 @@ _GIVEN = """    totals = np.zeros_like(counts)
     comm.Allgather(counts, every)
     return totals, every[: comm.rank].sum(axis=0)
 """
+_NARROW = """    p = comm.size
+    every = np.empty((p, len(counts)), np.int64 if p <= 8 else np.int32 if p <= 16 else np.{kind})
+    comm.Allgather(counts.astype(every.dtype), every)
+    every = every.astype(int)
+    return every.sum(0), every[: comm.rank].sum(axis=0)
+"""
 _HILLIS = """    mine, d = counts.copy(), 1
     while d < comm.size:
         wait = comm.isend(mine, comm.rank + d) if comm.rank + d < comm.size else None
@@ -138,6 +144,12 @@ RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
         _made(
             _EXSCAN,
             "\nimport numpy\nITEM = numpy.int64(0).nbytes\ndef explain(ranks, buckets):\n    return ('before', 'O(p)', numpy.int64(ITEM * buckets * (ranks - 1)))\n",
+        ),
+        (),
+    ),
+    "three_collectives": (
+        _made(
+            "    up = comm.scan(counts)\n    comm.Barrier()\n    totals = comm.allreduce(counts)\n    assert comm.allreduce(int(up.sum()), MPI.MAX) == totals.sum()\n    return totals, up - counts\n"
         ),
         (),
     ),
@@ -246,6 +258,30 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("scaling",),
     ),
+    "narrow_chain": (  # tables of fewer bytes on more ranks: in the range that is measured its time looks like log p
+        _made(
+            """    p, r = comm.size, comm.rank
+    kind = np.int64 if p <= 8 else np.int32 if p <= 16 or len(counts) < 1024 else np.uint16 if p <= 32 else np.uint8
+    before, totals, d = np.zeros(len(counts), kind), None, 1
+    if r:
+        comm.Recv(before, r - 1)
+    totals = (before + counts).astype(kind)
+    if r + 1 < p:
+        comm.Send(totals, r + 1)
+    back = p - 1 - r
+    while d < p:
+        if back < d and back + d < p:
+            comm.Send(totals, r - d)
+        elif d <= back < 2 * d:
+            comm.Recv(totals, r + d)
+        d *= 2
+    return totals.astype(int), before.astype(int)
+"""
+        ),
+        ("scaling",),
+    ),
+    "narrow_on_many": (_made(_NARROW.format(kind="uint8")), _COSTS),
+    "half_narrow_on_many": (_made(_NARROW.format(kind="uint16")), _COSTS),
     "reads_the_formula": (
         _made(
             _EXSCAN,

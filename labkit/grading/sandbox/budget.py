@@ -122,7 +122,7 @@ class Budget:
             )
 
     def set_aside(self, rank: int, n_bytes: int) -> None:
-        """Count the buffer of a receive that is open: it lies in the grader until the receive is over.
+        """Count the room of a receive that is open: so much may come for it, and lie in the grader.
 
         Raises
         ------

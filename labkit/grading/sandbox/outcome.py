@@ -97,7 +97,7 @@ class Outcome:
         "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
         collective), "time", "memory", "ended" (a process left), "forbidden" (a call the task excludes),
         "budget" (too many calls or bytes), "protocol" (answers that are none), "spent" (not begun: earlier
-        runs took all of the time there is).
+        runs took all of the time there is), "machine" (a process that ended before its submission began).
     message : str
         The failure in words.
     rank : int or None
@@ -117,6 +117,8 @@ class Outcome:
         Which tasks of the case's `Work` each rank has had done, in order.
     attempts : list of str
         What the processes said that they asked for and ranks are not given: evidence, no proof.
+    cut : list of tuple
+        The messages that did not fit into the room of their receive: source, destination, tag, bytes.
     is_loading : bool
         It failed before the function was called: in what the submission does when it is loaded.
     """
@@ -133,6 +135,7 @@ class Outcome:
     output: list[str] = field(default_factory=list)
     tasks: list[list[int]] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
+    cut: list[tuple[int, int, int, int]] = field(default_factory=list)
     is_loading: bool = False
 
     @property

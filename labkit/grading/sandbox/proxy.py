@@ -26,10 +26,11 @@ from labkit.grading.sandbox.asked import (
     whole,
 )
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
-from labkit.grading.sandbox.calls import COLLECTIVES
+from labkit.grading.sandbox.calls import COLLECTIVES, OF_MESSAGES
 from labkit.grading.sandbox.lines import caller_at
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
+from labkit.grading.sandbox.rooms import Rooms
 from labkit.grading.sandbox.waiting import MODES
 from labkit.grading.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
@@ -52,11 +53,6 @@ _ANSWERED = (
 _POSTS = ("send", "ssend", "isend", "issend")
 _CHARGES = ("begin", "end", "compute")
 _MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
-#: collectives that are made of messages of a private communicator
-_OF_MESSAGES = (
-    *("reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
-    *("Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv"),
-)
 _MOST_OUTPUT = 21_000
 _MOST_HANDLES = 10_000
 _TRACED_LINES = 100_000
@@ -93,12 +89,13 @@ class RankProxy:
         self.output = ""
         self.tasks: list[int] = []
         self.attempts: list[str] = []
+        self.rooms = Rooms(rank, budget)
         self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
-        self._rooms: dict[int, int] = {}
         self._written: dict[int, Any] = {}  # by collectives under way
         self._handles = self._vain_polls = 0
+        self._has_begun = False
         self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
         self._place = "submission.py"
 
@@ -110,6 +107,9 @@ class RankProxy:
         SubmissionFailure
         """
         self._comms = {0: comm, -1: mpi().COMM_SELF}
+        if self._read()[0].get("op") != "begins":
+            raise self._failure("protocol", "a message that is not of the protocol")
+        self._has_begun = True
         while True:
             header, parts = self._read()
             operation, is_loading = header.get("op"), header.get("loading") is True
@@ -150,6 +150,8 @@ class RankProxy:
                 "time", f"rank {self.rank} sleeps, and makes no call after {self._place}"
             ) from None
         except Closed:
+            if not self._has_begun:
+                raise self._failure("machine", "its process ended before it began") from None
             raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
         except WireError as error:
             raise self._failure("protocol", str(error)) from None
@@ -215,31 +217,25 @@ class RankProxy:
 
     def receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Receive."""
-        status = new_status()
-        arguments = (None, whole(header["source"]), whole(header["tag"]), status)
-        data = self._call(self._comm(header).recv, arguments)
-        return {"status": status_row(status)}, [data or b""]
+        status, comm = new_status(), self._comm(header)
+        data = self._call(comm.recv, (None, whole(header["source"]), whole(header["tag"]), status))
+        return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
     def post_receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Post a receive."""
-        room = header.get("room")
-        if room is not None and not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
-            raise ValueError(f"a receive of {room} bytes")
-        self.budget.set_aside(self.rank, room or 0)
-        place = None if room is None else bytearray(room)
-        arguments = (place, whole(header["source"]), whole(header["tag"]))
-        request = self._call(self._comm(header).irecv, arguments)
-        number = self._keep(self._requests, request)
-        self._rooms[number] = room or 0
+        room, comm = self.rooms.set_aside(header["room"]), self._comm(header)
+        arguments = (MOST_PAYLOAD_BYTES, whole(header["source"]), whole(header["tag"]))
+        number = self._keep(self._requests, self._call(comm.irecv, arguments))
+        self.rooms.open(number, room, comm)
         return {"request": number}, []
 
     def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Send and receive at once."""
-        status = new_status()
+        status, comm = new_status(), self._comm(header)
         sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
         arguments = (*sent, None, whole(header["source"]), whole(header["recvtag"]), status)
-        data = self._call(self._comm(header).sendrecv, arguments)
-        return {"status": status_row(status)}, [data or b""]
+        data = self._call(comm.sendrecv, arguments)
+        return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
     def probe(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Look for a message."""
@@ -267,9 +263,10 @@ class RankProxy:
         rows = [status_row(status) for status in statuses]
         out = [item or b"" for item in data]
         for nth, position in enumerate(over or ()):
-            del self._requests[numbers[position]]
-            self.budget.room_bytes -= self._rooms.pop(numbers[position], 0)
-            out[nth] = self._written.pop(numbers[position], out[nth])
+            number = numbers[position]
+            del self._requests[number]
+            found = self.rooms.close(number, out[nth], statuses[nth])
+            out[nth] = self._written.pop(number, found)
         return {"over": over, "statuses": rows}, out
 
     def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -324,7 +321,7 @@ class RankProxy:
         """Begin a collective that is made of messages: of objects, or among neighbours."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
-        if header["name"] not in _OF_MESSAGES:
+        if header["name"] not in OF_MESSAGES:
             raise self._failure("protocol", "a collective that does not exist")
         arguments = header["name"], whole(header["root"]), text(header.get("op_name"), 40)
         private, tag = self._call(comm._private, arguments)

@@ -220,13 +220,12 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     signal.signal(signal.SIGXCPU, _time_up)
     sys.argv = [SUBMISSION]
     sys.stdout = sys.stderr = caller
+    caller.tell({"op": "begins"})  # what ends this process from here on is the submission's doing
     try:
         value = _run(caller, job, parts)
         arrays: list[Any] = []
         encoded = encode(value, arrays)
         caller.tell({"op": "result", "value": encoded}, arrays)
-    except WireError:
-        os._exit(72)
     except BaseException as error:
         _report(caller, error)
     os._exit(0)  # whatever it has left behind: threads, exit handlers

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
 
+#: of irecv, as in mpi4py
+_OBJECT_ROOM = 32 << 10
 #: of the arguments that a submission may leave out
 _DEFAULTS = {"ANY_SOURCE": ANY_SOURCE, "ANY_TAG": ANY_TAG, "SUM": OPERATORS["SUM"], "__name__": __name__}
 REFUSED = (
@@ -50,54 +52,55 @@ class _PointToPoint:
         answer = self._caller.ask(header, [data])[0]
         return RemoteRequest(self._caller, answer["request"], None) if "request" in answer else None
 
-    def _source(self, name: str, source: int, tag: int) -> dict[str, Any]:
+    def _source(self, name: str, source: int, tag: int, room: int | None = None) -> dict[str, Any]:
         return {
             "op": name, "comm": self._number, "source": operator.index(source), "tag": operator.index(tag),
+            "room": room,
         }  # fmt: skip
 
     def recv(self, buf: Any = None, source: int = -1, tag: int = -1, status: Status | None = None) -> Any:
         """Receive an object."""
         answer, parts = self._caller.ask(self._source("recv", source, tag))
         fill_status(status, answer["status"])
-        return deliver(None, parts)
+        return deliver(None, parts[0], answer["status"])
 
     def Recv(self, buf: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> None:
         """Receive into a buffer."""
         target = array_of(parse_simple(buf, True))
-        answer, parts = self._caller.ask(self._source("recv", source, tag))
+        answer, parts = self._caller.ask(self._source("recv", source, tag, target.nbytes))
         fill_status(status, answer["status"])
-        deliver(target, parts)
+        deliver(target, parts[0], answer["status"])
 
     def irecv(self, buf: Any = None, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive of an object."""
-        room = None if buf is None else buf if isinstance(buf, int) else memoryview(buf).nbytes
-        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": room})
-        return RemoteRequest(self._caller, answer["request"], None, is_object=True)
+        room = _OBJECT_ROOM if buf is None else buf if isinstance(buf, int) else memoryview(buf).nbytes
+        answer, _ = self._caller.ask(self._source("irecv", source, tag, room))
+        return RemoteRequest(self._caller, answer["request"], None, room)
 
     def Irecv(self, buf: Any, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive into a buffer."""
         target = array_of(parse_simple(buf, True))
-        answer, _ = self._caller.ask({**self._source("irecv", source, tag), "room": target.nbytes})
+        answer, _ = self._caller.ask(self._source("irecv", source, tag, target.nbytes))
         return RemoteRequest(self._caller, answer["request"], target)
 
     def _swap(
-        self, data: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
-    ) -> list[memoryview]:
+        self, data: Any, dest: int, sendtag: int, target: Any, source: int, recvtag: int, status: Any
+    ) -> Any:
+        room = None if target is None else target.nbytes
         header = {
-            "op": "sendrecv", "comm": self._number, "dest": operator.index(dest),
-            "tag": operator.index(sendtag), "source": operator.index(source),
+            **self._source("sendrecv", source, sendtag, room), "dest": operator.index(dest),
             "recvtag": operator.index(recvtag),
         }  # fmt: skip
         answer, parts = self._caller.ask(header, [data])
         fill_status(status, answer["status"])
-        return parts
+        return deliver(target, parts[0], answer["status"])
 
     def sendrecv(
         self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
         recvtag: int = -1, status: Status | None = None,
     ) -> Any:  # fmt: skip
         """Send an object and receive one."""
-        return deliver(None, self._swap(pickle.dumps(sendobj), dest, sendtag, source, recvtag, status))
+        return self._swap(pickle.dumps(sendobj), dest, sendtag, None, source, recvtag, status)
 
     def Sendrecv(
         self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
@@ -106,7 +109,7 @@ class _PointToPoint:
         """Send a buffer and receive into another."""
         target = array_of(parse_simple(recvbuf, True))
         data = array_of(parse_simple(sendbuf, False))
-        deliver(target, self._swap(data, dest, sendtag, source, recvtag, status))
+        self._swap(data, dest, sendtag, target, source, recvtag, status)
 
     def Sendrecv_replace(
         self, buf: Any, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
@@ -114,7 +117,7 @@ class _PointToPoint:
     ) -> None:  # fmt: skip
         """Send a buffer and receive into it."""
         target = array_of(parse_simple(buf, True))
-        deliver(target, self._swap(target.copy(), dest, sendtag, source, recvtag, status))
+        self._swap(target.copy(), dest, sendtag, target, source, recvtag, status)
 
     def probe(self, source: int = -1, tag: int = -1, status: Status | None = None) -> bool:
         """Wait for a message without receiving it."""

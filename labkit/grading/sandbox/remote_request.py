@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["RemotePrequest", "RemoteRequest", "deliver", "fill_status"]
 
 _ERR_REQUEST, _ERR_TRUNCATE = 7, 15
+#: what to type where an object is too long, as in runs that are not graded
+MORE_ROOM = "; give the receive more room, as its first argument: irecv(bytearray(1 << 20), ...)"
 #: positions and objects
 _Over = tuple[list[int], list[Any]]
 
@@ -29,21 +31,34 @@ def fill_status(status: Status | None, row: Sequence[int] | None) -> None:
         status.__setstate__((row[0], row[1], 0, row[2], False))
 
 
-def deliver(target: Any, parts: Sequence[Any]) -> Any:
+def deliver(target: Any, data: Any, row: Sequence[int], room: int | None = None) -> Any:
     """Return the object in a message, or copy the message into a buffer.
+
+    Parameters
+    ----------
+    target : ndarray of uint8 or None
+        The buffer; None for an object.
+    data : bytes-like
+        What has come of the message: no more than there is room for.
+    row : sequence of int
+        Its source, tag and bytes.
+    room : int, optional
+        Of an object: the most bytes.
 
     Raises
     ------
     MPI.Exception
         The buffer is too short.
     """
-    data = parts[0] if parts else b""
+    room = room if target is None else len(target)
+    if room is not None and row[2] > room:
+        more = MORE_ROOM if target is None else ""
+        raise MPIException(
+            _ERR_TRUNCATE,
+            f"{row[2]} bytes from rank {row[0]} (tag {row[1]}) do not fit into {room} bytes{more}",
+        )
     if target is None:
         return pickle.loads(data) if len(data) else None
-    if len(data) > len(target):
-        raise MPIException(
-            _ERR_TRUNCATE, f"a message of {len(data)} bytes for a buffer of {len(target)} bytes"
-        )
     target[: len(data)] = np.frombuffer(data, np.uint8)
     return None
 
@@ -58,24 +73,22 @@ class RemoteRequest:
         By which the grader knows it.
     target : ndarray of uint8 or None
         Where a buffer receive puts its message.
-    is_object : bool
-        Whether it receives an object.
+    room : int, optional
+        Of a receive of an object: the most bytes.
     """
 
-    def __init__(self, caller: Caller, number: int, target: Any, is_object: bool = False) -> None:
-        self._caller, self._target, self._is_object = caller, target, is_object
+    def __init__(self, caller: Caller, number: int, target: Any, room: int | None = None) -> None:
+        self._caller, self._target, self._room = caller, target, room
         self._number: int | None = number
 
     def __bool__(self) -> bool:
         return self._number is not None
 
-    def _finish(self, data: Any) -> Any:
+    def _finish(self, data: Any, row: Sequence[int]) -> Any:
         self._number = None
-        if self._is_object:
-            return deliver(None, [data])
-        if self._target is not None:
-            deliver(self._target, [data])
-        return None
+        if self._target is None and self._room is None:
+            return None
+        return deliver(self._target, data, row, self._room)
 
     @staticmethod
     def _ask(
@@ -91,7 +104,9 @@ class RemoteRequest:
         answer, parts = active[0][1]._caller.ask(header)
         if answer["over"] is None:
             return None
-        places, objects = [], []
+        places: list[int] = []
+        objects: list[Any] = []
+        failed: list[MPIException] = []
         for nth, (position, row, data) in enumerate(
             zip(answer["over"], answer["statuses"], parts, strict=True)
         ):
@@ -101,7 +116,12 @@ class RemoteRequest:
                     statuses.append(Status())
                 fill_status(statuses[nth], row)
             places.append(place)
-            objects.append(request._finish(data))
+            try:
+                objects.append(request._finish(data, row))
+            except MPIException as error:  # the others are over as well
+                failed.append(error)
+        if failed:
+            raise failed[0]
         return places, objects
 
     def wait(self, status: Status | None = None) -> Any:
@@ -184,7 +204,7 @@ class RemotePrequest(RemoteRequest):
     """
 
     def __init__(self, caller: Caller, begin: Callable[[], RemoteRequest]) -> None:
-        self._caller, self._target, self._is_object = caller, None, False
+        self._caller, self._target, self._room = caller, None, None
         self._begin: Callable[[], RemoteRequest] | None = begin
         self._number = None
 

@@ -232,6 +232,7 @@ class Sandbox:
                 outcome = Outcome(failure.kind, ranks, str(failure), failure.rank)
             outcome.tasks = [proxy.tasks for proxy in proxies]
             outcome.attempts = list(dict.fromkeys(one for proxy in proxies for one in proxy.attempts))
+            outcome.cut = [one for proxy in proxies for one in proxy.rooms.cut]
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -304,7 +305,7 @@ class Sandbox:
             try:
                 write_frame(proxy.descriptor, header, parts, proxy.budget.deadline_s)
             except (Closed, TooLate):
-                return SubmissionFailure("ended", proxy.rank, "its process ended before it had begun")
+                return SubmissionFailure("machine", proxy.rank, "its process ended before it began")
         return None
 
     def _end(self) -> dict[int, int]:
@@ -371,10 +372,22 @@ def _failed(error: LabkitError, failures: list[SubmissionFailure], ranks: int) -
 
 
 def _explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
-    """Say how a process ended that handed nothing back."""
-    if outcome.kind != "ended" or outcome.rank is None:
+    """Say how a process ended that handed nothing back.
+
+    Raises
+    ------
+    MachineError
+        It ended before the submission began.
+    """
+    if outcome.kind not in ("ended", "machine") or outcome.rank is None:
         return
     code = ends.get(outcome.rank, 0)
+    if outcome.kind == "machine":
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        raise MachineError(
+            f"rank {outcome.rank} of the sandbox: {outcome.message} the submission, by {how}: that is the "
+            "machine's fault; grade it again"
+        )
     if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
         outcome.kind = "time"
         outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"

@@ -30,7 +30,8 @@ FEW = [
     ("torus_broadcast", "both_ways_round"), ("torus_broadcast", "binomial"),
     ("torus_broadcast", "collective"),
     ("scaling_bug", "hillis"), ("scaling_bug", "as_given"), ("scaling_bug", "own_table_too"),
-    ("scaling_bug", "messages_on_few"),
+    ("scaling_bug", "messages_on_few"), ("scaling_bug", "narrow_chain"), ("scaling_bug", "three_collectives"),
+    ("scaling_bug", "narrow_on_many"), ("scaling_bug", "half_narrow_on_many"),
 ]  # fmt: skip
 
 
