@@ -185,7 +185,8 @@ class Costs {
     is_done_[index] = 1;
     const Time own_s = one.seconds(), passed_s = out_.passed_s[index];
     if (since_s_[index] < 0.0) return keep(index, own_s, passed_s);
-    const Time from_s = since_s_[index], until_s = one.until_s;
+    const Time from_s = since_s_[index], came_s = one.cause_came_s();
+    const Time until_s = came_s > from_s ? came_s : one.until_s;
     Time waited_s = 0.0;
     touched_.clear();
     pieces(one.cause, from_s, until_s, [&](std::size_t piece, Time low, Time high) {
@@ -310,7 +311,7 @@ void find_path(const WaitStates& found, const Timeline& line, std::span<const do
     const bool is_start = end == first[index];
     const bool is_spawned = is_start && !begun_by.empty() && begun_by[index] >= 0;
     const Time start_s = is_spawned ? std::min(begins_s[index], now_s) : 0.0;
-    const Time since_s = is_start ? start_s : found.waits[end - 1].until_s;
+    const Time since_s = is_start ? start_s : found.waits[end - 1].cause_came_s();
     if (now_s > since_s) out.path.push_back({rank, since_s, now_s});
     now_s = since_s;
     if (is_start && !is_spawned) break;

@@ -179,11 +179,11 @@ InnerWaits::InnerWaits(const CallIndex& index, const CallColumns& calls, const M
                        const BlockedColumns& blocked, std::int32_t ranks)
     : index_(index), calls_(calls), messages_(messages), blocked_(blocked), last_(static_cast<std::size_t>(ranks), -1) {}
 
-void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& waits) {
+void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& waits, std::vector<Blocking>& blockings) {
   // What was begun is waited for in another call.
   const std::int32_t own = blocked_.begun[row] >= 0 ? blocked_.begun[row] : call;
   const auto pattern = static_cast<Pattern>(calls_.pattern[static_cast<std::size_t>(own)]);
-  const bool is_tree = pattern == Pattern::from_root || pattern == Pattern::to_root;
+  const bool is_tree = pattern == Pattern::from_root || pattern == Pattern::to_root || pattern == Pattern::prefix;
   const std::int32_t rank = blocked_.rank[row], message = blocked_.message[row];
   if ((!is_tree && pattern != Pattern::neighbors) || message < 0) return;
   const std::int32_t source = messages_.source[static_cast<std::size_t>(message)];
@@ -202,28 +202,48 @@ void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& wait
     found.came_s = rows_[static_cast<std::size_t>(before)].came_s;
     found.cause_call = rows_[static_cast<std::size_t>(before)].cause_call;
   }
-  last_[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(rows_.size());
-  rows_.push_back(found);
   Wait wait;
-  // As of other collectives, what a rank does in the call while a neighbour is missing is no progress.
-  wait.begin_s = is_tree ? blocked_.begin_s[row] : calls_.begin_s[static_cast<std::size_t>(call)];
-  wait.until_s = std::min(found.came_s, found.end_s);
   wait.rank = rank;
   wait.cause = calls_.rank[static_cast<std::size_t>(found.cause_call)];
   wait.call = call;
   wait.message = message;
   wait.cause_call = found.cause_call;
-  wait.state = number(is_tree ? WaitState::late_member : WaitState::wait_at_neighbors);
-  if (wait.until_s > wait.begin_s && wait.cause != rank) waits.push_back(wait);
+  keep(found, rank);
+  if (wait.cause == rank) return;
+  const Time enter_s = calls_.begin_s[static_cast<std::size_t>(call)], came_s = std::min(found.came_s, found.end_s);
+  if (came_s <= enter_s) return;
+  if (is_tree) {
+    wait.begin_s = blocked_.begin_s[row];
+    wait.until_s = found.end_s;
+    wait.state = number(WaitState::late_member);
+    blockings.push_back({wait, came_s, call});
+  } else {  // as of other collectives, what a rank does in the call while a neighbour is missing is no progress
+    wait.begin_s = enter_s;
+    wait.until_s = came_s;
+    wait.state = number(WaitState::wait_at_neighbors);
+    waits.push_back(wait);
+  }
+}
+
+void InnerWaits::keep(Row found, std::int32_t rank) {
+  std::int32_t& last = last_[static_cast<std::size_t>(rank)];
+  if (last >= 0 && rows_[static_cast<std::size_t>(last)].call == found.call &&
+      rows_[static_cast<std::size_t>(last)].came_s > found.came_s) {
+    found.came_s = rows_[static_cast<std::size_t>(last)].came_s;
+    found.cause_call = rows_[static_cast<std::size_t>(last)].cause_call;
+  }
+  last = static_cast<std::int32_t>(rows_.size());
+  rows_.push_back(found);
 }
 
 std::int32_t InnerWaits::sending(std::int32_t source, Time posted_s, std::int32_t joint, bool is_begun) const {
   const auto is_it = [&](std::int32_t row) { return calls_.joint[static_cast<std::size_t>(row)] == joint; };
-  if (!is_begun) {
-    const std::int32_t row = index_.at(source, posted_s);
-    return row >= 0 && is_it(row) ? row : -1;
-  }
   const auto first = static_cast<std::int32_t>(index_.first(source));
+  if (!is_begun) {  // posted at the end of a call, where the next one may begin
+    std::int32_t row = index_.at(source, posted_s);
+    while (row >= first && !is_it(row) && calls_.end_s[static_cast<std::size_t>(row)] >= posted_s) --row;
+    return row >= first && is_it(row) && calls_.end_s[static_cast<std::size_t>(row)] >= posted_s ? row : -1;
+  }
   std::int32_t row = static_cast<std::int32_t>(index_.before(source, posted_s)) - 1;
   while (row >= first && !is_it(row)) --row;
   return row >= first ? row : -1;

@@ -1,4 +1,4 @@
-// Wait states of messages; those of collectives are in wait_states_joint.cpp.
+// Wait states of messages; those of collectives are in joint_waits.cpp.
 #include "labkit/trace/wait_states.hpp"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "call_index.hpp"
 #include "joint_waits.hpp"
+#include "placed_waits.hpp"
 
 namespace labkit {
 namespace {
@@ -113,37 +114,16 @@ void check(std::int32_t ranks, const BlockedColumns& blocked, const MessageColum
   }
 }
 
-/// By rank and begin; what overlaps is cut off the later one, and what is empty goes.
-void put_in_order(std::vector<Wait>& waits) {
-  std::stable_sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) {
-    return a.rank != b.rank ? a.rank < b.rank : a.begin_s < b.begin_s;
-  });
-  std::int32_t rank = -1;
-  Time free_s = 0.0;
-  std::size_t kept = 0;
-  for (Wait wait : waits) {
-    if (wait.rank != rank) {
-      rank = wait.rank;
-      free_s = wait.begin_s;
-    }
-    if (!wait.is_completion()) {
-      wait.begin_s = std::max(wait.begin_s, free_s);
-      free_s = std::max(free_s, wait.until_s);
-    }
-    if (wait.until_s > wait.begin_s) waits[kept++] = wait;
-  }
-  waits.resize(kept);
-}
-
 class Finder {
  public:
   Finder(std::int32_t ranks, const CallColumns& calls, const MessageColumns& messages, const BlockedColumns& blocked,
          std::vector<Wait>& waits)
-      : calls_(calls), messages_(messages), blocked_(blocked), index_(ranks, calls), inboxes_(ranks, messages),
+      : ranks_(ranks), calls_(calls), messages_(messages), blocked_(blocked), index_(ranks, calls), inboxes_(ranks, messages),
         inner_(index_, calls, messages, blocked, ranks), waits_(waits) {
     check(ranks, blocked, messages, calls.rank.size());
   }
 
+  /// Puts known waits and those of messages on the time lines.
   void find() {
     std::vector<std::size_t> order(blocked_.rank.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -157,21 +137,22 @@ class Finder {
         continue;
       }
       if (blocked_.begun[row] >= 0) {  // a collective's: found with it, unless it is one of neighbours
-        if (call >= 0 && is_of(Pattern::neighbors, blocked_.begun[row])) inner_.add(row, call, waits_);
+        if (call >= 0 && is_of(Pattern::neighbors, blocked_.begun[row])) inner_.add(row, call, waits_, blockings_);
         continue;
       }
       const bool is_joint = call >= 0 && calls_.pattern[static_cast<std::size_t>(call)] != 0;
       if (is_joint) {
-        inner_.add(row, call, waits_);
+        inner_.add(row, call, waits_, blockings_);
       } else if (blocked_.message[row] < 0) {
         probe(row, call);
       } else {
         message(row, call);
       }
     }
+    PlacedWaits placed(ranks_, index_, calls_, waits_);
+    for (const Blocking& one : blockings_) placed.add(one);
+    waits_ = placed.taken();
   }
-
-  [[nodiscard]] const CallIndex& index() const { return index_; }
 
  private:
   [[nodiscard]] bool is_of(Pattern pattern, std::int32_t call) const {
@@ -183,15 +164,24 @@ class Finder {
     const auto message = static_cast<std::size_t>(wait.message);
     const std::int32_t source = messages_.source[message], destination = messages_.destination[message];
     if (source == destination) return;
+    if (!blocked_.origin.empty() && blocked_.origin[row] == wait.rank) return;  // the other side was there
     const bool is_receiver = wait.rank == destination;
     wait.cause = is_receiver ? source : destination;
+    wait.until_s = blocked_.end_s[row];
+    const std::int32_t sent = sent_in(message), received = index_.at(destination, messages_.recv_posted_s[message]);
+    wait.cause_call = is_receiver ? sent : received;
     const Time posted_s = is_receiver ? messages_.send_posted_s[message] : messages_.recv_posted_s[message];
-    wait.cause_call = is_receiver && !messages_.sent_in.empty() ? messages_.sent_in[message] : index_.at(wait.cause, posted_s);
     const Time came_s = wait.cause_call < 0 ? posted_s : calls_.begin_s[static_cast<std::size_t>(wait.cause_call)];
-    if (!blocked_.origin.empty() && blocked_.origin[row] == wait.rank) return;  // the other side was there
-    wait.until_s = std::min(came_s, blocked_.end_s[row]);
-    wait.state = number(is_receiver ? order_of(message, blocked_.end_s[row]) : WaitState::late_receiver);
-    if (wait.until_s > wait.begin_s) waits_.push_back(wait);
+    const std::int32_t own_call = is_receiver ? received : sent, first = own_call < 0 ? call : own_call;
+    if (came_s <= (first < 0 ? wait.begin_s : calls_.begin_s[static_cast<std::size_t>(first)])) return;
+    wait.state = number(is_receiver ? order_of(message, wait.until_s) : WaitState::late_receiver);
+    blockings_.push_back({wait, std::min(came_s, wait.until_s), own_call});
+  }
+
+  /// The call that sent a message; -1: none.
+  [[nodiscard]] std::int32_t sent_in(std::size_t message) const {
+    if (!messages_.sent_in.empty()) return messages_.sent_in[message];
+    return index_.at(messages_.source[message], messages_.send_posted_s[message]);
   }
 
   [[nodiscard]] WaitState order_of(std::size_t message, Time end_s) const {
@@ -227,13 +217,15 @@ class Finder {
     return wait;
   }
 
+  std::int32_t ranks_;
   const CallColumns& calls_;
   const MessageColumns& messages_;
   const BlockedColumns& blocked_;
   CallIndex index_;
   Inboxes inboxes_;
   InnerWaits inner_;
-  std::vector<Wait>& waits_;
+  std::vector<Wait>& waits_;         ///< whose times are known, until they all are
+  std::vector<Blocking> blockings_;  ///< by end
 };
 
 }  // namespace
@@ -252,7 +244,6 @@ WaitStates find_wait_states(std::int32_t ranks, const CallColumns& calls, const 
     find_joint_waits(calls, blocked, found);  // these first: what is inside them has less to say
     finder.find();
   }
-  put_in_order(found.waits);
   return found;
 }
 

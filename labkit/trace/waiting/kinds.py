@@ -4,6 +4,12 @@ The names and definitions are those of EXPERT and Scalasca. A wait begins with t
 having nothing else to do in it), and ends when the other side's call begins: what follows is the
 message's own time.
 
+A rank that exchanges several messages is blocked behind those that were on time as well, and may notice a
+late side only when that has come: in an exchange, in a wait for several requests, or in a later call. Such a
+wait is as long as the other side was late (behind the call that posted the own side, and without what the
+rank was busy with or has waited for already), and at most as long as the message held the rank behind the
+others. It lies in the call that was held, and may be over later than the late side has come.
+
 References
 ----------
 .. [1] F. Wolf, B. Mohr: Automatic performance analysis of hybrid MPI/OpenMP applications. Journal of Systems
@@ -69,7 +75,7 @@ KINDS = [
     WaitKind("wait at barrier", _ALL, "a rank waits in a barrier until the last has come"),
     WaitKind("barrier completion", _ALL, "a rank is still in a barrier that the first has left"),
     WaitKind("late member", _ALL,
-             "inside the tree of a 1-to-n or n-to-1 operation a rank waits for one that comes late"),
+             "inside a 1-to-n or n-to-1 operation, or a scan, a rank waits for one that comes late"),
     WaitKind("wait at neighbors", _ALL, "a rank waits in a neighbourhood operation until a neighbour comes"),
     WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has come"),
 ]  # fmt: skip

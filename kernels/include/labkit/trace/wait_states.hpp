@@ -2,7 +2,9 @@
 //
 // What is read are calls, messages and recorded waits of a run; what is found are rows that do not overlap on a
 // rank, but for completions. A wait ends when what it waits for could begin: when the other side's call begins.
-// What follows is the message's or the collective's own time, and no wait state.
+// What follows is the message's or the collective's own time, and no wait state. A rank that was blocked behind other
+// messages meanwhile, in the same call or in those before it, waits later: no longer than the other side was late, and
+// than its message blocked it behind those.
 //
 // F. Wolf, B. Mohr: Automatic performance analysis of hybrid MPI/OpenMP applications. J. Systems Architecture 49,
 // 2003. doi:10.1016/S1383-7621(03)00102-4
@@ -77,7 +79,10 @@ struct Wait {
   std::int32_t message = -1;      ///< row
   std::int32_t cause_call = -1;   ///< row of the call that came late
   std::uint8_t state = 0;         ///< `WaitState`, or a given one's number
+  Time came_s = -1.0;             ///< when that call began, where the wait is over later; -1: it is over then
   [[nodiscard]] Time seconds() const { return until_s - begin_s; }
+  /// When the cause had come: what it did until then has made it late.
+  [[nodiscard]] Time cause_came_s() const { return came_s < 0.0 ? until_s : came_s; }
   [[nodiscard]] bool is_completion() const {
     return state == static_cast<std::uint8_t>(WaitState::nxn_completion) ||
            state == static_cast<std::uint8_t>(WaitState::barrier_completion);
