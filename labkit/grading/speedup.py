@@ -33,6 +33,9 @@ class SpeedUp:
         An efficiency (speed-up over ranks), and which share of the points it is worth; the worst case counts.
     hint : str
     is_bonus : bool
+    against : callable, optional
+        ``against(case, tasks)``: for the last case, and which tasks each rank has had done in it, one whose
+        costs are bad for who deals them out so. No fixed pattern is good for that.
     """
 
     name: str
@@ -43,18 +46,24 @@ class SpeedUp:
     levels: Sequence[tuple[float, float]]
     hint: str = ""
     is_bonus: bool = False
+    against: Callable[[Case, Sequence[Sequence[int]]], Case] | None = None
     needs_simulation = True
 
     def judge(self, trial: Trial) -> Verdict:
         """Measure the speed-up on every case; the smallest efficiency counts."""
         worst, said = float("inf"), ""
-        for case in self.cases(trial.seed):
+        waiting = list(self.cases(trial.seed))
+        against = self.against
+        while waiting:
+            case = waiting.pop(0)
             wrong, hint, outcome = trial.fault(case, self.oracle, charges=False)
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
             efficiency, words = _measured(case, outcome)
             if efficiency < worst:
                 worst, said = efficiency, words
+            if not waiting and against is not None:
+                waiting, against = [against(case, outcome.tasks)], None
         wanted = max(level for level, _ in self.levels)
         share = max((share for level, share in self.levels if worst >= level), default=0.0)
         if share >= 1:

@@ -163,6 +163,16 @@ RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("any_costs",),
     ),
+    "diagonal": (
+        _STATIC.format(mine="[y for y in range(n) if (y + y // comm.size) % comm.size == comm.rank]"),
+        ("any_costs",),
+    ),
+    "knows_the_patterns": (
+        _STATIC.format(
+            mine="[y for k, y in enumerate(sorted(range(n), key=lambda y: (y % comm.size != comm.size // 2, y < n - 2 * comm.size, y // 2 % comm.size != 1, y))) if k % comm.size == comm.rank]"
+        ),
+        ("any_costs",),
+    ),
     "arrays": (_ARRAYS, ("any_costs",)),
     "as_they_come": (_LATE, ("any_costs",)),
     "farm": (_FARM.format(chunk=1), ()),
@@ -184,11 +194,11 @@ RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 #: what a draw of the costs decides: a random share of the rows is balanced well enough, or is not
-BY_LUCK = {"shuffled": ("speedup", "any_costs")}
+BY_LUCK = {"shuffled": ("speedup",)}
 _ALL = ("right", "any_number", "once", "speedup", "any_costs")
 _SLOW = ("speedup", "any_costs")
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
-    "shuffled": (_WIDTH, ()),
+    "shuffled": (_WIDTH, ("any_costs",)),
     "blocks": (_STATIC.format(mine="np.array_split(range(n), comm.size)[comm.rank].tolist()"), _SLOW),
     "rank_0_alone": (
         _HEAD

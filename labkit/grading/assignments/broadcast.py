@@ -118,7 +118,7 @@ BROADCAST = Assignment(
               [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(
             p, 0, _array(seed, 10, "float64", p), "10 floats"), everybody_has_it, "log p",
-            bounds=(_BYTES, _ROUNDS), hint="Does one rank send to "
+            bounds=(_BYTES, _ROUNDS), drawn=(33, 63, 1), hint="Does one rank send to "
             "all others, one after another? Then the time grows with p."),
         Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, everybody_has_it,
               [Bound("rounds", _levels, "ceil(log2 p)")],

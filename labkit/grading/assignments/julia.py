@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,8 @@ rows. Numbers of ranks and the set are drawn anew for every grading."""
 
 _WIDTH, _MOST = 48, 120
 _ITERATION_S = 1e-5
+#: of rows whose costs are made to be bad for a pattern
+_DEAR_S, _CHEAP_S = 0.04, 0.005
 _SETS = (-0.8 + 0.156j, -0.4 + 0.6j, -0.835 - 0.2321j, -0.12 + 0.74j, -0.1 + 0.65j, -0.5 + 0.5j, 0.25 + 0.5j)
 
 
@@ -120,10 +123,20 @@ def _any_costs(seed: int) -> list[Case]:
         y = np.arange(n)
         for words, is_dear in (
             (", every p-th one dear", y % ranks == ranks // 2), (", the last ones dear", y >= n - 2 * ranks),
-            (", two neighbours of every 2 p dear", y // 2 % ranks == 1),
+            (", two neighbours of every 2 p dear", y // 2 % ranks == 1), (", none dear", y < 0),
         ):  # fmt: skip
-            cases.append(_given(ranks, picture, np.where(is_dear, 0.04, 0.005), words))
+            cases.append(_given(ranks, picture, np.where(is_dear, _DEAR_S, _CHEAP_S), words))
     return cases
+
+
+def _dear_for_one(case: Case, tasks: Sequence[Sequence[int]]) -> Case:
+    """Return rows that are dear where one rank computes them, if the rows are dealt out as they were."""
+    assert case.work is not None
+    picture = np.array(case.work.results)
+    dear = max(tasks, key=len)[: len(picture) // case.ranks]
+    seconds = np.full(len(picture), _CHEAP_S)
+    seconds[list(dear)] = _DEAR_S
+    return _given(case.ranks, picture, seconds, ", those dear that one rank has computed when none was")
 
 
 JULIA = Assignment(
@@ -143,6 +156,7 @@ JULIA = Assignment(
                 "Neighbouring rows take similar times: who gets all the dear ones? Deal them out, or hand "
                 "them out one by one."),
         SpeedUp("any_costs", "65 % whatever the rows cost", 2, _any_costs, _oracle, ((0.65, 1.0),),
-                "A fixed pattern has its bad case. Who is free should get the next row.", is_bonus=True),
+                "A fixed pattern has its bad case. Who is free should get the next row.", is_bonus=True,
+                against=_dear_for_one),
     ),
 )  # fmt: skip

@@ -180,7 +180,7 @@ SCALING_BUG = Assignment(
                 lambda p, seed: _case(seed, p, 20 + _HOT, 1024, hot=_HOT), _oracle, "log p",
                 on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
                 bounds=[_RECEIVED, Bound("seconds", _seconds, "the time of three times as many bytes"),
-                        Bound("chain", _chain, "8 ceil(log2 p) + 4")],
+                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(50, 63, 1),
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
         Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
                 "Run the given program with trace=True at several p: which bytes come in which phase?",

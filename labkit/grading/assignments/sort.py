@@ -217,7 +217,7 @@ SORT = Assignment(
             on="star:{},bw=1MBps,lat=1us,model=raw".format,
             bounds=[Bound("received", _share, "3 n/p keys and 1 kB per rank"),
                     Bound("sent", _share, "3 n/p keys and 1 kB per rank"),
-                    Bound("seconds", _seconds, "the time of 6 n/p keys and 2 kB per rank")],
+                    Bound("seconds", _seconds, "the time of 6 n/p keys and 2 kB per rank")], drawn=(9, 15, 1),
             hint="Each rank must send and receive n/p keys: does one get more?"),
         Balanced("equal_keys", "Balanced also when all keys are equal", 1, ("all_equal", "few_unique"),
                  hint="Break ties: compare (key, rank, position), not the key alone.", is_bonus=True),

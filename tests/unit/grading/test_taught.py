@@ -26,7 +26,8 @@ COURSE = Path(__file__).parents[3] / "course" / "source"
 SOURCES = {(one.assignment, one.name): one for one in TAUGHT if one.file_name.endswith("_script.py")}
 FEW = [
     ("deadlock", "parity"), ("deadlock", "tags_only"), ("deadlock", "one_after_another"),
-    ("julia", "arrays"), ("julia", "blocks"), ("julia", "mirror"),
+    ("julia", "arrays"), ("julia", "diagonal"), ("julia", "knows_the_patterns"), ("julia", "farm_of_pairs"),
+    ("julia", "blocks"), ("julia", "mirror"),
     ("torus_broadcast", "both_ways_round"), ("torus_broadcast", "binomial"),
     ("torus_broadcast", "collective"),
     ("scaling_bug", "hillis"), ("scaling_bug", "as_given"), ("scaling_bug", "own_table_too"),
