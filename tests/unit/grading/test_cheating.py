@@ -11,6 +11,7 @@ from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
 from tests.support.submissions_cheating import CHEATING, Cheating
 from tests.support.submissions_clever import CLEVER
+from tests.support.submissions_unread import UNREAD
 
 LIMITS = Limits(cpu_s=2, idle_s=2)
 
@@ -23,7 +24,7 @@ def _points(sandbox: Sandbox, cheating: Cheating) -> tuple[float, str]:
     return verdict.score, verdict.feedback
 
 
-EVERY = [*CHEATING, *CLEVER]
+EVERY = [*CHEATING, *CLEVER, *UNREAD]
 
 
 def test_there_are_enough_and_no_two_are_the_same() -> None:
@@ -31,7 +32,7 @@ def test_there_are_enough_and_no_two_are_the_same() -> None:
     assert len({cheating.source for cheating in EVERY}) == len({c.name for c in EVERY}) == len(EVERY)
 
 
-@pytest.mark.parametrize("cheating", EVERY[::24], ids=lambda cheating: cheating.name)
+@pytest.mark.parametrize("cheating", [*EVERY[::24], *UNREAD[:2]], ids=lambda cheating: cheating.name)
 def test_a_few_of_them_pass_nothing(sandbox: Sandbox, cheating: Cheating) -> None:
     assert _points(sandbox, cheating)[0] == 0
 
