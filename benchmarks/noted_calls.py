@@ -3,7 +3,8 @@
 One rank, so that no scheduler is in it. Two processes, one whose calls are noted and one whose calls are not,
 take turns, block by block; processor nanoseconds of a round: the least of each, and the median of the pairs'
 ratios. The first programs do nothing but call, the last one computes as well. Give an mpiexec, or the one of
-labkit is taken.
+labkit is taken. With --instructions, valgrind counts those of a round instead: a busy machine does not change
+them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 PAIRS, BLOCK_NS = 200, 1_000_000
+ROUNDS = 1000, 6000  # whose instructions are counted: the difference is without the start
 
 
 def programs() -> dict[str, Callable[[], object]]:
@@ -70,6 +72,11 @@ def rank(folder: str) -> None:
     if folder and not open_page(library, os.path.join(folder, "wait"), MPI, 0, 1):
         raise SystemExit("the calls of this MPI cannot be noted")
     known, rounds = programs(), dict[str, int]()
+    if counted := sys.argv[3:]:
+        program = known[counted[0]]
+        for _ in range(int(counted[1])):
+            program()
+        return
     for line in sys.stdin:
         program = known[name := line.strip()]
         if name not in rounds:
@@ -103,15 +110,39 @@ def started(launcher: str, environment: dict[str, str], folder: str) -> Iterator
         send.close()
 
 
+def instructions(launcher: str, environment: dict[str, str], folder: str, name: str) -> float:
+    """Return those of a round, as valgrind counts them."""
+    counts = []
+    for rounds in ROUNDS:
+        words = [launcher, "-n", "1", "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+        words += [sys.executable, __file__, "--rank", folder, name, str(rounds)]
+        ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        counts.append(int(ended.stderr.partition("Collected : ")[2].split()[0]))
+    return (counts[1] - counts[0]) / (ROUNDS[1] - ROUNDS[0])
+
+
 def main() -> None:
     """Start both ranks, and have them take turns."""
     from labkit.real.mpi.environment import rank_environment
     from labkit.real.mpi.find import find_launcher
 
-    launcher = find_launcher(sys.argv[1] if len(sys.argv) > 1 else None)
-    print(f"{launcher.describe()}: a rank to itself, {PAIRS} pairs of blocks", flush=True)
+    words = sys.argv[1:]
+    are_counted = "--instructions" in words
+    if are_counted:
+        words.remove("--instructions")
+    launcher = find_launcher(words[0] if words else None)
+    how = "instructions of a round" if are_counted else f"{PAIRS} pairs of blocks"
+    print(f"{launcher.describe()}: a rank to itself, {how}", flush=True)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as both:
         environment = rank_environment(launcher, os.environ, "benchmark", folder, None)
+        for name in programs() if are_counted else ():
+            before, after = (instructions(launcher.path, environment, one, name) for one in ("", folder))
+            print(
+                f"{name:21}  bare {before:7.0f}  noted {after:7.0f}  {100 * after / before - 100:+5.2f} %",
+                flush=True,
+            )
+        if are_counted:
+            return
         bare, noted = (both.enter_context(started(launcher.path, environment, one)) for one in ("", folder))
         for name in programs():
             pairs = [(bare(name), noted(name)) for _ in range(PAIRS)]

@@ -54,6 +54,9 @@ class Blocking {
   const bool is_noted_;
 };
 
+/// Every library sends so little at once, whoever receives it and when: the other half of an exchange tells its state.
+inline constexpr std::uint64_t kTinyBytes = 64;
+
 /// How much a buffer holds; 0 where MPI does not say.
 std::uint64_t bytes_of(Count count, Handle type);
 

@@ -105,6 +105,7 @@ void RankPage::wait_for(Any requests, int count) {
     if (is_null_request(handle)) continue;
     const Entry* row = find(handle);
     if (row != nullptr && row->is_active == 0) continue;  // persistent, and not started
+    if (row == nullptr && count > 1 && is_complete(handle)) continue;  // a single one that is ends the call at once
     if (page_->waited >= kMostWaited) {
       is_whole = false;
       break;

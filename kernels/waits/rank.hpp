@@ -23,6 +23,9 @@ struct Comm {
   const std::int32_t* members;  // by rank of the communicator, its rank in the world; null: not known
 };
 
+/// Whether a request is complete; it stays as it is.
+bool is_complete(Handle request);
+
 class RankPage {
  public:
   /// What differs from library to library; told by mpi4py.
@@ -71,7 +74,9 @@ class RankPage {
   void posted(Any request, std::int32_t kind, std::int32_t peer, std::int32_t tag, Handle comm, bool is_active,
               bool is_persistent, std::uint64_t bytes);
   void posted_collective(Any request, int call, Handle comm);
-  /// A message has been sent and may be complete already: MPI is asked when the rank comes to wait for something else.
+  /// Whether a request that has just been made is not complete: one that is offers nothing and waits for nothing.
+  [[nodiscard]] bool is_open(Any request) const { return !is_complete(handle_at(request, 0)); }
+  /// A message has been sent and may be complete soon: MPI is asked when the rank comes to wait for something else.
   void sent(Handle handle) {
     if (unasked_ == kMostUnasked) ask();
     unasked_handles_[unasked_++] = handle;
@@ -145,9 +150,6 @@ inline RankPage& rank_page() { return the_rank_page; }
 
 /// The name of a blocking call; null behind the last.
 const char* call_name(int number);
-
-/// Whether a request is complete; it stays as it is.
-bool is_complete(Handle request);
 
 /// The library's own function behind one of these names.
 void* original(const char* name);

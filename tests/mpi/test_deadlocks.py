@@ -100,6 +100,12 @@ def shifts_by_a_wrong_source(comm):
         comm.Sendrecv(np.zeros(1 << 16), right, 0, np.zeros(1 << 16), right if comm.rank == 0 else left, 0)
 
 
+def exchanges_a_number_by_a_wrong_tag(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for step in range(2):
+        comm.Sendrecv(np.zeros(1), right, step, np.zeros(1), left, 2 * step)
+
+
 def one_half_does_a_round_more(comm):
     half = comm.Split(comm.rank // 2)
     for _ in range(2 - comm.rank // 2):
@@ -129,6 +135,10 @@ CASES = {
         ["rank 0: Waitall from rank 2, tag any at", "rank 2: Waitall from rank"],
     ),
     shifts_by_a_wrong_source: (5, ["rank 0: Sendrecv from rank 1, tag 0 at", "rank 0 waits for rank 1"]),
+    exchanges_a_number_by_a_wrong_tag: (
+        3,
+        ["rank 0: Sendrecv from rank 2, tag 2 at", "rank 0 waits for rank 2 waits for rank 1"],
+    ),
     one_half_does_a_round_more: (4, ["rank 1: Reduce, waiting for ranks 2-3 at "]),
     others_in_a_collective: (3, ["ranks 1-2: Allreduce, waiting for rank 0", "rank 0: recv from rank 1"]),
 }

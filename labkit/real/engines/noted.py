@@ -129,18 +129,18 @@ class WaitPage:
         if isinstance(what, Probed):
             return [self._probe(what)]
         requests = what if isinstance(what, Sequence) else [what]
-        handles = [
-            None if one is None else self._mpi._handleof(one)
-            for one in requests
-            if one is None or one != self._mpi.REQUEST_NULL
-        ]
-        known = {one.handle: one for one in self._page.request if one.handle}
-        found = [known.get(handle) for handle in handles]
-        return [
-            Entry() if one is None else Entry.from_buffer_copy(one)
-            for one in found
-            if one is None or one.is_active
-        ]
+        known = {entry.handle: entry for entry in self._page.request if entry.handle}
+        entries = []
+        for one in requests:
+            if one is None:
+                entries.append(Entry())
+            elif one != self._mpi.REQUEST_NULL:
+                entry = known.get(self._mpi._handleof(one))
+                if entry is None and not one.Get_status():  # one that is complete need not be on the page
+                    entries.append(Entry())
+                elif entry is not None and entry.is_active:
+                    entries.append(Entry.from_buffer_copy(entry))
+        return entries
 
     def _probe(self, what: Probed) -> Any:
         handle, page = self._mpi._handleof(what.comm), self._page
