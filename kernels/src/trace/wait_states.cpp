@@ -172,7 +172,9 @@ class Finder {
     wait.cause_call = is_receiver ? sent : received;
     const Time posted_s = is_receiver ? messages_.send_posted_s[message] : messages_.recv_posted_s[message];
     const Time came_s = wait.cause_call < 0 ? posted_s : calls_.begin_s[static_cast<std::size_t>(wait.cause_call)];
-    const std::int32_t own_call = is_receiver ? received : sent, first = own_call < 0 ? call : own_call;
+    const std::int32_t own = is_receiver ? received : sent;
+    const std::int32_t own_call = own > call ? call : own;  // of a probe whose message is known: it is received later
+    const std::int32_t first = own_call < 0 ? call : own_call;
     if (came_s <= (first < 0 ? wait.begin_s : calls_.begin_s[static_cast<std::size_t>(first)])) return;
     wait.state = number(is_receiver ? order_of(message, wait.until_s) : WaitState::late_receiver);
     blockings_.push_back({wait, std::min(came_s, wait.until_s), own_call});

@@ -225,6 +225,20 @@ TEST_CASE("in a later call a rank waits for who came late since the own side was
   CHECK(one.analyse().found.waits.empty());
 }
 
+TEST_CASE("a probe waits for a message that is received in a later call") {
+  Case one;
+  one.ends_s = {7.0, 6.0};
+  one.calls = {{0, 1.0, 5.5}, {0, 5.75, 6.5}, {1, 5.0, 5.25}};
+  one.messages = {{1, 0, 5.0, 5.75}};
+  one.blocks = {{0, 1.0, 5.5, 0}};
+  const auto got = one.analyse();
+  REQUIRE(got.found.waits.size() == 1);
+  CHECK(state_of(got.found.waits[0]) == WaitState::late_sender);
+  CHECK(got.found.waits[0].call == 0);
+  CHECK(got.found.waits[0].begin_s == 1.0);
+  CHECK(got.found.waits[0].until_s == 5.0);
+}
+
 TEST_CASE("wrong order: what was there already is received later; from whom tells the two apart") {
   for (const bool is_same : {false, true}) {
     Case one;
