@@ -24,6 +24,7 @@ __all__ = [
     "RankError",
     "RunInterrupted",
     "ScheduleError",
+    "StudyWarning",
     "SuggestsNames",
     "TimeLimitError",
     "UnknownNameError",
@@ -143,6 +144,10 @@ class ProgramError(_InputError):
 
 class ScheduleError(_InputError):
     """A schedule that is malformed, or that does not do what its collective promises."""
+
+
+class StudyWarning(UserWarning):
+    """What went wrong in a part of a sweep, whose other points were measured."""
 
 
 class UnknownNameError(_InputError, AttributeError):

@@ -11,6 +11,8 @@ __all__ = ["near", "nearest"]
 #: Comparing is quadratic in the length of a name and linear in their number.
 _MOST_NAMES, _MOST_LETTERS = 5000, 200
 _CUTOFF = 0.6
+#: of a word that is only the beginning of a name: "smaple" for "sample_sort"
+_LEAST_BEGUN, _CUTOFF_BEGUN = 4, 0.8
 
 
 def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:
@@ -20,11 +22,17 @@ def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _CUTOFF
     --------
     >>> near("Grafene", ["graphene", "jugene"], most=1)
     ['graphene']
+    >>> near("smaple", ["radix_sort", "sample_sort"])
+    ['sample_sort']
     """
     import difflib  # for a mistake only: every rank of a real run loads this file
 
     lower = {one.lower(): one for one in islice(known, _MOST_NAMES) if len(one) <= _MOST_LETTERS}
-    found = difflib.get_close_matches(name[:_MOST_LETTERS].lower(), list(lower), most, cutoff)
+    word = name[:_MOST_LETTERS].lower()
+    found = difflib.get_close_matches(word, list(lower), most, cutoff)
+    if not found and len(word) >= _LEAST_BEGUN:
+        begun = {one[: len(word)]: one for one in reversed(lower) if len(one) > len(word)}
+        found = [begun[one] for one in difflib.get_close_matches(word, list(begun), most, _CUTOFF_BEGUN)]
     return [lower[one] for one in found]
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from labkit.nearest import near
+
 __all__ = ["rank_hint"]
 
 #: a frame, its line of code, and Python's marks below the part that failed; mpi4py's own frames have no code
@@ -19,6 +21,18 @@ _LOWER = {
     "send", "ssend", "bsend", "isend", "issend", "ibsend", "recv", "irecv", "sendrecv", "bcast", "reduce",
     "allreduce", "scan", "exscan", "gather", "allgather", "scatter", "alltoall",
 }  # fmt: skip
+#: what else people look for on a communicator, a request or the module
+_OTHER = {
+    "rank", "size", "Get_rank", "Get_size", "Get_name", "barrier", "Barrier", "probe", "iprobe", "Probe",
+    "Iprobe", "wait", "test", "waitall", "Wait", "Test", "Waitall", "Split", "Dup", "Free", "Abort",
+    "Gatherv", "Allgatherv", "Scatterv", "Alltoallv", "Ibarrier", "Ibcast", "Iallreduce", "Get_source",
+    "Get_tag", "Create_cart", "Create_group", "COMM_WORLD", "ANY_SOURCE", "ANY_TAG", "SUM", "PROD", "MAX",
+    "MIN", "Wtime",
+}  # fmt: skip
+_UNKNOWN = re.compile(
+    r"AttributeError: (?:module )?'?(?P<owner>(?:mpi4py\.)?MPI(?:\.\w+)?)'?(?: object)? has no attribute "
+    r"'(?P<name>\w+)'"
+)
 _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot map 'O' to MPI datatype")
 
 
@@ -52,6 +66,8 @@ def rank_hint(traceback: str) -> str:
     if "object cannot be interpreted as an integer" in said and (found := _UNCALLED.search(code)):
         comm, name = found["comm"], found["name"]
         return f"{comm}.Get_{name} is a method: write {comm}.Get_{name}(), or {comm}.{name}"
+    if found := _UNKNOWN.search(said):
+        return _nearest_name(found["owner"].removeprefix("mpi4py."), found["name"])
     if any(words in said for words in _NO_BUFFER):
         for found in _UPPER.finditer(code):
             comm, call = found["comm"], found["call"]
@@ -61,3 +77,11 @@ def rank_hint(traceback: str) -> str:
                     f"[1, 2, 3]; {comm}.{call.lower()} takes any object"
                 )
     return ""
+
+
+def _nearest_name(owner: str, name: str) -> str:
+    """Suggest a name of mpi4py's: of its two spellings the one that was begun."""
+    known = {*_LOWER, *(one.capitalize() for one in _LOWER), *_OTHER}
+    alike = sorted(one for one in known if one[0].isupper() == name[0].isupper())
+    found = near(name, alike, 1)
+    return f"{owner} has no {name!r}: did you mean {found[0]!r}?" if found else ""

@@ -80,6 +80,7 @@ class RunRequest:
         check_seed(self.seed)
         check_switch("trace", self.trace)
         check_switch("count", self.count)
+        check_switch("isolate", self.isolate)
         tolerance = check_tolerance(self.tolerance)
         if self.trace_ti is not None:
             self._check_trace_file()

@@ -29,11 +29,15 @@ def load_ipython_extension(shell: Any) -> None:
     from labkit.jupyter.completion import matcher
     from labkit.jupyter.magic import Spmd, documentation
     from labkit.jupyter.names import offer_names
+    from labkit.jupyter.numbers import show_plain_numbers
+    from labkit.jupyter.warned import name_cells_in_warnings
 
     if not hasattr(shell, "register_magic_function"):
         raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
     labkit._show_errors_in_notebooks()
     offer_names()
+    show_plain_numbers()
+    name_cells_in_warnings()
     spmd = Spmd(shell)
 
     def magic(line: str, cell: str | None = None) -> None:
@@ -55,6 +59,9 @@ def unload_ipython_extension(shell: Any) -> None:
     spmd = _loaded.pop(id(shell), None)
     if spmd is None:
         return
+    from labkit.jupyter.numbers import show_number_types
+
+    show_number_types()
     spmd.machines.stop()
     if _with_body in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.remove(_with_body)

@@ -10,7 +10,7 @@ from typing import Any
 from labkit.errors import UnknownNameError
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, CellValue, too_much
 from labkit.printed import Piece, blocks_of, printed_html, printed_text
-from labkit.result import Run
+from labkit.result import ByRank, Run, plain_numbers
 from labkit.result.html import run_html
 
 __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
@@ -140,7 +140,7 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
         for name, reason in outcome.missing.items():
             missing.setdefault(name, reason)
     found = [name for name in names if any(name in outcome.names for outcome in outcomes)]
-    values = {name: [outcome.names.get(name) for outcome in outcomes] for name in found}
+    values = {name: ByRank(outcome.names.get(name) for outcome in outcomes) for name in found}
     results = [outcome.value for outcome in outcomes]
     notes = list(run.notes)
     notes += [f"{name} did not come back: {reason}" for name, reason in missing.items()]
@@ -169,10 +169,9 @@ def _cell_value(result: Any) -> CellValue:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    if type(value).__module__ == "numpy" and hasattr(value, "item") and not getattr(value, "shape", 1):
-        value = value.item()  # np.int64(3) is 3
     try:
-        text = repr(value)
+        with plain_numbers():
+            text = repr(value)
     except Exception as error:  # anybody's __repr__
         text = f"<a {type(value).__name__} whose repr fails: {type(error).__name__}>"
     if len(text) > _RESULT_CHARACTERS:

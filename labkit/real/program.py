@@ -54,6 +54,8 @@ def load_program(
     """
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
         importlib.import_module("numpy.random")  # now, where no clock runs yet
+    if header.get("numbers") and "numpy" in sys.modules:
+        sys.modules["numpy"].set_printoptions(legacy=header["numbers"])
     seed_rank(header["seed"] + repetition, rank)
     if header["kind"] == "script":
         return _with_regions(header, lambda: _run_script(header["script"], header["argv"], header["module"]))

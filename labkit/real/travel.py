@@ -76,7 +76,7 @@ def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
     """
     header = {
         "sources": unwritten_sources(), "ranks": request.ranks, "seed": request.seed,
-        "repeats": request.repeats, **more,
+        "repeats": request.repeats, "numbers": _how_numbers_are_shown(), **more,
     }  # fmt: skip
     if "measuring" in request.options:
         header["measuring"] = request.options["measuring"]
@@ -88,6 +88,12 @@ def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
     module = (request.options.get("start") or {}).get("module", "")
     script = {"kind": "script", "script": str(request.program), "argv": argv, "module": module}
     return header | script, b""
+
+
+def _how_numbers_are_shown() -> str | bool:
+    """Return NumPy's option ``legacy`` of this process: ranks print numbers as their notebook does."""
+    numpy = sys.modules.get("numpy")
+    return False if numpy is None else numpy.get_printoptions()["legacy"]
 
 
 def pack(*things: Any) -> list[bytes]:

@@ -10,6 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from labkit.result.by_rank import ByRank
 from labkit.result.recorded import Recorded
 from labkit.tolerance import ToleranceUse
 from labkit.units import format_bytes, format_count, format_seconds
@@ -24,6 +25,9 @@ __all__ = ["PHASE_COLUMNS", "Run", "median_run", "phase_frame"]
 
 #: the columns of `Run.phases`
 PHASE_COLUMNS = ("rank", "phase", "begin_s", "end_s")
+
+#: what tables call the time in no phase
+OUTSIDE = "outside phases"
 
 _DTYPES = {"rank": "int64", "phase": "object", "begin_s": "float64", "end_s": "float64"}
 
@@ -95,7 +99,7 @@ class Run(Recorded):
     model : str or None
         The network model of a simulated run; None on a real machine.
     results : list
-        What each rank returned, in rank order.
+        What each rank returned, in rank order; shown, NumPy's numbers are numbers: 3, not np.int64(3).
     makespan_s : float
         From the first rank's entry into the program to the last rank's exit, in seconds: of simulated time,
         or of the host's monotonic clock (after a barrier) on a real machine. NaN when it was not measured.
@@ -178,6 +182,10 @@ class Run(Recorded):
         }
     )
 
+    def __post_init__(self) -> None:
+        """Let the results show themselves as numbers."""
+        self.results = ByRank(self.results)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can run the program again: the program need not be one that can be sent."""
         return {**vars(self), "again": None}
@@ -190,12 +198,16 @@ class Run(Recorded):
         pandas.DataFrame
             Columns phase, entries, max_s, mean_s, imbalance. A rank's time in a phase is the sum over its
             entries; maximum and mean are over all ranks, spawned ones included (one that never entered counts
-            as 0), and imbalance is maximum / mean (1 when no rank spent any time).
+            as 0), and imbalance is maximum / mean (1 when no rank spent any time). The last row, "outside
+            phases", is the time in none of them: nobody enters it (entries 0), and it has no imbalance (NaN).
         """
         import pandas as pd
 
         columns = ["phase", "entries", "max_s", "mean_s", "imbalance"]
-        return pd.DataFrame(self.phase_rows(), columns=columns)
+        rows = self.phase_rows()
+        if rows and math.isfinite(self.makespan_s):
+            rows.append((OUTSIDE, 0, *self.outside_phases(), math.nan))
+        return pd.DataFrame(rows, columns=columns)
 
     def phase_rows(self) -> list[tuple[str, int, float, float, float]]:
         """Return the rows of `phase_table`.
@@ -257,7 +269,7 @@ class Run(Recorded):
         """
         rows = [(name, largest, mean, imbalance) for name, _, largest, mean, imbalance in self.phase_rows()]
         if rows and math.isfinite(self.makespan_s):
-            rows.append(("outside phases", *self.outside_phases(), math.nan))
+            rows.append((OUTSIDE, *self.outside_phases(), math.nan))
         return rows
 
     def printed(self) -> str:

@@ -225,6 +225,8 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
     for name, values in (("parameter", xs), ("measurement", ys)):
         bad = ~((values > _LEAST) & (values < _MOST))
         if bad.any():
+            if not values.any():
+                raise DataError(f"every {name} is 0: there is nothing that grows, and no ratio can be formed")
             at = int(np.argmax(bad))
             raise DataError(
                 f"every {name} must be a positive finite number; number {at + 1} of {values.size} is "

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from labkit.place import place_doubt
-from labkit.scaling import Verdict
+from labkit.scaling import Expectation, Term, Verdict
+from labkit.scaling.deviation import deviation_for
+from labkit.study.selection import NothingMeasured, bind
 
-__all__ = ["doubted"]
+__all__ = ["doubted", "unmeasured"]
 
 
 def doubted(verdict: Verdict, machines: Any) -> Verdict:
@@ -35,3 +37,26 @@ def doubted(verdict: Verdict, machines: Any) -> Verdict:
     if not found:
         return verdict
     return replace(verdict, match="undecided", reasons=(*found, *verdict.reasons))
+
+
+def unmeasured(
+    nothing: NothingMeasured,
+    expectation: str | Expectation,
+    given: Mapping[str, float | int | str],
+    deviation: str | Term | None,
+) -> Verdict:
+    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold.
+
+    Parameters
+    ----------
+    nothing : NothingMeasured
+        What was raised for the curve.
+    expectation, given, deviation
+        As in `labkit.study.Study.expect`.
+    """
+    curve = nothing.curve
+    e = bind(expectation, curve, {**curve.given, **given})
+    return Verdict(
+        "undecided", e, None, None, deviation_for(e.term, deviation), reasons=(str(nothing),),
+        metric=curve.metric, unit=curve.unit, phase=curve.phase,
+    )  # fmt: skip

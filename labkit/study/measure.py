@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from labkit.errors import LabkitError
+from labkit.errors import LabkitError, StudyWarning
 from labkit.real.repeat import measuring
 from labkit.run import machine_of
 from labkit.study.points import Point, is_real
@@ -236,9 +236,10 @@ class Harvest:
     def fail(self, point: Point, error: LabkitError) -> None:
         """Note that a point failed."""
         self.errors.append(error)
-        self.failures.append(
-            {"point": point.text, "error": str(error).strip().splitlines()[0], "kind": type(error).__name__}
-        )
+        said = str(error).strip().splitlines()[0]
+        if said.endswith(":"):  # of what follows in further lines
+            said = said.rpartition(". ")[0] or said
+        self.failures.append({"point": point.text, "error": said, "kind": type(error).__name__})
 
     def study(self) -> Study:
         """Return what was measured; raise when nothing was."""
@@ -250,7 +251,7 @@ class Harvest:
             points.setdefault(failure["error"], []).append(failure["point"])
         for error, (point, *more) in points.items():
             others = f" and {len(more)} more" if more else ""
-            warnings.warn(f"the point {point}{others} failed: {error}", stacklevel=3)
+            warnings.warn(f"the point {point}{others} failed: {error}", StudyWarning, stacklevel=3)
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
             "counts": self.counts,

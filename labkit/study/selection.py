@@ -19,7 +19,17 @@ from labkit.scaling.language.parser import parse
 from labkit.scaling.language.words import meant
 from labkit.study.rows import FIXED, parameter_columns
 
-__all__ = ["Curve", "bind", "curves_in", "metric_of", "pick", "pick_all", "pick_two", "rows_where"]
+__all__ = [
+    "Curve",
+    "NothingMeasured",
+    "bind",
+    "curves_in",
+    "metric_of",
+    "pick",
+    "pick_all",
+    "pick_two",
+    "rows_where",
+]
 
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,6 +66,19 @@ class Curve:
     left_out: str = ""
 
 
+class NothingMeasured(DataError):
+    """A curve that is 0 everywhere: no term grows, and no ratio can be formed.
+
+    Attributes
+    ----------
+    curve : Curve
+    """
+
+    def __init__(self, curve: Curve) -> None:
+        super().__init__(_nothing(curve))
+        self.curve = curve
+
+
 def pick(
     data: pd.DataFrame,
     metric: str | None = None,
@@ -82,6 +105,8 @@ def pick(
     ------
     DataError
         When the choice is empty or leaves more than one curve; the message says what there is.
+    NothingMeasured
+        When all values are 0.
     """
     rows, metric, phase = _one(data, metric, phase, where)
     column = _parameter(rows, parameter)
@@ -89,9 +114,12 @@ def pick(
     given = _others(rows, column, symbol)
     units = rows["unit"].unique()
     rows, left_out = _without_zeros(rows, metric, column, symbol)
-    samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
     unit = str(units[0]) if len(units) == 1 else ""
     is_valid = bool(rows["is_valid"].all())
+    if not rows["value"].any():
+        empty = Samples(rows[column].drop_duplicates().to_numpy(float), ())
+        raise NothingMeasured(Curve(empty, column, symbol, given, metric, phase, unit, is_valid))
+    samples = read_samples(rows[column].to_numpy(float), rows["value"].to_numpy(float))
     return Curve(samples, column, symbol, given, metric, phase, unit, is_valid, left_out)
 
 
@@ -189,6 +217,18 @@ def _one(
         if len(values) > 1:
             raise DataError(f"there are several curves; {_choose(column, values)}")
     return rows, metric, phase
+
+
+def _nothing(curve: Curve) -> str:
+    """Say that a curve is 0 everywhere, and what to do."""
+    what = f"{curve.metric} of phase {curve.phase!r}" if curve.phase else curve.metric
+    said = f"{what} is 0 at every {curve.symbol}: "
+    if curve.unit != "s":
+        return f"{said}there is nothing that grows"
+    return (
+        f"{said}no computing was charged, and no message took time; charge it with "
+        'labkit.compute(seconds=...), or sweep with compute="measured"'
+    )
 
 
 def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) -> tuple[pd.DataFrame, str]:

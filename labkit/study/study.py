@@ -18,13 +18,13 @@ from labkit.scaling import Expectation, Model, Term, Verdict
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.choices import Choices
-from labkit.study.doubts import doubted
+from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import tidy
-from labkit.study.selection import bind
+from labkit.study.selection import NothingMeasured, bind
 from labkit.study.store import write_study
 from labkit.study.table import Table
 
@@ -138,9 +138,13 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         Returns
         -------
         Verdict
-            True in a condition when it matches: ``assert study.expect("p log p")``.
+            True in a condition when it matches: ``assert study.expect("p log p")``. Undecided where
+            all values are 0.
         """
-        curve = self.curve(metric, phase, parameter, where)
+        try:
+            curve = self.curve(metric, phase, parameter, where)
+        except NothingMeasured as nothing:
+            return unmeasured(nothing, expectation, given or {}, deviation)
         verdict = judge_samples(
             curve.samples,
             bind(expectation, curve, {**curve.given, **(given or {})}),
@@ -195,12 +199,18 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             order = total if not phase else wanted.get(phase)
             choice: dict[str, Any] = {"parameter": parameter, "where": where}
             if order is None:
-                model = self.fit(metric, phase or None, **choice)
-                entries.append((phase or "whole run", model, None))
+                entries.append((phase or "whole run", self._model(metric, phase, choice), None))
             else:
                 verdict = self.expect(order, metric, phase or None, **choice, **judging)
                 entries.append((phase or "whole run", verdict.model, verdict))
         return Table(entries)
+
+    def _model(self, metric: str, phase: str, choice: Mapping[str, Any]) -> Model | None:
+        """Return a phase's model; none where it takes no time at all."""
+        try:
+            return self.fit(metric, phase or None, **choice)
+        except NothingMeasured:
+            return None
 
     def plot(
         self,
@@ -230,6 +240,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         import labkit  # whose table of public names knows the figures: they stand above studies
 
         if expectation is not None:
+            self.curve(metric, phase, **choice)  # refuses what is 0 everywhere, and says why
             return labkit.plot.scaling(self.expect(expectation, metric, phase, **choice))
         curves = self.curves(metric, phase, **choice)
         if len(curves) > 1:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import labkit as lk
@@ -28,7 +31,11 @@ def make(**changes):
 
 
 def test_phase_table_sums_entries_and_counts_ranks_that_never_entered():
-    table = make().phase_table()
+    *_, outside = make().phase_table().itertuples(index=False)
+    assert outside[:2] == ("outside phases", 0)
+    assert outside[2:4] == pytest.approx((0.6, (0.0 + 0.1 + 0.6 + 0.6) / 4))
+    assert math.isnan(outside[4])
+    table = make().phase_table().iloc[:-1]
     assert table["phase"].tolist() == ["sort", "exchange"]
     assert table["entries"].tolist() == [3, 2]
     assert table["max_s"].tolist() == pytest.approx([0.5, 0.3])
@@ -37,7 +44,7 @@ def test_phase_table_sums_entries_and_counts_ranks_that_never_entered():
 
 
 def test_phase_without_time_is_balanced():
-    assert make(phases=phase_frame([(0, "empty", 0.1, 0.1)])).phase_table()["imbalance"].tolist() == [1.0]
+    assert make(phases=phase_frame([(0, "empty", 0.1, 0.1)])).phase_table()["imbalance"][0] == 1.0
 
 
 def test_no_phases_give_an_empty_table_with_the_same_columns():
@@ -157,3 +164,14 @@ def test_a_phase_without_with_is_told_and_one_that_is_kept_is_not(on):
         "lk.phase('bare') alone marks nothing: write `with lk.phase('bare'):` before the indented lines of "
         "the phase, or @lk.phase in front of a function"
     ]
+
+
+def test_results_are_shown_as_numbers_and_stay_what_they_are():
+    run = lk.run(lambda comm: (np.int64(comm.rank), {"x": np.float64(0.5)}), 2)
+    assert repr(run.results) == str(run.results) == "[(0, {'x': 0.5}), (1, {'x': 0.5})]"
+    assert repr(run.results[:1]) == "[(0, {'x': 0.5})]"
+    assert type(run.results[1][0]) is np.int64
+    assert run.results == [(0, {"x": 0.5}), (1, {"x": 0.5})]
+    again = pickle.loads(pickle.dumps(run))
+    assert repr(again.results) == repr(run.results)
+    assert repr(copy.copy(run).results) == repr(run.results)

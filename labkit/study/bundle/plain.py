@@ -19,6 +19,7 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.moved import current_name
+from labkit.result import ByRank
 
 __all__ = ["NotPlain", "decode", "encode"]
 
@@ -58,7 +59,7 @@ def encode(value: Any, fallback: Fallback | None = None, depth: int = 0) -> Any:
     def inner(part: Any) -> Any:
         return encode(part, fallback, depth + 1)
 
-    if type(value) is list:
+    if type(value) in (list, ByRank):
         return [inner(part) for part in value]
     if type(value) in (tuple, set, frozenset):
         parts = value if isinstance(value, tuple) else sorted(value, key=repr)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
-from labkit.errors import RankError
+from labkit.errors import RankError, StudyWarning
 from labkit.jupyter.failure import failure_lines
 
 SETUP = """import labkit as lk
@@ -29,6 +31,8 @@ def fine(comm):
         ("lk.plot.heat(3)", "DataError: labkit.plot.heat takes an explanation or a run; got a number (3)"),
         ("lk.plot.gant", "UnknownNameError: labkit.plot has no 'gant'; did you mean 'gantt'?"),
         ("lk.explore.sort", "labkit.explore has no 'sort'; did you mean 'sorting'?"),
+        ("lk.run(fine, 4, isolate='x')", "MachineError: isolate is True or False, got 'x'"),
+        ("lk.explore.sorting('smaple')", "did you mean 'sample_sort'?"),
         ("lk.rnu", "labkit has no 'rnu'; did you mean 'run'?"),
     ],
 )
@@ -76,3 +80,36 @@ def test_frames_of_mpi4py_whose_code_is_not_there_are_left_out():
     assert "mpi4py" not in shown
     assert 'File "ring.py", line 2' in shown
     assert shown.count("a bytes-like object is required") == 2  # the sentence, and the end of the traceback
+
+
+def shown_by(notebook, kind, *cells):
+    """Return the warnings of cells, as Python writes them."""
+    with pytest.warns(kind) as caught:
+        notebook.run(*cells)
+    return "".join(warnings.formatwarning(w.message, w.category, w.filename, w.lineno) for w in caught)
+
+
+def test_a_point_of_a_sweep_that_fails_is_told_with_the_cell(notebook):
+    text = shown_by(
+        notebook, StudyWarning, SETUP, "a = 1\nstudy = lk.sweep(ring, [1, 2, 3, 4], progress=False)"
+    )
+    number = notebook.shell.execution_count - 1
+    assert text == (
+        "StudyWarning: the point ranks=3 and 1 more failed: rank 2 failed: ZeroDivisionError: "
+        f"division by zero (Cell In[{number}], line 2)\n"
+    )
+
+
+def test_other_warnings_are_written_as_they_were(notebook):
+    text = shown_by(notebook, UserWarning, "import warnings\nwarnings.warn('mine')")
+    assert "UserWarning: mine\n" in text
+    assert not text.startswith("UserWarning")
+
+
+@pytest.mark.mpi
+def test_a_failed_point_is_told_by_a_whole_sentence(notebook):
+    loop = "def loop(comm):\n    while comm.size > 1: pass"
+    sweep = "study = lk.sweep(loop, [1, 2], 'mpi', timeout_s=4, repeats=1, progress=False)"
+    text = shown_by(notebook, StudyWarning, SETUP, loop, sweep)
+    assert "failed: the run did not end within 4 s" in text
+    assert "or None no limit (Cell In[" in text

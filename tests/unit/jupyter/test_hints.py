@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import labkit as lk
+from labkit import MPI
 from labkit.errors import (
     MachineError,
     PlatformError,
@@ -153,6 +154,22 @@ def a_number_beside_it_is_called(comm):
     return [steps() for _ in range(comm.size)]
 
 
+def letters_are_exchanged(comm):
+    comm.Sned([1], 0)
+
+
+def a_letter_is_missing(comm):
+    comm.bcst(1)
+
+
+def a_constant_is_misspelt(comm):
+    return MPI.COMM_WROLD
+
+
+def nothing_is_near(comm):
+    comm.frobnicate()
+
+
 @pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
 @pytest.mark.parametrize(
     ("mistake", "hint"),
@@ -163,6 +180,10 @@ def a_number_beside_it_is_called(comm):
         (a_list_is_a_buffer, "comm.Send takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3])"),
         (a_number_is_a_buffer, "comm.bcast takes any object"),
         (a_table_is_a_buffer, "comm.isend takes any object"),
+        (letters_are_exchanged, "MPI.Intracomm has no 'Sned': did you mean 'Send'?"),
+        (a_letter_is_missing, "MPI.Intracomm has no 'bcst': did you mean 'bcast'?"),
+        (a_constant_is_misspelt, "has no 'COMM_WROLD': did you mean 'COMM_WORLD'?"),
+        (nothing_is_near, None),
         (another_number_is_called, None),
         (a_number_beside_it_is_called, None),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -106,3 +107,23 @@ def test_other_endings_missing_browsers_and_full_disks_are_told(tmp_path, monkey
 def test_a_pdf_is_printed_by_the_browser(tmp_path):
     made = report.make_report(written(tmp_path, new_markdown_cell("# Title"), cell()), tmp_path / "a.pdf")
     assert made.read_bytes().startswith(b"%PDF")
+
+
+def test_a_pdf_is_asked_for_by_its_name_too(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def keep(notebook, target, **how):
+        asked.append((notebook, target and str(target)))
+        Path(target).write_bytes(b"")
+        return Path(target)
+
+    monkeypatch.setattr("labkit.jupyter.report.make_report", keep)
+    notebook = tmp_path / "one.ipynb"
+    assert main(["report", str(notebook), "--pdf"]) == 0
+    assert main(["report", str(notebook), "--pdf", "-o", str(tmp_path / "two.PDF")]) == 0
+    assert asked == [
+        (str(notebook), str(tmp_path / "one.pdf")),
+        (str(notebook), str(tmp_path / "two.PDF")),
+    ]
+    assert main(["report", str(notebook), "--pdf", "-o", "two.html"]) != 0
+    assert "--pdf and -o two.html say two things" in capsys.readouterr().err
