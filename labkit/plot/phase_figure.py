@@ -79,7 +79,7 @@ def phases(
         said.append(f"{name}: {text}")
     grid = grid_of(small, columns)
     solid = "model" + (", or the nearest curve where no single law holds" if is_lawless else "")
-    reading = f"Black: measured; solid line: {solid}; dashed line: expectation; shaded: within the limits."
+    reading = f"Dots: measured; solid line: {solid}; dashed line: expectation; shaded: within the limits."
     return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["PLAIN_NUMBERS", "ByRank", "plain_numbers"]
 
 #: NumPy's option that writes its numbers as numbers, and nothing else of note in another way
-PLAIN_NUMBERS = "1.25"
+PLAIN_NUMBERS: Literal["1.25"] = "1.25"
 
 
 def plain_numbers() -> AbstractContextManager[Any]:
