@@ -48,6 +48,8 @@ def _meant(ranks: Any) -> str:
         return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
     if isinstance(ranks, str) and ranks.strip().isdecimal():
         return f"; write {int(ranks)}, without quotes"
+    if isinstance(ranks, str):
+        return f"; the machine comes behind the ranks, as in labkit.run(program, 4, on={ranks!r})"
     if isinstance(ranks, float) and ranks.is_integer():
         return f"; write {int(ranks)}, or int(...)"
     return ""
@@ -105,7 +107,9 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             path = path / "__main__.py"
         if not path.is_file():
             what = "is a directory without __main__.py" if path.is_dir() else "does not exist"
-            raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file")
+            is_name = isinstance(program, str) and program.isidentifier()
+            itself = f", or the function itself: labkit.run({program}, 4)" if is_name else ""
+            raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file{itself}")
         if not os.access(path, os.R_OK):
             raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
         check_script(path)
@@ -132,11 +136,26 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     except TypeError as error:
         name = getattr(program, "__name__", "program")
         call = f"{name}(comm, *args, **kwargs)"
+        own = name if name.isidentifier() else "program"
         hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
+        for lacking in _lacking(signature, args, kwargs)[:1]:
+            hint = hint or f"; give it by name: labkit.run({own}, 4, {lacking}=...)"
+            if lacking in ("rank", "size"):
+                hint = f"; inside, comm.{lacking} is the {lacking}: def {own}(comm): ..."
         for unknown in kwargs.keys() - signature.parameters.keys():
             hint = hint or nearest(unknown, [*signature.parameters][1:])
         raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}{hint}") from None
     return found
+
+
+def _lacking(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """Return the parameters behind the communicator that nobody has given."""
+    try:
+        given = signature.bind_partial("comm", *args, **kwargs).arguments
+    except TypeError:  # there are too many
+        return []
+    needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in (2, 4)]
+    return [p.name for p in needed if p.name not in given]
 
 
 def _refuse_input(program: Any) -> None:

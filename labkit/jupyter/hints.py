@@ -11,6 +11,9 @@ import traceback
 from types import ModuleType
 from typing import Any
 
+from labkit.errors import LabkitError
+from labkit.nearest import near
+
 __all__ = ["hint_of", "offer_hints"]
 
 _CALLED = {
@@ -26,7 +29,10 @@ _INDEXED = {
     "_Problems": "dir(lk.algorithms) lists the problems, dir(lk.algorithms.bcast) the algorithms of one",
     "Verdict": "verdict.match is a verdict's word, verdict.model its model",
 }
+#: what a cell has called that is no function
+_VALUE = re.compile(r"'[\w.]+' object is not callable")
 _TOO_FEW = {
+    "expect": 'study.expect("p log p") judges a study: how its time may grow with the ranks',
     "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
     "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
     "lecture": 'lk.lecture("bcast") shows a broadcast, lk.lecture("sorting", "sample_sort") a sort',
@@ -50,7 +56,9 @@ def hint_of(error: BaseException) -> str:
     said = str(error)
     if isinstance(error, ValueError) and said.startswith("DataFrame constructor not properly called"):
         return _INDEXED["Study"] if type(_names_at(error).get("data")).__name__ == "Study" else ""
-    if not isinstance(error, TypeError):
+    if type(error).__name__ == "UsageError" and (magic := re.match(r"Cell magic `%%(\w+)` not found", said)):
+        return "write %%spmd" if near(magic[1], ["spmd"]) else ""
+    if not isinstance(error, TypeError) or isinstance(error, LabkitError):
         return ""
     if said == "'module' object is not callable":
         names = [one.__name__ for one in _called(error) if isinstance(one, ModuleType)]
@@ -59,17 +67,44 @@ def hint_of(error: BaseException) -> str:
         return "" if _is_foreign(_names_at(error).get(indexed[1])) else _INDEXED.get(indexed[1], "")
     if said == "object of type 'Run' has no len()" and not _is_foreign(_names_at(error).get("Run")):
         return "run.ranks is the number of ranks, and run.results has an entry for each"
-    if short := re.match(r"(\w+)\(\) missing \d+ required positional argument", said):
+    if _VALUE.fullmatch(said):
+        return _called_value(error)
+    if short := re.match(r"(?:Study\.)?(\w+)\(\) missing \d+ required positional argument", said):
+        if handed := _handed_over(error, short[1]):
+            return handed
         own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
         return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")
     return ""
 
 
+def _called_value(error: BaseException) -> str:
+    """Say that something of labkit's is a value, where it was called: ``run.results()``."""
+    names = _names_at(error)
+    for owner, name in re.findall(r"([A-Za-z_]\w*)\.(\w+)\(", _line_of(error)):
+        thing = names.get(owner)
+        if thing is None or isinstance(thing, ModuleType) or _is_foreign(type(thing)):
+            continue
+        if hasattr(thing, name) and not callable(getattr(thing, name)):
+            return f"{owner}.{name} is a value: write {owner}.{name}, without parentheses"
+    return ""
+
+
+def _handed_over(error: BaseException, name: str) -> str:
+    """Say that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
+    found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{name}\(\)(.*)", _line_of(error))
+    return f"hand over the function itself, uncalled: {found[1]}({name}{found[2]}" if found else ""
+
+
+def _line_of(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return (frames[-1].line or "") if frames else ""
+
+
 def _called(error: BaseException) -> list[Any]:
     """Return what the line of an error calls by a name, of modules too: ``f(...)``, ``lk.plot(...)``."""
-    frames, names = traceback.extract_tb(error.__traceback__), _names_at(error)
+    names = _names_at(error)
     found = []
-    for path in re.findall(r"([A-Za-z_][\w.]*)\(", (frames[-1].line or "") if frames else ""):
+    for path in re.findall(r"([A-Za-z_][\w.]*)\(", _line_of(error)):
         first, *rest = path.split(".")
         one = names.get(first)
         for name in rest:

@@ -169,6 +169,8 @@ class Spmd:
             return
         if isinstance(run, CellRun) and error.name in run.values:
             print(f'{error.name} lives on the ranks: _spmd["{error.name}"] is its value on each of them')
+        elif error.name == "MPI":
+            print("from labkit import MPI has it; its ranks are in cells that begin with %%spmd")
         elif error.name in SCOPE:
             print(
                 f"{error.name} lives on the ranks: in cells that begin with %%spmd, and as def program(comm)"

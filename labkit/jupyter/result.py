@@ -93,10 +93,18 @@ class CellRun(Run):
 
     def __getitem__(self, name: str) -> list[Any]:
         """Return what a name of the cell was on each rank."""
+        if isinstance(name, int):
+            raise UnknownNameError(
+                f"_spmd[...] takes a name of the cell, as in {self._example()}; got {name}: "
+                "_spmd.results has an entry for each rank"
+            )
         if name not in self.values:
             why = self.missing.get(name, self._names())
             raise UnknownNameError(f"{name!r} did not come back: {why}")
         return self.values[name]
+
+    def _example(self) -> str:
+        return f'_spmd["{next(iter(self.values), "x")}"]'
 
     def _names(self) -> str:
         return (
@@ -140,7 +148,9 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
         for name, reason in outcome.missing.items():
             missing.setdefault(name, reason)
     found = [name for name in names if any(name in outcome.names for outcome in outcomes)]
-    values = {name: ByRank(outcome.names.get(name) for outcome in outcomes) for name in found}
+    values: dict[str, list[Any]] = {
+        name: ByRank(outcome.names.get(name) for outcome in outcomes) for name in found
+    }
     results = [outcome.value for outcome in outcomes]
     notes = list(run.notes)
     notes += [f"{name} did not come back: {reason}" for name, reason in missing.items()]

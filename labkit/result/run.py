@@ -178,6 +178,10 @@ class Run(Recorded):
             **dict.fromkeys(("time", "time_s", "seconds", "elapsed", "duration"), "makespan_s"),
             **dict.fromkeys(("stdout", "prints", "print"), "output"),
             **dict.fromkeys(("result", "values", "returns"), "results"),
+            **dict.fromkeys(
+                ("expect", "judge", "fit"),
+                'labkit.sweep(program, [2, 4, 8, 16, 32]).expect("p log p"): a growth needs several runs',
+            ),
             **dict.fromkeys(("plot", "timeline", "gantt"), "labkit.plot.gantt(run) of a run with trace=True"),
         }
     )

@@ -32,6 +32,9 @@ __all__ = [
 ]
 
 
+#: what people call the time of a run
+_TIMES = ("time", "time_s", "times", "seconds", "runtime", "duration", "elapsed")
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -276,9 +279,9 @@ def metric_of(rows: pd.DataFrame, metric: str | None, phase: str | None = None) 
     if phase and metric == "makespan_s" and "phase_s" in known:
         return "phase_s"
     if metric not in known:
-        raise DataError(
-            f"there is no metric {metric!r}{nearest(str(metric), known)}; there are: {_list(known)}"
-        )
+        is_time = str(metric) in _TIMES and "makespan_s" in known
+        hint = "; did you mean 'makespan_s'?" if is_time else nearest(str(metric), known)
+        raise DataError(f"there is no metric {metric!r}{hint}; there are: {_list(known)}")
     return metric
 
 

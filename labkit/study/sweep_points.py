@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit import __version__
-from labkit.checks import check_arguments, check_seed
-from labkit.errors import DataError, MachineError
+from labkit.checks import check_arguments, check_seed, program_name
+from labkit.errors import DataError, MachineError, ProgramError
 from labkit.live import told_to
 from labkit.local.costs import find_calibration
+from labkit.nearest import nearest
 from labkit.run import machine_of, together
 from labkit.sim.computation import MOST_BYTES, Records
 from labkit.sim.measured import Measured, measured_of
@@ -205,6 +206,7 @@ def plan_sweep(
     """Return what `sweep` would run; it raises as that does."""
     check_seed(seed)
     check_arguments(args, options)
+    _refuse_unknown(parameters, program)
     options = dict(options or {})
     compute = options.pop("compute", None) if compute is None else compute
     plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))
@@ -315,6 +317,24 @@ def _collectives(coll: Any, options: Mapping[str, Any] | None, program: Any) -> 
         if "coll" in (options or {}):
             raise DataError("the collectives are chosen twice: coll=... and options={'coll': ...}")
     return coll
+
+
+def _refuse_unknown(parameters: Iterable[str], program: Any) -> None:
+    """Refuse a name that is neither the program's nor the sweep's, but near to one of the sweep's."""
+    if not callable(program):
+        return
+    try:
+        own = inspect.signature(program).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return
+    if any(one.kind is one.VAR_KEYWORD for one in own.values()):
+        return
+    options = [name for name in inspect.signature(sweep).parameters if name not in ("program", "parameters")]
+    for name in parameters:
+        if name not in own and (hint := nearest(name, [*options, *[*own][1:]], 1)):
+            raise ProgramError(
+                f"neither {program_name(program)} nor labkit.sweep has a parameter {name!r}{hint}"
+            )
 
 
 def _require_own(option: str, program: Any) -> None:

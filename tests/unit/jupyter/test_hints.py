@@ -14,6 +14,8 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import (
+    DataError,
+    LabkitError,
     MachineError,
     PlatformError,
     ProgramError,
@@ -39,7 +41,8 @@ def fit(x, y):
     return x, y
 
 
-axes = SimpleNamespace(plot=lambda x: x)
+axes = SimpleNamespace(plot=lambda x: x, shape=3)
+RUN, STUDY = lk.run(program, 2), lk.sweep(program, [1, 2], progress=False)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,11 @@ axes = SimpleNamespace(plot=lambda x: x)
         (lambda: lk.sweep(program), "lk.sweep(program, [2, 4, 8, 16, 32])"),
         (lambda: len(lk.run(program, 2)), "run.ranks"),
         (lambda: list(lk.algorithms), "dir(lk.algorithms)"),
+        (lambda: STUDY.expect(), 'study.expect("p log p") judges a study'),
+        (lambda: RUN.results(), "RUN.results is a value: write RUN.results, without parentheses"),
+        (lambda: RUN.phases(), "write RUN.phases, without parentheses"),
+        (lambda: axes.shape(), ""),  # not labkit's
+        (lambda: lk.run(program(), 4), "hand over the function itself, uncalled: lk.run(program, 4)"),
         (lambda: lk.lecture(), 'lk.lecture("bcast")'),
         (lambda: pd.DataFrame(lk.sweep(program, [1, 2], progress=False)), "study.data"),
         (lambda: pd.DataFrame(object()), ""),
@@ -170,6 +178,33 @@ def nothing_is_near(comm):
     comm.frobnicate()
 
 
+def a_keyword_is_misspelt(comm):
+    comm.send(1, dst=0)
+
+
+def another_keyword_is_not_known(comm):
+    sorted([1], dst=1)
+
+
+def pythons_sum_is_the_operator(comm):
+    comm.reduce(comm.rank, op=sum)
+
+
+def what_only_the_root_has(comm):
+    data = comm.gather(comm.rank)
+    return data[0]
+
+
+def what_only_the_root_has_is_added(comm):
+    total = comm.reduce(comm.rank)
+    return total + 1
+
+
+def another_none(comm):
+    data = {}.get("x")
+    return data[0]
+
+
 @pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
 @pytest.mark.parametrize(
     ("mistake", "hint"),
@@ -184,6 +219,12 @@ def nothing_is_near(comm):
         (a_letter_is_missing, "MPI.Intracomm has no 'bcst': did you mean 'bcast'?"),
         (a_constant_is_misspelt, "has no 'COMM_WROLD': did you mean 'COMM_WORLD'?"),
         (nothing_is_near, None),
+        (a_keyword_is_misspelt, "send has no 'dst': did you mean 'dest'?"),
+        (another_keyword_is_not_known, None),
+        (pythons_sum_is_the_operator, "Python's sum takes one list; the operator is op=MPI.SUM"),
+        (what_only_the_root_has, "data is None here: comm.gather gives its result to the root alone"),
+        (what_only_the_root_has_is_added, "comm.allreduce gives it to every rank"),
+        (another_none, None),
         (another_number_is_called, None),
         (a_number_beside_it_is_called, None),
     ],
@@ -210,3 +251,34 @@ def test_the_command_line_says_it_as_well(tmp_path):
 def test_a_result_in_the_place_of_a_program_is_answered_with_the_function():
     with pytest.raises(ProgramError, match=r"labkit.run\(f, 4\), not labkit.run\(f\(...\), 4\)$"):
         lk.run(fit(3, 4), 4)
+
+
+@pytest.mark.mpi
+def test_a_rank_that_is_none_is_answered_with_those_there_are():
+    with pytest.raises(RankError) as caught:
+        lk.run(lambda comm: comm.send(1, dest=comm.size), 2, "mpi")
+    assert "from 0 to comm.size - 1" in caught.value.__notes__[0]
+
+
+RESULTS = lk.run(program, 2).results
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error", "sentence"),
+    [
+        (lambda: RESULTS[5], IndexError, "an entry for each rank, 0 to 1; got 5"),
+        (lambda: RESULTS["x"], TypeError, "an entry for each rank, 0 to 1; got 'x'"),
+        (lambda: RESULTS.mean(), AttributeError, r"use numpy.array\(run.results\).mean"),
+        (lambda: lk.run(program, "mpi"), MachineError, r"labkit.run\(program, 4, on='mpi'\)"),
+        (lambda: lk.run("program", 4), ProgramError, r"the function itself: labkit.run\(program, 4\)"),
+        (lambda: lk.run(program, 2).expect("p"), UnknownNameError, "a growth needs several runs"),
+        (lambda: lk.run(lambda comm, rank: 1, 4), ProgramError, "inside, comm.rank is the rank"),
+        (lambda: lk.run(lambda comm, keys: 1, 4), ProgramError, r"labkit.run\(program, 4, keys=...\)"),
+        (lambda: lk.sweep(program, [1, 2], reps=3), ProgramError, "did you mean 'repeats'"),
+        (lambda: lk.sweep(program, [1, 2]).fit("time"), DataError, "did you mean 'makespan_s'"),
+    ],
+)
+def test_a_sentence_says_what_to_type(mistake, error, sentence):
+    with pytest.raises(error, match=sentence) as caught:
+        mistake()
+    assert isinstance(caught.value, LabkitError)
