@@ -91,7 +91,7 @@ class CellRun(Run):
     def _instead_of(self, name: str) -> str:
         return f'_spmd["{name}"]' if name in vars(self).get("values", {}) else super()._instead_of(name)
 
-    def __getitem__(self, name: str) -> list[Any]:
+    def __getitem__(self, name: str | int) -> list[Any]:
         """Return what a name of the cell was on each rank."""
         if isinstance(name, int):
             raise UnknownNameError(

@@ -10,7 +10,7 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, H
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import number, quantity
+from labkit.html import SI_UNITS, number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, whole_ticker, wrap
@@ -112,7 +112,8 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         fig.xaxis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": unit if unit == "s" else ""})
         if unit != "s" and np.array_equal(both, np.rint(both)):  # things counted: 2.5 of them there are not
             fig.xaxis.ticker = whole_ticker()
-    if named := label or (unit if unit != "s" else ""):
+    in_ticks = unit == "s" or (is_log and unit in SI_UNITS)
+    if named := label or ("" if in_ticks else unit):
         fig.xaxis.axis_label = named
     style_axes([fig])
     fig.ygrid.grid_line_color = None

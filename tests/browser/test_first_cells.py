@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 
 #: cells, one after the other in one notebook, and what must be seen below each; "-" in front: must not
 FIRST = [
@@ -73,6 +74,57 @@ FIRST = [
     ("%%spmd -n 4 -on torus\nrank", ["an option begins with --, as in --on torus:4x4"]),
 ]
 
+#: further ones, of somebody else: mistyped names, things left out, things of MPI in plain cells
+AGAIN = [
+    ("import labkit as lk\nimport numpy as np", []),
+    (
+        "def main(comm):\n    return np.int64(comm.rank)\n\nlk.run(main)",
+        ["labkit.run(program, 8)", "-labkit/"],
+    ),
+    ("lk.run(main(), 4)", ["hand over the function itself, uncalled: lk.run(main, 4)"]),
+    ("run = lk.run(main, 4)\nrun.results", ["[0, 1, 2, 3]", "-np.int64"]),
+    ("print(run.results[1:]), run.results[2]", ["[1, 2, 3]", "(None, 2)", "-np.int64"]),
+    ("run[0]", ["run.results has an entry for each rank"]),
+    ("run.results[9]", ["an entry for each rank, 0 to 3; got 9", "-labkit/"]),
+    ("run.results()", ["write run.results, without parentheses"]),
+    ("run.time", ["use makespan_s"]),
+    ("run.results.mean()", ["use numpy.array(run.results).mean"]),
+    ('run.expect("p")', ["a growth needs several runs"]),
+    ("%%spmd -n 2\nprint(comm)", ["labkit.MPI.COMM_WORLD"]),
+    ("MPI.COMM_WORLD", ["from labkit import MPI has it", "%%spmd"]),
+    ("from mpi4py import MPI\nMPI.COMM_WORLD.size", ["1"]),
+    ("help(lk.run)", ["Run one SPMD program on a real or on a simulated machine"]),
+    ("lk.sweep?", ["Run a program at every combination of ranks"]),
+    ("%%spmd -n 2\nif rank == 0\n    x = 1", ["expected ':'", "line 2"]),
+    ("%%smpd -n 4\nrank", ["write %%spmd"]),
+    ("%%spmd -n 4\ncomm.Sned(np.ones(1), 0)", ["did you mean 'Send'?"]),
+    ("%%spmd -n 4\ncomm.send(1, dst=0)", ["did you mean 'dest'?"]),
+    ("%%spmd -n 2 --on mpi\ncomm.send(1, dest=2)", ["from 0 to comm.size - 1"]),
+    ("%%spmd -n 3\ndata = comm.gather(rank)\ndata[0]", ["comm.allgather gives it to every rank"]),
+    ("%%spmd -n 2\ncomm.reduce(rank, op=sum)", ["op=MPI.SUM"]),
+    ("%%spmd -n 2\nx = [np.int64(rank)]", ['_spmd["x"]']),
+    ('_spmd["x"]', ["[[0], [1]]"]),
+    ("_spmd[0]", ['_spmd["x"]', "_spmd.results has an entry for each rank"]),
+    ('lk.run(main, "mpi")', ["labkit.run(program, 4, on='mpi')"]),
+    ('lk.run("main", 4)', ["or the function itself: labkit.run(main, 4)"]),
+    ("def f(comm, rank):\n    return rank\n\nlk.run(f, 4)", ["inside, comm.rank is the rank"]),
+    ("lk.sweep(main, [1, 2, 4], reps=3)", ["did you mean 'repeats'?", "-labkit/"]),
+    (
+        'study = lk.sweep(main, [1, 2, 4, 8, 16], progress=False)\nstudy.expect("1")',
+        ["no computing was charged"],
+    ),
+    ("lk.plot.speedup(study)", ['compute="measured"', "-labkit/"]),
+    ('study.plot(metric="time")', ["did you mean 'makespan_s'?"]),
+    ("study.expect()", ['study.expect("p log p") judges a study']),
+    ('lk.explore.sorting("smaple")', ["did you mean 'sample_sort'?"]),
+    ('lk.run(main, 4, isolate="x")', ["isolate is True or False"]),
+    (
+        "def bad(comm):\n    return 1 / (comm.size - 2)\n\ns = lk.sweep(bad, [1, 2, 4], progress=False)",
+        ["StudyWarning: the point ranks=2 failed", "(Cell In[", "-/tmp"],
+    ),
+    ("%%spmd -n 2\ncomm.recv(source=1 - rank)", ["cycle: rank 0 waits for rank 1"]),
+]
+
 MAKE = """async (sources) => {
   const folder = jupyterapp.shell.currentWidget.context.path.split("/").slice(0, -1)
   const path = [...folder, "first_cells.ipynb"].join("/")
@@ -95,18 +147,29 @@ RUN = """async (index) => {
 }"""
 
 
-def test_what_a_student_types_first(visitor):
+def typed(visitor, cells) -> Iterator[tuple[int, list[str]]]:
+    """Type cells into a notebook of their own, run one after the other, and yield what each lacks."""
     visitor.arrive()
-    visitor.page.evaluate(MAKE, [source for source, _ in FIRST] + [""])
+    visitor.page.evaluate(MAKE, [source for source, _ in cells] + [""])
     visitor.wait_for_notebook("first_cells.ipynb")
-    wrong = []
-    for index, (source, expected) in enumerate(FIRST):
+    for index, (source, expected) in enumerate(cells):
         began = time.monotonic()
         said = re.sub(r"\x1b\[[0-9;]*m", "", visitor.page.evaluate(RUN, index))
         print(f"{time.monotonic() - began:5.1f} s: {source.splitlines()[0]}")
-        for one in expected:
-            if (one[1:] in said) if one.startswith("-") else (one not in said):
-                wrong.append(f"{source}\n  lacks {one!r}:\n{said[-800:]}")
+        yield (
+            index,
+            [
+                f"{source}\n  lacks {one!r}:\n{said[-800:]}"
+                for one in expected
+                if ((one[1:] in said) if one.startswith("-") else (one not in said))
+            ],
+        )
+
+
+def test_what_a_student_types_first(visitor):
+    wrong = []
+    for index, lacking in typed(visitor, FIRST):
+        wrong += lacking
         if index == 0:
             names = offered(visitor, len(FIRST), "lk.")
             assert {"run", "sweep", "plot", "explore", "algorithms"} <= set(names)
@@ -115,6 +178,19 @@ def test_what_a_student_types_first(visitor):
     assert "torus" in offered(visitor, len(FIRST), "%%spmd -n 2 --on ")
     assert "expect" in offered(visitor, len(FIRST), "study.")
     visitor.shot("first_cells")
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_what_another_student_types_first(visitor):
+    wrong = [one for _, lacking in typed(visitor, AGAIN) for one in lacking]
+    visitor.page.evaluate(
+        "() => jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
+    )
+    visitor.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    visitor.scroll_to(len(AGAIN) - 1)
+    drawn = visitor.cell(len(AGAIN) - 1).locator("img")
+    assert "invert" in drawn.evaluate("one => getComputedStyle(one).filter")  # drawn on white
+    visitor.shot("first_cells_again")
     assert not wrong, "\n\n".join(wrong)
 
 

@@ -54,6 +54,13 @@ def test_wide_numbers_are_drawn_over_decades_and_zeros_are_not():
     )
 
 
+def test_an_axis_whose_ticks_have_the_unit_is_not_called_by_it():
+    wide = lk.predict({"a": 1000, "b": 1000}, "B").beside({"a": 65536, "b": 900}).layout
+    assert wide.xaxis[0].axis_label is None
+    narrow = lk.predict({"a": 1}, "B").beside({"a": 2}).layout
+    assert narrow.xaxis[0].axis_label == "B"
+
+
 def test_what_is_counted_has_ticks_at_whole_numbers_only():
     rules = lk.predict({"met": 12, "violated": 0}, "rules").beside({"met": 9, "violated": 1}).layout
     assert rules.xaxis[0].ticker.min_interval == 1
