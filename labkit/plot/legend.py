@@ -21,7 +21,10 @@ _CORNERS = ("top_left", "top_right", "bottom_right", "bottom_left")
 
 
 def add_legend(
-    fig: Any, items: Sequence[tuple[str, list[Any]]], data: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]
+    fig: Any,
+    items: Sequence[tuple[str, list[Any]]],
+    data: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
+    taken: float = 0.0,
 ) -> None:
     """Give a figure with fixed ranges a legend that covers none of its data.
 
@@ -32,6 +35,8 @@ def add_legend(
     items : sequence of (str, list of renderers)
     data : iterable of (x, y)
         Points and lines that must stay in sight, in data coordinates.
+    taken : float
+        Pixels of the figure's height that lines of text above and below the frame will take.
     """
     legend = Legend(items=list(items), orientation="vertical", click_policy="hide")
     legend.label_text_font, legend.label_text_font_size = FONT, "12px"
@@ -39,7 +44,7 @@ def add_legend(
     legend.padding, legend.spacing, legend.margin = 6, 1, 8
     longest = max((len(text) for text, _ in items), default=0)
     wide = float(fig.frame_width or fig.width - _AXES)
-    high = float(fig.frame_height or fig.height - _AXES)
+    high = float(fig.frame_height or fig.height - _AXES - taken)
     size = ((longest * _LETTER + _SAMPLE) / wide, (len(items) * _LINE + 28) / high)
     corner = free_corner([_placed(fig, x, y) for x, y in data], size)
     if corner is None:

@@ -24,6 +24,8 @@ __all__ = ["Curves", "curves_of", "draw", "scaling"]
 Floats = npt.NDArray[np.float64]
 
 _POINTS = 160
+#: pixels of a line of text above or below the frame
+_LINE = 25.0
 _BEYOND = 2.0  # how far curves go past the largest measured value
 
 
@@ -95,21 +97,24 @@ def scaling(
         f"phase {phase}" if phase else metric.removesuffix("_s").replace("_", " ") or "measurements"
     )
     fitted = model if isinstance(model, Model) else None
-    fig = draw(curves, verdict, fitted, unit, parameter, width, height)
-    fig.yaxis.axis_label = _axis_label(metric, unit, phase)
     words = _words(verdict, model, samples)
-    _write(fig, name, words, verdict, _reading(verdict, fitted, curves, parameter, unit))
+    reading = _reading(verdict, fitted, curves, parameter, unit)
+    above, below = wrap(words, max(30, int(width / 9.8))), wrap(reading, int(width // 7.2))
+    taken = _LINE * (1 + len(above) + len(below))
+    fig = draw(curves, verdict, fitted, unit, parameter, width, height, taken=taken)
+    fig.yaxis.axis_label = _axis_label(metric, unit, phase)
+    _write(fig, name, above, verdict, below)
     return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
 
 
-def _write(fig: Any, name: str, words: str, verdict: Verdict | None, reading: str) -> None:
-    """Put the name and the verdict above the picture, and the reading below it."""
+def _write(fig: Any, name: str, above: list[str], verdict: Verdict | None, below: list[str]) -> None:
+    """Put the name and the verdict's lines above the picture, and those of the reading below it."""
     color = MATCH_COLORS[verdict.match] if verdict is not None else "#222222"
-    for line in reversed(wrap(words, max(30, int(fig.width / 9.8)))):
+    for line in reversed(above):
         fig.add_layout(heading(line, 14, color), "above")
     fig.add_layout(heading(name, 17), "above")
     small: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal", "text_color": "#444444"}
-    for line in wrap(reading, int(fig.width // 7.2)):
+    for line in below:
         fig.add_layout(Title(text=line, text_font=FONT, **small), "below")
 
 
@@ -156,8 +161,9 @@ def draw(
     width: int,
     height: int,
     with_legend: bool = True,
+    taken: float = 0.0,
 ) -> Any:
-    """Draw the curves into a new Bokeh figure, without titles."""
+    """Draw the curves into a new Bokeh figure, without titles, for which `taken` pixels are left."""
     low, high = _span(curves)
     left, right = float(curves.at[0]), float(curves.at[-1])
     margin = (right / left) ** 0.03 if right > left else 1.2
@@ -181,7 +187,7 @@ def draw(
         ]
         if curves.expectation is not None:
             shown.append((curves.at, curves.expectation))
-        add_legend(fig, items, shown)
+        add_legend(fig, items, shown, taken)
     fig.xaxis.axis_label = {"p": "ranks p"}.get(parameter, parameter)
     rank_axis(fig.xaxis[0], curves.samples.x, room=max(4, width // 80))
     value_axis(fig.yaxis, unit, low, high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -138,10 +139,19 @@ def _cause(feedback: str) -> str:
         # A head alone says too little: deadlocks differ by the calls that ranks wait in.
         waits = (re.match(r"  rank \d+: (\w+)", line) for line in lines)
         calls = sorted({found[1] for found in waits if found})
-        then = f"ranks wait in {', '.join(calls)}" if calls else "".join(lines[1:2]).strip()
-        first = f"{first} {then}".rstrip(" :")
+        if calls:
+            first = f"{first} ranks wait in {', '.join(calls)}"
+        elif lines[1:2] != ["Traceback (most recent call last):"]:  # everybody's is another one
+            first = f"{first} {_sentence(lines[1:])}"
+        first = first.rstrip(" :")
     first = re.sub(r"\[.*", "...", re.sub(r" \(rank \d+ of \d+\)", "", first))
     return clean(re.sub(r"\d[\d.,e+-]*", "#", first))[:160]
+
+
+def _sentence(lines: Sequence[str]) -> str:
+    """Return the first sentence of lines that were broken somewhere."""
+    text = " ".join(line.strip() for line in itertools.takewhile(lambda line: line[:2] != "  ", lines))
+    return text.partition(". ")[0]
 
 
 def _attempts(grades: Sequence[Grade]) -> list[dict[str, Any]]:

@@ -150,6 +150,15 @@ def test_a_cause_is_the_sentence_without_case_and_numbers() -> None:
          "the program raised an exception: KeyError: #"),
         ("Right in all 8 cases, for 25% of the points: a call that this assignment excludes (rank 0 of 1):",
          "a call that this assignment excludes"),
+        ("a call that this assignment excludes (rank 0 of 2):\nf.py:2 in f calls Bcast. Build it from: send,"
+         "\nrecv are allowed\n  f.py:2: comm.bcast(x)",
+         "a call that this assignment excludes: f.py:# in f calls Bcast"),
+        ("a call that this assignment excludes (rank 0 of 2):\nf.py:2 in f calls Bcast, which\n"
+         "is not allowed",
+         "a call that this assignment excludes: f.py:# in f calls Bcast, which is not allowed"),
+        ("Smallest failing case: 2 ranks: the program does not end (rank 0 of 2):\n"
+         "Traceback (most recent call last):\n  File 1",
+         "the program does not end"),
         ("5 ranks: 12 messages in all; at most 2 (p - 1) = 8 are allowed.",
          "# ranks: # messages in all; at most # (p - #) = # are allowed."),
     ):  # fmt: skip

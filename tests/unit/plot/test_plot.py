@@ -100,6 +100,23 @@ def test_every_kind_of_verdict_can_be_drawn(y: np.ndarray, expectation: str) -> 
     assert figure.to_page().count("<figure") == 1
 
 
+def test_the_legend_leaves_repetitions_in_sight_below_many_lines_of_words() -> None:
+    """Headings and the reading take a third of the height: what is free is less than the figure is high."""
+    x = [2000, 4000, 8000, 16000, 32000]
+    y = [[200e-6, high, 180e-6, 190e-6] for high in (4e-3, 4e-3, 2e-3, 30e-3, 1e-3)]
+    fig = plot.scaling(lk.judge(x, y, "p")).layout
+    legend = fig.legend[0]
+    titles = [one for one in [*fig.above, *fig.below] if isinstance(one, Title)]
+    assert len(titles) > 5
+    high = fig.height - 50 - 25 * len(titles)  # pixels of the frame
+    bottom = 1 - (len(legend.items) * 22 + 28) / high
+    lowest = np.log(4e-3 / fig.y_range.start) / np.log(fig.y_range.end / fig.y_range.start)
+    assert lowest > bottom, "this case is one that the legend would cover"
+    assert legend.location == "top_right"
+    few = plot.scaling(lk.judge(x, [value[0] for value in y], "p")).layout
+    assert few.legend[0].location == "top_left"
+
+
 def test_too_few_values_still_show_the_measurements() -> None:
     figure = plot.scaling(lk.judge(P[:3], P[:3], "p"))
     assert "at least 5" in figure.reading
