@@ -171,12 +171,13 @@ def rank_ticks(values: npt.ArrayLike, room: int = 9) -> FixedTicker:
     return FixedTicker(ticks=[float(v) for v in kept], minor_ticks=[])
 
 
-def value_axis(axis: Any, unit: str, low: float, high: float) -> None:
-    """Give a logarithmic axis of values SI prefixes, and about six ticks over its span."""
+def value_axis(axis: Any, unit: str, low: float, high: float, room: int = 9) -> None:
+    """Give a logarithmic axis of values SI prefixes, and about six ticks over its span, at most `room`."""
     decades = math.log10(high / low)
     mantissas: tuple[float, ...] = (1.0, 2.0, 5.0)
-    if decades < 0.8:
-        mantissas = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    dense = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    if decades < 0.8 and sum(low <= m * 10.0**k <= high for m in dense for k in range(-18, 19)) <= room:
+        mantissas = dense
     elif decades > 4:
         mantissas = (1.0,)
     elif decades > 2.2:

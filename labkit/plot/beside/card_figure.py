@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["card"]
 
 _LEFT = 80  # pixels: both panels begin at one line
+_TICK = 18  # pixels of a tick's label and the gap above it
 _GREY, _BLACK = "#b8b8b8", "#111111"
 #: what is predicted, and how it is drawn
 _PREDICTED = {"formula_s": ("formula", "dashed"), "loggp_s": ("LogGP", "dotted")}
@@ -179,7 +180,7 @@ def _ratios(data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, 
     low, high = min(every), max(every)
     room = max((high / low) ** 0.1, 1.1)
     fig.y_range = Range1d(low / room, high * room)
-    value_axis(fig.yaxis[0], "", low / room, high * room)
+    value_axis(fig.yaxis[0], "", low / room, high * room, size[1] // _TICK)
     return fig
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bokeh.models import GlyphRenderer, Plot, Title, VArea
+from bokeh.models import GlyphRenderer, LogAxis, Plot, Title, VArea
 
 import labkit as lk
 from labkit import plot
 from labkit.plot.stills.still import still_bundle
-from labkit.plot.style import COLORS, rank_ticks
+from labkit.plot.style import COLORS, rank_ticks, value_axis
 from labkit.scaling import Term
 from labkit.study import Study
 
@@ -215,6 +215,13 @@ def test_ticks_are_the_measured_values_thinned() -> None:
     many = rank_ticks(2.0 ** np.arange(20), room=5).ticks
     assert len(many) == 5
     assert many[-1] == 2.0**19
+
+
+def test_a_low_panel_has_fewer_ticks_of_values() -> None:
+    for room, expected in ((9, [0.5, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5]), (5, [0.5, 1, 2])):
+        axis = LogAxis()
+        value_axis(axis, "", 0.5, 2.6, room)
+        assert [tick for tick in axis.ticker.ticks if 0.5 <= tick <= 2.6] == expected
 
 
 def test_colours_differ_in_lightness_or_hue_for_colour_blind_readers() -> None:
