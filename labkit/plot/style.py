@@ -29,6 +29,7 @@ __all__ = [
     "count_axis",
     "count_text",
     "heading",
+    "ink_on",
     "rank_axis",
     "rank_ticks",
     "si_text",
@@ -137,6 +138,20 @@ def wrap(text: str, width: int) -> list[str]:
     """
     whole = textwrap.wrap(unbroken(text), width)
     return [line.replace("\u00a0", " ") for line in whole] or [""]
+
+
+def ink_on(color: str) -> str:
+    """Return the colour of letters that can be read on a colour: dark or white.
+
+    Examples
+    --------
+    >>> ink_on("#08306b"), ink_on("#deebf7"), ink_on("white")
+    ('white', '#222222', '#222222')
+    """
+    if not color.startswith("#"):
+        return "#222222"
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 140 else "#222222"
 
 
 def heading(text: str, points: int = 15, color: str = "#222222") -> Title:

@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets as w
 
 from labkit.errors import DataError
+from labkit.jupyter.cell_labels import with_cell_names
 from labkit.jupyter.explorers.base import Explorer, choice
 from labkit.plot.figure import Figure
 from labkit.plot.panes.machine_pane import drawing_of
@@ -261,5 +262,5 @@ def waits(*runs: Run | Report) -> WaitsExplorer:
     for one in runs:
         if not isinstance(one, Run | Report):
             raise DataError(f"give runs, or what run.report() returned; got {type(one).__name__}")
-        reports.append(one if isinstance(one, Report) else one.report())
+        reports.append(with_cell_names(one if isinstance(one, Report) else one.report()))
     return WaitsExplorer(reports)

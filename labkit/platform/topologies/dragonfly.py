@@ -25,6 +25,8 @@ __all__ = ["DragonflySpec", "grown_dragonfly"]
 #: counts in the order of a specification: groups x blue : chassis x black : routers x green : nodes
 COUNTS = ("groups", "blue", "chassis", "black", "routers", "green", "nodes")
 ROUTINGS = ("minimal", "shortest", "valiant", "adaptive")
+#: half of a group's name, in shares of half the picture
+_WORD = 0.2
 #: between the rows of a group, and from a router outwards to its hosts
 _ROW, _STEM = 2.0, 0.8
 _TINTS = {"green": "#009E73", "black": "#222222", "blue": "#0072B2"}
@@ -297,7 +299,8 @@ class DragonflySpec(ClusterSpec):
                 _place_router(layout, self, frame, (g, c, r))
             _join_group(layout, self, frame, g)
             if groups > 1:
-                away = chassis * _ROW - _ROW + _STEM + 0.6 + 0.08 * radius * abs(math.cos(frame.angle))
+                away = chassis * _ROW - _ROW + _STEM + 0.6
+                away += _WORD * (radius + away) * abs(math.cos(frame.angle))  # beside it, not across it
                 layout.notes.append((*frame.at(0.0, away), f"group {g}"))
         size = chassis * routers
         for i, j in itertools.combinations(range(groups), 2):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout
-from labkit.plot.style import COLORS, FONT, heading, style_axes
+from labkit.plot.style import COLORS, FONT, heading, ink_on, style_axes
 from labkit.plot.tools import TOOLS
 from labkit.units import ranks_text
 
@@ -74,9 +74,11 @@ def machine_data(
         points = np.array([layout.hosts[str(names[host])] for host in used], np.float64)
         x, y = points[:, 0], points[:, 1]
         named = [f"host {host}, {ranks_text(ranks)}" for host, ranks in used.items()]
+    colors = [color_of(one) for one in sums]
     return {
+        "ink": [ink_on(color) for color in colors],
         "x": x, "y": y, "node": np.array([ranks[0] for ranks in groups]),
-        "color": [color_of(one) for one in sums],
+        "color": colors,
         "tip": [f"{name}: {text_of(one)}" for name, one in zip(named, sums, strict=True)],
         "edge": ["#D55E00" if chosen in ranks else "#888888" for ranks in groups],
         "wide": np.array([3.0 if chosen in ranks else 0.6 for ranks in groups]),
@@ -94,7 +96,8 @@ def machine_pane(title: str, data: dict[str, Any], layout: Layout | None, width:
         columns, rows = _grid(len(data["node"]), width, height)
         drawn = fig.rect(x="x", y="y", width=0.92, height=0.92, name="machine", **look)
         if len(data["node"]) <= 64:
-            fig.text(x="x", y="y", text="text", text_align="center", text_baseline="middle", **letters)
+            inside = letters | {"text_color": "ink"}
+            fig.text(x="x", y="y", text="text", text_align="center", text_baseline="middle", **inside)
         ranges = Range1d(0, columns), Range1d(rows, 0)
     else:
         size = _size(len(layout.hosts))

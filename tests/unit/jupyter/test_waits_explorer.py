@@ -220,3 +220,20 @@ def test_what_is_said_of_a_rank_is_the_ranks_own() -> None:
         said = f"in the program on rank {rank}, {quantity(own, 's', 3)} ({format_share(share)} of its time)"
         assert f"computation {said}" in one.figure.reading
         assert "most on rank 3 (4 ms), least on rank 0 (1 ms)" in one.figure.reading
+
+
+def test_numbers_can_be_read_on_light_and_dark_cells() -> None:
+    explorer = lk.explore.waits(recorded(4, "star:4"))
+    explorer.set(metric="wait_at_nxn")
+    data = explorer._drawn.sources["machine"].data
+    inks = dict(zip(data["tip"], data["ink"], strict=True))
+    assert inks["rank 2: 0 s"] == "#222222"
+    assert inks["rank 0: 1 ms"] == "white"
+
+
+def test_calls_in_cells_have_the_names_of_the_cells(notebook: Any) -> None:
+    notebook.run("import labkit as lk\ndef ring(comm):\n    comm.allreduce(1)")
+    notebook.run("waits = lk.explore.waits(lk.run(ring, 4, trace=True))")
+    labels = [label for label, _ in notebook.names["waits"].path.options]
+    number = notebook.shell.execution_count - 2
+    assert f"allreduce (Cell In[{number}]:3)" in labels
