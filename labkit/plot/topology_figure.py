@@ -219,7 +219,7 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
     radii = [x * x + y * y for x, y in layout.hosts.values()]
     is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2
     right = 0 if is_round or is_tree or is_fly else 5 + points // 4
-    down = 0 if is_round else 12 if is_tree else 5
+    down = 0 if is_round else 12 if is_tree else 10 if is_fly else 5
     source = ColumnDataSource({
         "x": [x * 1.1 if is_round else x for x, _ in chosen.values()],
         "y": [y * 1.1 if is_round else y for _, y in chosen.values()],
@@ -247,6 +247,8 @@ def _frame(fig: Any, layout: Layout, width: int, height: int) -> None:
     """Room around the drawing; trees may be stretched, all others keep their proportions."""
     points = [*layout.hosts.values(), *layout.switches.values()]
     points += [point for several in layout.cables.values() for line in several for point in line]
+    if layout.switches and not layout.is_tree:  # names of groups stand outside them
+        points += [(x, y) for x, y, _ in layout.notes]
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
     spare = 0.08 * max(right - left, high - low, 1.0)

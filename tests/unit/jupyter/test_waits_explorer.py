@@ -223,7 +223,7 @@ def test_what_is_said_of_a_rank_is_the_ranks_own() -> None:
 
 
 def test_numbers_can_be_read_on_light_and_dark_cells() -> None:
-    explorer = lk.explore.waits(recorded(4, "star:4"))
+    explorer = lk.explore.waits(recorded(4, "star"))
     explorer.set(metric="wait_at_nxn")
     data = explorer._drawn.sources["machine"].data
     inks = dict(zip(data["tip"], data["ink"], strict=True))

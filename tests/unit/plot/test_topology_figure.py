@@ -103,3 +103,16 @@ def test_growing_machines_take_a_size_and_bad_routes_are_refused() -> None:
     with pytest.raises(PlatformError, match="hosts 0 to 3; got a route from 0 to 4"):
         topology("star:4", route=(0, 4))
     assert "0 to host 10: 4 links, 4 µs." in topology("torus:4x4", route=(0, 10)).reading
+
+
+@pytest.mark.parametrize("spec", ["dragonfly:2x2:1x1:4x1:2", "dragonfly:4x2:3x1:4x1:2"])
+def test_names_of_groups_stand_inside_the_picture_and_beside_their_hosts(spec):
+    fig = topology(spec).layout
+    fig = getattr(fig, "children", [fig])[0]
+    layout = lk.platform(spec).description.lay_out()
+    wide = 24 * (fig.x_range.end - fig.x_range.start) / fig.width  # half of a name
+    for x, y, name in layout.notes:
+        assert fig.x_range.start < x - wide < x + wide < fig.x_range.end, name
+        assert fig.y_range.start < y < fig.y_range.end, name
+        near = [1 for a, b in layout.hosts.values() if abs(a - x) < wide and abs(b - y) < wide / 4]
+        assert not near, name
