@@ -16,7 +16,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.grading.clean import clean, clean_name
-from labkit.grading.large_notebook import read_notebook
+from labkit.grading.ipynb.large import read_notebook
 from labkit.grading.submission import MOST_BYTES
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]

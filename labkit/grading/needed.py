@@ -63,7 +63,7 @@ def needed_source(cells: Iterable[str], functions: Collection[str] | None = None
     Parameters
     ----------
     cells : iterable of str
-        Python, as `labkit.grading.cells.python_of` gives it.
+        Python, as `labkit.grading.ipynb.cells.python_of` gives it.
     functions : collection of str, optional
         What is asked for. Default: everything that is defined, and the constants.
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
-from labkit.grading.cells import parsed, python_of
 from labkit.grading.clean import clean_name
-from labkit.grading.large_notebook import read_notebook
+from labkit.grading.ipynb.cells import parsed, python_of
+from labkit.grading.ipynb.large import read_notebook
 from labkit.grading.needed import needed_source
 
 __all__ = [

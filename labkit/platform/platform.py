@@ -71,7 +71,17 @@ class Platform(Shown):
         return models.get(self.description.model)
 
     def network(self, model: Any = None) -> models.NetworkModel:
-        """Return the network model of a run that names this one; None: the machine's own."""
+        """Return the network model of a run.
+
+        Parameters
+        ----------
+        model : str or NetworkModel, optional
+            The one that the run names; None: the machine's own.
+
+        Returns
+        -------
+        NetworkModel
+        """
         return self.model if model is None else models.get(model)
 
     @property

@@ -1,113 +1,15 @@
 // Wait states and delay costs: cases worked out by hand, and conservation over random ones.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
-#include "labkit/trace/delay_costs.hpp"
 #include "random.hpp"
+#include "waits_case.hpp"
 
 using namespace labkit;
 using namespace labkit::test;
-
-namespace {
-
-/// A run put together call by call.
-struct Case {
-  struct Call {
-    std::int32_t rank;
-    double begin_s, end_s;
-    std::int32_t joint = -1;
-    Pattern pattern = Pattern::none;
-    std::int32_t root = -1;
-    bool is_begun = false;
-  };
-  struct Message {
-    std::int32_t source, destination;
-    double sent_s, received_s;
-  };
-  struct Block {
-    std::int32_t rank;
-    double begin_s, end_s;
-    std::int32_t message = -1, begun = -1;
-  };
-  struct Phase {
-    std::int32_t rank, name;
-    double begin_s, end_s;
-  };
-  std::vector<Call> calls;
-  std::vector<Message> messages;
-  std::vector<Block> blocks;
-  std::vector<Phase> phases;
-  std::vector<double> ends_s;
-  std::vector<std::int32_t> sent_in;  ///< empty: not told
-
-  struct Result {
-    WaitStates found;
-    Timeline line;
-    DelayCosts costs;
-    [[nodiscard]] double waiting() const {
-      return std::accumulate(found.waits.begin(), found.waits.end(), 0.0, [](double sum, const Wait& w) { return sum + w.seconds(); });
-    }
-    [[nodiscard]] double costs_of(std::int32_t rank) const {
-      double sum = 0.0;
-      for (const Delay& delay : costs.delays) sum += delay.rank == rank ? delay.direct_s + delay.indirect_s : 0.0;
-      return sum;
-    }
-    [[nodiscard]] double all_costs() const {
-      double sum = 0.0;
-      for (const Delay& delay : costs.delays) sum += delay.direct_s + delay.indirect_s;
-      return sum;
-    }
-  };
-
-  Result analyse() {
-    std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
-      return a.rank != b.rank ? a.rank < b.rank : a.begin_s < b.begin_s;
-    });
-    const auto take = [](const auto& rows, auto field) {
-      std::vector<std::decay_t<decltype(field(rows[0]))>> column;
-      for (const auto& row : rows) column.push_back(field(row));
-      return column;
-    };
-    const auto rank = take(calls, [](const Call& c) { return c.rank; });
-    const auto begin = take(calls, [](const Call& c) { return c.begin_s; });
-    const auto end = take(calls, [](const Call& c) { return c.end_s; });
-    const auto joint = take(calls, [](const Call& c) { return c.joint; });
-    const auto pattern = take(calls, [](const Call& c) { return static_cast<std::uint8_t>(c.pattern); });
-    const auto begun = take(calls, [](const Call& c) { return static_cast<std::uint8_t>(c.is_begun); });
-    const auto root = take(calls, [](const Call& c) { return c.root; });
-    const auto what = take(calls, [](const Call& c) { return static_cast<std::int32_t>(c.pattern); });
-    const auto source = take(messages, [](const Message& m) { return m.source; });
-    const auto destination = take(messages, [](const Message& m) { return m.destination; });
-    const auto context = take(messages, [](const Message&) { return std::int32_t{0}; });
-    const auto sent = take(messages, [](const Message& m) { return m.sent_s; });
-    const auto received = take(messages, [](const Message& m) { return m.received_s; });
-    const auto blocked = take(blocks, [](const Block& b) { return b.rank; });
-    const auto blocked_begin = take(blocks, [](const Block& b) { return b.begin_s; });
-    const auto blocked_end = take(blocks, [](const Block& b) { return b.end_s; });
-    const auto message = take(blocks, [](const Block& b) { return b.message; });
-    const auto begun_by = take(blocks, [](const Block& b) { return b.begun; });
-    const auto phase_rank = take(phases, [](const Phase& p) { return p.rank; });
-    const auto phase_name = take(phases, [](const Phase& p) { return p.name; });
-    const auto phase_begin = take(phases, [](const Phase& p) { return p.begin_s; });
-    const auto phase_end = take(phases, [](const Phase& p) { return p.end_s; });
-    const CallColumns columns{rank, begin, end, joint, pattern, begun, root, rank};
-    Result out;
-    out.found = find_wait_states(static_cast<std::int32_t>(ends_s.size()), columns, {source, destination, context, sent, received, sent_in},
-                                 {blocked, blocked_begin, blocked_end, message, begun_by, {}, {}});
-    out.line = make_timeline(columns, what, {phase_rank, phase_name, phase_begin, phase_end}, out.found, {}, ends_s);
-    out.costs = find_delay_costs(out.found, out.line);
-    return out;
-  }
-};
-
-WaitState state_of(const Wait& wait) { return static_cast<WaitState>(wait.state); }
-
-}  // namespace
 
 TEST_CASE("a late sender: the receiver waits until the send begins, and that goes back to the sender's phase") {
   Case one;
@@ -163,80 +65,6 @@ TEST_CASE("a late receiver: the sender of a message that needs both waits until 
   CHECK(state_of(got.found.waits[0]) == WaitState::late_receiver);
   CHECK(got.found.waits[0].seconds() == 4.0);
   CHECK(got.found.waits[0].cause == 1);
-}
-
-TEST_CASE("behind a message that was on time: the wait is as long as the other side was late") {
-  Case one;
-  one.ends_s = {7.0, 7.0, 7.0};
-  one.phases = {{1, 0, 1.0, 2.5}};
-  one.calls = {{0, 1.0, 6.0}, {1, 2.5, 6.0}, {2, 1.0, 4.5}};
-  one.messages = {{2, 0, 1.0, 1.0}, {0, 1, 1.0, 2.5}};
-  one.blocks = {{0, 1.0, 4.5, 0}, {0, 4.5, 6.0, 1}};
-  const auto got = one.analyse();
-  REQUIRE(got.found.waits.size() == 1);
-  CHECK(state_of(got.found.waits[0]) == WaitState::late_receiver);
-  CHECK(got.found.waits[0].begin_s == 1.0);
-  CHECK(got.found.waits[0].until_s == 2.5);
-  CHECK(got.costs_of(1) == doctest::Approx(1.5));
-  one.blocks[1].begin_s = 5.5;  // and no longer than its message was waited for
-  const auto shorter = one.analyse();
-  REQUIRE(shorter.found.waits.size() == 1);
-  CHECK(shorter.found.waits[0].begin_s == 2.0);
-  CHECK(shorter.found.waits[0].until_s == 2.5);
-}
-
-TEST_CASE("several late sides of one call do not count the same time twice") {
-  Case one;
-  one.ends_s = {9.0, 9.0, 9.0, 9.0};
-  one.calls = {{0, 1.0, 8.0}, {1, 2.0, 2.5}, {2, 4.0, 4.5}, {3, 5.0, 5.5}};
-  one.messages = {{1, 0, 2.0, 1.0}, {2, 0, 4.0, 1.0}, {3, 0, 5.0, 1.0}};
-  one.blocks = {{0, 1.0, 5.0, 0}, {0, 5.0, 7.0, 1}, {0, 7.0, 8.0, 2}};
-  const auto got = one.analyse();
-  REQUIRE(got.found.waits.size() == 3);
-  CHECK(got.waiting() == doctest::Approx(4.0));
-  CHECK(got.found.waits[1].begin_s == 2.0);
-  CHECK(got.found.waits[1].until_s == 4.0);
-  CHECK(got.found.waits[2].until_s == 5.0);
-  CHECK(got.all_costs() == doctest::Approx(4.0));
-}
-
-TEST_CASE("in a later call a rank waits for who came late since the own side was posted") {
-  Case one;
-  one.ends_s = {7.0, 7.0, 7.0};
-  one.phases = {{1, 0, 1.0, 2.5}};
-  one.calls = {{0, 1.0, 1.0}, {0, 1.0, 4.5}, {0, 4.5, 6.0}, {1, 2.5, 6.0}, {2, 1.0, 4.5}};
-  one.messages = {{2, 0, 1.0, 1.0}, {0, 1, 1.0, 2.5}};
-  one.sent_in = {4, 0};
-  one.blocks = {{0, 1.0, 4.5, 0}, {0, 4.5, 6.0, 1}};
-  const auto got = one.analyse();
-  REQUIRE(got.found.waits.size() == 1);
-  CHECK(got.found.waits[0].call == 2);
-  CHECK(got.found.waits[0].begin_s == 4.5);
-  CHECK(got.found.waits[0].until_s == 6.0);
-  CHECK(got.found.waits[0].came_s == 2.5);
-  REQUIRE(got.costs.delays.size() == 1);
-  CHECK(got.costs.delays[0].rank == 1);
-  CHECK(got.costs.delays[0].end_s == 2.5);
-  one.calls[2].begin_s = one.blocks[1].begin_s = 5.0;  // computation in between has its own reasons
-  CHECK(one.analyse().found.waits.empty());
-  one.calls[2].begin_s = one.blocks[1].begin_s = 4.5;
-  one.calls.push_back({1, 0.0, 2.5});  // nor is late who was held in a call
-  one.sent_in = {5, 0};
-  CHECK(one.analyse().found.waits.empty());
-}
-
-TEST_CASE("a probe waits for a message that is received in a later call") {
-  Case one;
-  one.ends_s = {7.0, 6.0};
-  one.calls = {{0, 1.0, 5.5}, {0, 5.75, 6.5}, {1, 5.0, 5.25}};
-  one.messages = {{1, 0, 5.0, 5.75}};
-  one.blocks = {{0, 1.0, 5.5, 0}};
-  const auto got = one.analyse();
-  REQUIRE(got.found.waits.size() == 1);
-  CHECK(state_of(got.found.waits[0]) == WaitState::late_sender);
-  CHECK(got.found.waits[0].call == 0);
-  CHECK(got.found.waits[0].begin_s == 1.0);
-  CHECK(got.found.waits[0].until_s == 5.0);
 }
 
 TEST_CASE("wrong order: what was there already is received later; from whom tells the two apart") {

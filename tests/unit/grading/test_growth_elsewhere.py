@@ -1,12 +1,18 @@
-"""Who knows on which numbers of ranks growth is measured must not do something else on the others."""
+"""Who knows on which ranks costs and growth are judged must not do something else on the others."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
+import pytest
 
 from labkit.grading import find_assignment
+from labkit.grading.assignments import BROADCAST, PREFIX_SUM, SORT
+from labkit.grading.bench import OpenBench
+from labkit.grading.seeds import Seed
+from labkit.grading.trial import Trial
 
 
 def _broadcasts_on_powers(comm: Any, data: Any, root: int) -> Any:
@@ -46,3 +52,60 @@ def test_growth_on_ranks_that_are_known_is_not_enough() -> None:
     for name, function in (("broadcast", _broadcasts_on_powers), ("scaling_bug", chains_elsewhere)):
         (found,) = find_assignment(name).try_out(function, only=["scaling"]).results
         assert (found.points, "are allowed." in found.feedback) == (0, True), found.feedback
+
+
+def _sorts_on_few(comm: Any, keys: Any) -> Any:
+    """By samples, 8 p of each rank; above 16 ranks one rank sorts for all."""
+    keys, ranks = np.sort(keys), comm.size
+    if ranks > FEW[0]:
+        every = comm.gather(keys)
+        return comm.scatter(np.array_split(np.sort(np.concatenate(every)), ranks) if comm.rank == 0 else None)
+    picked = np.linspace(0, len(keys) - 1, 8 * ranks).astype(int)
+    samples = np.sort(np.concatenate(comm.allgather(keys[picked])))
+    at = np.linspace(0, len(samples) - 1, ranks + 1).astype(int)[1:-1]
+    parts = np.split(keys, np.searchsorted(keys, samples[at]))
+    return np.sort(np.concatenate(comm.alltoall(parts)))
+
+
+def _broadcasts_on_few(comm: Any, data: Any, root: int) -> Any:
+    """A binomial tree; above 40 ranks the root sends to all others."""
+    ranks, me, reach = comm.size, (comm.rank - root) % comm.size, 1
+    if ranks > 40:
+        if me == 0:
+            for other in range(1, ranks):
+                comm.send(data, (other + root) % ranks)
+            return data
+        return comm.recv(source=root)
+    while reach < ranks:
+        if me < reach and me + reach < ranks:
+            comm.send(data, (me + reach + root) % ranks)
+        elif reach <= me < 2 * reach:
+            data = comm.recv(source=(me - reach + root) % ranks)
+        reach *= 2
+    return data
+
+
+#: up to how many ranks `_sorts_on_few` does what is asked for
+FEW = [16]
+
+
+def _is_passed(check: Any, function: Any, seed: Seed) -> bool:
+    score: float = check.judge(Trial(OpenBench(function), seed)).score
+    return score == 1
+
+
+def _most_ranks(check: Any, seed: Seed) -> int:
+    return max(case.ranks for case in check.cases(seed))
+
+
+def test_costs_are_judged_on_as_many_ranks_as_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who knows the tests must not save the work on the numbers of ranks that they leave out."""
+    volume, rounds = SORT.check_named("volume"), BROADCAST.check_named("rounds")
+    seeds = [Seed(13, draw) for draw in range(6)]
+    assert not any(_is_passed(volume, _sorts_on_few, seed) for seed in seeds[:2])
+    assert sum(_is_passed(rounds, _broadcasts_on_few, seed) for seed in seeds) < len(seeds)
+    monkeypatch.setattr(f"{__name__}.FEW", [64])
+    most = next(seed for seed in (Seed(13, draw) for draw in count()) if _most_ranks(volume, seed) == 64)
+    assert all(_is_passed(volume, _sorts_on_few, seed) for seed in (*seeds[:2], most))
+    drawn: Any = PREFIX_SUM.check_named("volume")
+    assert drawn.drawn[1] == 64

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError
-from labkit.grading.cells import python_of
+from labkit.grading.ipynb.cells import python_of
 from labkit.grading.submission import notebook_source, read_submission, source_of_cells
 
 

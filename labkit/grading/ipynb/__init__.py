@@ -1,0 +1,1 @@
+"""Notebooks that are handed in, and those that are handed out: read, understood, made."""
