@@ -76,7 +76,7 @@ def made_up(messages: int, ranks: int) -> Run:
     trace = Trace(
         rows, waits, pd.DataFrame({"rank": [], "begin_s": [], "end_s": []}), now.tolist(), calls=table
     )
-    phases = phase_frame((rank, "ring", 0.0, float(now[rank])) for rank in range(ranks))
+    phases = phase_frame((rank, "ring", 0.0, float(now[rank]), 0) for rank in range(ranks))
     return Run("ring", ranks, "made up", "none", makespan_s=float(now.max()), phases=phases, trace=trace)
 
 

@@ -65,11 +65,12 @@ class BoundReplay {
                           where.peers);
   }
 
-  /// (rank, name, begin, end) of every entry into a phase.
+  /// (rank, name, begin, end, depth) of every entry into a phase.
   nb::list phases() const {
     nb::list rows;
     for (const Replay::Phase& phase : replay_.phases()) {
-      rows.append(nb::make_tuple(phase.rank, phase_name(static_cast<std::size_t>(phase.name)), phase.begin_s, phase.end_s));
+      rows.append(nb::make_tuple(phase.rank, phase_name(static_cast<std::size_t>(phase.name)), phase.begin_s, phase.end_s,
+                                 phase.depth));
     }
     return rows;
   }
@@ -181,7 +182,7 @@ const Registration replay_bindings(50, [](nb::module_& module) {
       .def("call_lines", &BoundReplay::call_lines, "rank"_a, "What was noted of a rank, as lines of a trace.")
       .def("note_calls", &BoundReplay::note_calls, "Note the actions that stand for calls of MPI, with their times.")
       .def("call_columns", &BoundReplay::call_columns, "These calls as columns; the action is a place in `names`, the phase in `phases`.")
-      .def("phases", &BoundReplay::phases, "(rank, name, begin, end) of each phase, in the order of their ends.")
+      .def("phases", &BoundReplay::phases, "(rank, name, begin, end, depth) of each phase, in the order of their ends.")
       .def("set_noise", [](BoundReplay& replay, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {
              replay.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));

@@ -123,7 +123,8 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
                                blocked_of.operator[]<std::int32_t>("begun"), blocked_of.operator[]<double>("ready_s"),
                                blocked_of.operator[]<std::int32_t>("origin")};
   const SpanColumns phases{phases_of.operator[]<std::int32_t>("rank"), phases_of.operator[]<std::int32_t>("name"),
-                           phases_of.operator[]<double>("begin_s"), phases_of.operator[]<double>("end_s")};
+                           phases_of.operator[]<double>("begin_s"), phases_of.operator[]<double>("end_s"),
+                           phases_of.operator[]<std::int32_t>("depth")};
   const std::span<const double> begins(begins_s.data(), begins_s.size()), ends(ends_s.data(), ends_s.size());
   const std::span<const std::int32_t> spawners(begun_by.data(), begun_by.size());
   if (ranks < 0 || ends.size() != static_cast<std::size_t>(ranks)) throw std::invalid_argument("each rank has one end");

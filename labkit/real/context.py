@@ -23,7 +23,8 @@ class RankContext:
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
-        self.phases: list[tuple[str, float, float]] = []
+        #: name, begin, end, and how many phases were around it
+        self.phases: list[tuple[str, float, float, int]] = []
         self._open: list[tuple[str, float]] = []
         #: notes what is charged, in a recorded run
         self.charge: Callable[[float | None, float | None], None] | None = None
@@ -57,7 +58,7 @@ class RankContext:
             self.mark(name, False)
         for index in range(len(self._open) - 1, -1, -1):
             if self._open[index][0] == name:
-                self.phases.append((name, self._open.pop(index)[1], now))
+                self.phases.append((name, self._open.pop(index)[1], now, index))
                 return
 
     def compute(self, seconds: float | None, flops: float | None) -> None:

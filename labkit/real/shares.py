@@ -102,9 +102,9 @@ def gather_runs(
         groups = [range(len(times))] if is_led or clocks is None else clocks
         starts = _starts(times, groups)
         rows = [
-            (rank, phase, begin - starts[rank], end - starts[rank])
+            (rank, phase, begin - starts[rank], end - starts[rank], depth)
             for rank, one in enumerate(times)
-            for phase, begin, end in sorted(one["phases"], key=lambda entry: entry[1])
+            for phase, begin, end, depth in sorted(one["phases"], key=lambda entry: (entry[1], entry[3]))
         ]
         said: list[str] = []
         phases: Any = phase_frame(rows) if rows or compared is not None else None
@@ -236,7 +236,8 @@ def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, 
     """Return a rank's times by the clock of rank 0."""
     begin, end = clocks.corrected(rank, [times["begin"], times["end"]]).tolist()
     phases = [
-        (name, *clocks.corrected(rank, [first, last]).tolist()) for name, first, last in times["phases"]
+        (name, *clocks.corrected(rank, [first, last]).tolist(), depth)
+        for name, first, last, depth in times["phases"]
     ]
     return {**times, "begin": begin, "end": end, "phases": phases}
 

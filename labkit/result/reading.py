@@ -8,6 +8,7 @@ from pathlib import Path
 from labkit.errors import DataError
 from labkit.result.run import Run, phase_frame
 from labkit.trace.exchange.otf2_reader import read_otf2
+from labkit.trace.phases import by_entry
 from labkit.trace.recorder.timeline import trace_of
 
 __all__ = ["read_trace"]
@@ -49,7 +50,7 @@ def read_trace(path: str | os.PathLike[str]) -> Run:
         raise DataError(f"traces are read as OTF2 archives, whose anchor is traces.otf2; got {str(target)!r}")
     found = read_otf2(target)
     folder = target if target.is_dir() else target.absolute().parent
-    phases = phase_frame(sorted(found.phases, key=lambda row: (row[2], row[0])))
+    phases = phase_frame(by_entry(found.phases))
     trace, said = trace_of(found.timelines, found.clocks, found.spans, phases)
     return Run(
         folder.stem, len(found.spans), found.machine, results=[None] * len(found.spans),

@@ -20,26 +20,28 @@ if TYPE_CHECKING:  # a rank that only reports its times must not pay for importi
 
     from labkit.sim.computation import Computation
     from labkit.timing import Conduct
+    from labkit.trace.phases import Entry
 
 __all__ = ["PHASE_COLUMNS", "Run", "median_run", "phase_frame"]
 
 #: the columns of `Run.phases`
-PHASE_COLUMNS = ("rank", "phase", "begin_s", "end_s")
+PHASE_COLUMNS = ("rank", "phase", "begin_s", "end_s", "depth")
 
 #: what tables call the time in no phase
 OUTSIDE = "outside phases"
 
-_DTYPES = {"rank": "int64", "phase": "object", "begin_s": "float64", "end_s": "float64"}
+_DTYPES = {"rank": "int64", "phase": "object", "begin_s": "float64", "end_s": "float64", "depth": "int64"}
 
 
-def phase_frame(rows: Iterable[tuple[int, str, float, float]] = ()) -> pd.DataFrame:
+def phase_frame(rows: Iterable[Entry] = ()) -> pd.DataFrame:
     """Build the data frame of phases from rows.
 
     Parameters
     ----------
-    rows : iterable of (int, str, float, float)
+    rows : iterable of (int, str, float, float, int)
         One row per entry into a phase: rank, phase, begin and end in seconds since the start of the run
-        (the first entry of any rank into the program).
+        (the first entry of any rank into the program), and how many phases of the rank were around it. Those
+        of a rank in the order in which it entered them.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def phase_frame(rows: Iterable[tuple[int, str, float, float]] = ()) -> pd.DataFr
     return _frame_of(rows) if rows else pickle.loads(_without_rows())
 
 
-def _frame_of(rows: tuple[tuple[int, str, float, float], ...]) -> pd.DataFrame:
+def _frame_of(rows: tuple[Entry, ...]) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, list[Any]] = {name: [] for name in PHASE_COLUMNS}
@@ -104,7 +106,8 @@ class Run(Recorded):
         From the first rank's entry into the program to the last rank's exit, in seconds: of simulated time,
         or of the host's monotonic clock (after a barrier) on a real machine. NaN when it was not measured.
     phases : pandas.DataFrame
-        One row per entry of a rank into a phase: rank, phase, begin_s, end_s (seconds since the first entry).
+        One row per entry of a rank into a phase: rank, phase, begin_s, end_s (seconds since the first entry),
+        depth (how many of its phases are around this one).
     output : list of str
         What each rank printed (stdout and stderr), in rank order.
     messages, bytes : int or None

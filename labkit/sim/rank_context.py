@@ -9,7 +9,7 @@ from labkit.context import Decisions
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 from labkit.tally import Tally
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.phases import NO_PHASE, Entry
 from labkit.trial import Trial
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class RankContext:
         #: the pool of workers of a script that was started with one (`labkit.comm.futures`)
         self.futures: Any = None
         self._open: dict[int, list[tuple[str, float]]] = {}
-        self.phases: list[tuple[int, str, float, float]] = []
+        self.phases: list[Entry] = []
         #: what the ranks send, count and hold; None where nobody asked
         self.tally: Tally | None = None
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
@@ -94,7 +94,7 @@ class RankContext:
         rank = self._hub.rank
         if self._open.get(rank):
             opened, begin = self._open[rank].pop()
-            self.phases.append((rank, opened, begin, self._hub.now()))
+            self.phases.append((rank, opened, begin, self._hub.now(), len(self._open[rank])))
             if self.tally is not None:
                 self.tally.leave(rank)
             if self.summary is not None:

@@ -23,6 +23,7 @@ from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
 from labkit.trace.formats.goal import is_goal, read_goal
 from labkit.trace.formats.ti_reader import DEFAULT_LIMIT_BYTES, read_actions
+from labkit.trace.phases import by_entry
 from labkit.trace.trace import Trace
 
 __all__ = ["chooser", "replay"]
@@ -142,7 +143,6 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
     """Return what the engine did as the run of a program that returns and prints nothing."""
     finish_s = list(engine.finish_s)
     ranks = len(finish_s)
-    rows = sorted(engine.phases(), key=lambda row: (row[2], row[0]))
     recorded = None
     if is_traced:
         columns = (engine.message_columns(), engine.wait_columns(), engine.computation_columns())
@@ -151,8 +151,8 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
             recorded.calls = replayed_calls(engine.call_columns())
     return Run(
         name, ranks, machine.name, network.name, results=[None] * ranks, makespan_s=float(engine.makespan),
-        phases=phase_frame(rows), output=[""] * ranks, messages=int(engine.messages), bytes=int(engine.bytes),
-        trace=recorded,
+        phases=phase_frame(by_entry(engine.phases())), output=[""] * ranks,
+        messages=int(engine.messages), bytes=int(engine.bytes), trace=recorded,
         machine={
             "platform": machine.spec, "model": network.name, "events": int(engine.events),
             "finish_s": finish_s,

@@ -36,6 +36,7 @@ from labkit.sim.where import place_of
 from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
 from labkit.trace.beside import taken_apart
+from labkit.trace.phases import by_entry
 from labkit.trace.trace import Trace
 
 __all__ = ["simulate"]
@@ -227,7 +228,7 @@ def _as_run(
     host_seconds: float,
 ) -> Run:
     hub, tally = simulation.hub, simulation.context.tally
-    rows = sorted(simulation.context.phases, key=lambda row: (row[2], row[0]))
+    rows = by_entry(simulation.context.phases)
     phases: Any = phase_frame(rows) if rows or hub.is_tracing else None
     return Run(
         program=program,

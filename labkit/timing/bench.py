@@ -88,7 +88,9 @@ class Bench:
         if self._last is None:
             return times
         clock = self._window.clock
-        phases = [(name, clock.led(first), clock.led(last)) for name, first, last in times["phases"]]
+        phases = [
+            (name, clock.led(first), clock.led(last), depth) for name, first, last, depth in times["phases"]
+        ]
         begin, end = self._last
         return {**times, "begin": begin, "end": end, "phases": phases, "led": True}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NOT_SAID", "NO_PHASE", "PhaseClock", "phase_numbers"]
+__all__ = ["NOT_SAID", "NO_PHASE", "Entry", "PhaseClock", "by_entry", "phase_numbers"]
+
+#: of a rank into a phase: rank, phase, begin and end in seconds, and how many phases were around it
+Entry = tuple[int, str, float, float, int]
+
 
 NO_PHASE = "(no phase)"
 #: instead of a phase's number where only the time tells it
@@ -42,13 +47,36 @@ def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
     return np.where((found < 0) & (said != NO_PHASE), NOT_SAID, found).astype(np.int64)
 
 
+def by_entry(rows: Iterable[Entry]) -> list[Entry]:
+    """Return phases in the order of their begins; of those that begin at once, in which a rank entered them.
+
+    Times alone do not tell that of phases that take none.
+
+    Parameters
+    ----------
+    rows : iterable of Entry
+        Those of a rank in the order in which it left them.
+    """
+    left: dict[int, list[list[Entry]]] = {}  # by rank: phases that are over, each before those inside it
+    for row in rows:
+        known = left.setdefault(row[0], [])
+        first = len(known)
+        while first and known[first - 1][0][4] > row[4]:
+            first -= 1
+        inner = [one for part in known[first:] for one in part]
+        known[first:] = [[row, *inner]]
+    entered = [row for known in left.values() for part in known for row in part]
+    return sorted(entered, key=lambda row: (row[2], row[0]))
+
+
 class PhaseClock:
     """Looks phases up by rank and time; of nested phases the innermost counts.
 
     Parameters
     ----------
     phases : pandas.DataFrame
-        `Run.phases`: rank, phase, begin_s, end_s.
+        `Run.phases`: rank, phase, begin_s, end_s, depth; without the last of a run that was kept before there
+        was one.
     """
 
     def __init__(self, phases: pd.DataFrame) -> None:
@@ -90,21 +118,23 @@ class PhaseClock:
         rows = self._rows.get(rank)
         if rows is None:
             return np.empty(0), [NO_PHASE]
-        spans = sorted(
-            zip(rows["begin_s"].tolist(), rows["end_s"].tolist(), rows["phase"].tolist(), strict=True),
-            key=lambda span: (span[0], -span[1]),
-        )
+        columns = [rows[name].tolist() for name in ("begin_s", "end_s", "phase")]
+        if "depth" in rows:
+            spans = sorted(zip(*columns, rows["depth"].tolist(), strict=True), key=lambda span: span[0])
+        else:
+            around = [0] * len(rows)
+            spans = sorted(zip(*columns, around, strict=True), key=lambda span: (span[0], -span[1]))
         cuts: list[float] = []
         names = [NO_PHASE]
         open_spans: list[tuple[float, str]] = []
 
-        def close(until: float) -> None:
-            while open_spans and open_spans[-1][0] <= until:
+        def close(until: float, depth: int = 0) -> None:
+            while open_spans and (open_spans[-1][0], depth) < (until, len(open_spans)):
                 cuts.append(open_spans.pop()[0])
                 names.append(open_spans[-1][1] if open_spans else NO_PHASE)
 
-        for begin, end, name in spans:
-            close(begin)
+        for begin, end, name, depth in spans:
+            close(begin, depth if end == begin else 0)  # only what takes no time lies in what ends just then
             cuts.append(begin)
             names.append(name)
             open_spans.append((end, name))

@@ -35,7 +35,7 @@ def test_results_phases_and_output_come_in_rank_order(real, ranks):
     assert run.output == [f"rank {rank} of {ranks}\nto stderr\n" for rank in range(ranks)]
     on = "mpi" if real == "mpi" else "cluster"
     assert (run.program, run.ranks, run.on, run.model) == ("program", ranks, on, None)
-    assert list(run.phases.columns) == ["rank", "phase", "begin_s", "end_s"]
+    assert list(run.phases.columns) == ["rank", "phase", "begin_s", "end_s", "depth"]
     assert run.phases["rank"].tolist() == [rank for rank in range(ranks) for _ in range(3)]
     assert run.phases["phase"].tolist() == ["exchange", "talk", "exchange"] * ranks
     assert (run.phases["begin_s"] >= 0).all()

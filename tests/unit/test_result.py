@@ -17,11 +17,11 @@ from labkit.result import PHASE_COLUMNS, Run, phase_frame
 from labkit.units import format_bytes, format_count, format_seconds
 
 ROWS = [
-    (0, "sort", 0.0, 0.4),
-    (1, "sort", 0.0, 0.2),
-    (0, "exchange", 0.4, 0.5),
-    (1, "exchange", 0.2, 0.5),
-    (0, "sort", 0.5, 0.6),
+    (0, "sort", 0.0, 0.4, 0),
+    (1, "sort", 0.0, 0.2, 0),
+    (0, "exchange", 0.4, 0.5, 0),
+    (1, "exchange", 0.2, 0.5, 0),
+    (0, "sort", 0.5, 0.6, 0),
 ]
 
 
@@ -44,7 +44,7 @@ def test_phase_table_sums_entries_and_counts_ranks_that_never_entered():
 
 
 def test_phase_without_time_is_balanced():
-    assert make(phases=phase_frame([(0, "empty", 0.1, 0.1)])).phase_table()["imbalance"][0] == 1.0
+    assert make(phases=phase_frame([(0, "empty", 0.1, 0.1, 0)])).phase_table()["imbalance"][0] == 1.0
 
 
 def test_no_phases_give_an_empty_table_with_the_same_columns():
@@ -80,7 +80,7 @@ class _Balance(HTMLParser):
 
 
 def test_html_is_balanced_escaped_and_complete():
-    rows = [(0, "<b>phase</b>", 0.0, 0.3)]
+    rows = [(0, "<b>phase</b>", 0.0, 0.3, 0)]
     run = make(phases=phase_frame(rows), output=["<script>x</script>\n", "", "two\n", ""], notes=["a < b"])
     parser = _Balance()
     parser.feed(run._repr_html_())
@@ -137,7 +137,7 @@ def test_a_rank_does_not_pay_for_pandas():
 
 
 def test_what_lies_outside_all_phases_is_a_row_of_its_own():
-    rows = [(0, "a", 0.0, 2.0), (0, "b", 1.0, 1.5), (0, "a", 3.0, 4.0), (1, "a", 1.0, 3.0)]
+    rows = [(0, "a", 0.0, 2.0, 0), (0, "b", 1.0, 1.5, 1), (0, "a", 3.0, 4.0, 0), (1, "a", 1.0, 3.0, 0)]
     run = Run("program", 3, "star", makespan_s=4.0, phases=phase_frame(rows))
     assert run.outside_phases() == (4.0, pytest.approx((1.0 + 2.0 + 4.0) / 3))
     assert [row[0] for row in run.shown_phases()] == ["a", "b", "outside phases"]

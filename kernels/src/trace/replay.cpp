@@ -175,8 +175,9 @@ void Replay::leave_phase(Rank rank, RankState& state) {
   const auto found = std::find_if(state.entered.rbegin(), state.entered.rend(),
                                   [&](const auto& phase) { return phase.first == record_.args[0]; });
   if (found == state.entered.rend()) return;
-  phases_.push_back({rank, found->first, found->second, engine_.clock(rank)});
-  state.entered.erase(std::next(found).base());
+  const auto place = std::next(found).base();
+  phases_.push_back({rank, found->first, found->second, engine_.clock(rank), place - state.entered.begin()});
+  state.entered.erase(place);
 }
 
 // --- open requests --------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ class PhaseLine {
     node_.clear();
     open_.clear();
     for (const std::size_t row : rows) {
-      close(phases.begin_s[row]);
+      // Only what takes no time lies in what ends just then.
+      const bool is_told = !phases.depth.empty() && phases.end_s[row] == phases.begin_s[row];
+      close(phases.begin_s[row], is_told ? static_cast<std::size_t>(phases.depth[row]) : 0);
       const std::int32_t above = open_.empty() ? 0 : open_.back().second;
       const std::int32_t node = below(above, phases.name[row]);
       border(phases.begin_s[row], node);
@@ -49,8 +51,9 @@ class PhaseLine {
   [[nodiscard]] double at(std::size_t place) const { return at_s_[place]; }
 
  private:
-  void close(double until_s) {
-    while (!open_.empty() && open_.back().first <= until_s) {
+  /// Those that are over by then; of those that end just then so many stay open.
+  void close(double until_s, std::size_t depth = 0) {
+    while (!open_.empty() && (open_.back().first < until_s || (open_.back().first == until_s && open_.size() > depth))) {
       const double end_s = open_.back().first;
       open_.pop_back();
       border(end_s, open_.empty() ? 0 : open_.back().second);
@@ -186,6 +189,7 @@ Timeline make_timeline(const CallColumns& calls, std::span<const std::int32_t> w
   const std::size_t ranks = ends_s.size(), count = phases.rank.size();
   if (what.size() != calls.rank.size() || (!calls.phase.empty() && calls.phase.size() != what.size()) ||
       phases.name.size() != count || phases.begin_s.size() != count || phases.end_s.size() != count ||
+      (!phases.depth.empty() && phases.depth.size() != count) ||
       (!begins_s.empty() && begins_s.size() != ranks)) {
     throw std::invalid_argument("the columns of a time line differ in length");
   }
@@ -199,6 +203,7 @@ Timeline make_timeline(const CallColumns& calls, std::span<const std::int32_t> w
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (phases.rank[a] != phases.rank[b]) return phases.rank[a] < phases.rank[b];
     if (phases.begin_s[a] != phases.begin_s[b]) return phases.begin_s[a] < phases.begin_s[b];
+    if (!phases.depth.empty()) return a < b;
     if (phases.end_s[a] != phases.end_s[b]) return phases.end_s[a] > phases.end_s[b];
     return a > b;  // of two that share both instants the inner one was over, and is noted, first
   });

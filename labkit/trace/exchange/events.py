@@ -228,7 +228,9 @@ def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
     names: list[str] = []
     parts: list[list[Ints]] = []
 
-    def add(table: Any, kind: int, words: Any, rows: bool, phase: Any = NOT_SAID) -> None:
+    def add(
+        table: Any, kind: int, words: Any, rows: bool, phase: Any = NOT_SAID, around: Any = NOT_SAID
+    ) -> None:
         if table is None or not len(table):
             return
         codes, known = pd.factorize(words)
@@ -238,17 +240,18 @@ def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
         columns = (
             table["rank"].to_numpy(np.int64), np.full(len(table), kind), codes + len(names),
             _ns(np.where(real, begin, 0)), _ns(np.where(real, np.maximum(end, begin), 0)), row,
-            np.broadcast_to(phase, len(table)),
+            np.broadcast_to(phase, len(table)), np.broadcast_to(around, len(table)),
         )  # fmt: skip
         parts.append([np.asarray(column, np.int64)[real] for column in columns])
         names.extend(str(one) for one in known)
 
-    add(run.phases, PHASE, run.phases["phase"], False)
+    depth: Any = run.phases.get("depth", NOT_SAID)
+    add(run.phases, PHASE, run.phases["phase"], False, around=depth)
     if trace.calls is not None:
         add(trace.calls, CALL, trace.calls["call"], True, phase_numbers(trace.calls, names))
     add(trace.computations, COMPUTATION, np.full(len(trace.computations), "computation", object), False)
     add(waits, WAIT, waits["state"].astype(str), True)
-    keys = ("rank", "kind", "name", "begin_ns", "end_ns", "row", "phase")
+    keys = ("rank", "kind", "name", "begin_ns", "end_ns", "row", "phase", "around")
     joined = zip(*parts, strict=True) if parts else ([np.empty(0, np.int64)] for _ in keys)
     return names, _split({key: np.concatenate(columns) for key, columns in zip(keys, joined, strict=True)})
 

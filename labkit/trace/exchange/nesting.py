@@ -27,39 +27,42 @@ def nested(slices: dict[str, Ints]) -> tuple[dict[str, Ints], int]:
     Parameters
     ----------
     slices : dict of arrays
-        rank, kind, name, begin_ns, end_ns, row and phase, an entry each: of a call the name of its innermost
-        phase by number, -1 for none, `NOT_SAID`.
+        rank, kind, name, begin_ns, end_ns, row, phase and around, an entry each: of a call the name of its
+        innermost phase by number, -1 for none, `NOT_SAID`; of a phase how many are around it (then those of
+        a rank come in the order in which it entered them, where they begin at once), `NOT_SAID`.
 
     Returns
     -------
     dict of arrays, int
-        Without phase; with depth, and no slice ends after the one around it: how many did.
+        Without phase and around; with depth, and no slice ends after the one around it: how many did.
     """
     # Calls that take no time come before what begins just then, behind the phases that do.
     kind, begin, end = slices["kind"], slices["begin_ns"], slices["end_ns"]
     takes_time = (kind != PHASE) & (end > begin) | (kind == WAIT)
     inside = np.where(kind == PHASE, 0, 1 + takes_time)
-    # Phases are noted when they end: of two that begin and end at once the later is the outer one.
-    noted = np.where((kind == PHASE) & (end > begin), -1, 1) * np.arange(len(kind))
-    order = np.lexsort((noted, kind, -end, inside, begin, slices["rank"]))
+    # Else phases are noted when they end: of two that begin and end at once the later is the outer one.
+    is_told = slices["around"] != NOT_SAID
+    noted = np.where((kind == PHASE) & (end > begin) & ~is_told, -1, 1) * np.arange(len(kind))
+    order = np.lexsort((noted, kind, np.where(is_told, 0, -end), inside, begin, slices["rank"]))
     slices = {name: column[order] for name, column in slices.items()}
     places, around = _places(slices)
     order = np.argsort(places, kind="stable")
     new = np.empty(len(order), np.int64)
     new[order] = np.arange(len(order))
     around = np.where(around >= 0, new[around], around)[order]
-    slices = {name: column[order] for name, column in slices.items() if name != "phase"}
+    slices = {name: column[order] for name, column in slices.items() if name not in ("phase", "around")}
     slices["depth"], slices["end_ns"], cut = _depths(slices, around)
     return slices, cut
 
 
 def _places(slices: dict[str, Ints]) -> tuple[Ints, Ints]:
-    """Return where each slice stands, and the slice around each call without time, `_NONE`, `NOT_SAID`."""
+    """Return where each slice stands; and around each phase or call without time: `_NONE`, `NOT_SAID`."""
     kind, begin_ns, end_ns = slices["kind"], slices["begin_ns"], slices["end_ns"]
     places, around = 2 * np.arange(len(kind)), np.full(len(kind), NOT_SAID)
     rows = np.flatnonzero((kind == PHASE) | (kind == CALL) & (begin_ns == end_ns))
     names = np.where(kind == PHASE, slices["name"], slices["phase"])
-    columns = (column[rows].tolist() for column in (slices["rank"], begin_ns, end_ns, kind, names))
+    told = (slices["rank"], begin_ns, end_ns, kind, names, slices["around"])
+    columns = (column[rows].tolist() for column in told)
     stack: list[tuple[int, int, int]] = []  # end, name, slice
     last = -1
     moments = groupby(zip(*columns, rows.tolist(), strict=True), key=lambda one: (one[0], one[1]))
@@ -72,11 +75,14 @@ def _places(slices: dict[str, Ints]) -> tuple[Ints, Ints]:
         # What is innermost at this instant, one after the other: name, slice, the place behind.
         states = [(*_innermost(stack), 2 * here[0][-1] - 1)]
         calls = []
-        for _, _, end, what, name, at in here:
+        for _, _, end, what, name, depth, at in here:
             if what == CALL:
                 calls.append((name, at))
                 continue
-            _leave(stack, now, states)
+            # Only what takes no time lies in what ends just then.
+            _leave(stack, now, states, max(depth, 0) if end == now else 0)
+            if depth != NOT_SAID:
+                around[at] = _innermost(stack)[1]
             stack.append((min(end, stack[-1][0]) if stack else end, name, at))
             states.append((name, at, 2 * at + 1))
         _leave(stack, now, states)
@@ -89,9 +95,11 @@ def _places(slices: dict[str, Ints]) -> tuple[Ints, Ints]:
     return places, around
 
 
-def _leave(stack: list[tuple[int, int, int]], until: int, states: list[tuple[int, int, int]]) -> None:
-    """Close phases that end until then; what is innermost after each is added."""
-    while stack and stack[-1][0] <= until:
+def _leave(
+    stack: list[tuple[int, int, int]], until: int, states: list[tuple[int, int, int]], depth: int = 0
+) -> None:
+    """Close phases that end until then, down to so many; what is innermost after each is added."""
+    while len(stack) > depth and stack[-1][0] <= until:
         stack.pop()
         if states:
             states.append((*_innermost(stack), states[-1][-1]))

@@ -13,7 +13,7 @@ from labkit.comm.surface import METHODS
 from labkit.errors import DataError
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.phases import NO_PHASE, Entry
 from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["Archive", "read_otf2"]
@@ -59,7 +59,7 @@ class Archive(NamedTuple):
 
     timelines: list[dict[str, Any]]
     spans: list[tuple[float, float]]
-    phases: list[tuple[int, str, float, float]]
+    phases: list[Entry]
     clocks: Clocks
     machine: str
     notes: list[str]
@@ -80,7 +80,7 @@ class _Rank:
     requests: dict[int, dict[str, Any]] = field(default_factory=dict)
     #: calls that began a collective, by its request
     begun: dict[int, int] = field(default_factory=dict)
-    phases: list[tuple[str, float, float]] = field(default_factory=list)
+    phases: list[tuple[str, float, float, int]] = field(default_factory=list)
     first_s: float = float("inf")
     last_s: float = float("-inf")
     lost: int = 0
@@ -109,7 +109,8 @@ class _Rank:
         if call >= 0:
             self.calls[call]["end_s"] = now_s
         elif call == -1:
-            self.phases.append((name, begin_s, now_s))
+            depth = sum(one == -1 for _, _, one in self.open)
+            self.phases.append((name, begin_s, now_s, depth))
 
     def post(self, is_send: bool, done: bool, **what: Any) -> dict[str, Any]:
         here = self.here()

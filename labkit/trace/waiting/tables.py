@@ -99,6 +99,7 @@ def wait_columns(
     call_columns["phase"] = _still_in(calls, names)
     spans = {name: _column(phases, name, np.float64) for name in ("begin_s", "end_s")}
     spans |= {"rank": _column(phases, "rank", np.int32), "name": number.astype(np.int32)}
+    spans["depth"] = _column(phases, "depth", np.int32) if "depth" in phases else np.empty(0, np.int32)
     tables = {
         "calls": call_columns, "messages": messages, "phases": spans,
         "blocked": _with_polls(_blocked(trace, call_columns), trace, kinds, call_columns),

@@ -25,6 +25,9 @@ struct SpanColumns {
   std::span<const std::int32_t> rank;
   std::span<const std::int32_t> name;
   std::span<const double> begin_s, end_s;
+  /// How many phases of the rank are around each; then the rows of a rank are in the order in which it entered them,
+  /// where they begin at once. Empty: only their times tell.
+  std::span<const std::int32_t> depth{};
 };
 
 /// A call path: where in the tree of phases, and which call there.

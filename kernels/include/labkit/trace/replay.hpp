@@ -57,6 +57,7 @@ class Replay {
     std::int64_t name;  ///< index in the trace's phases
     Time begin_s;
     Time end_s;
+    std::int64_t depth;  ///< phases of the rank around it
   };
   /// In the order of their ends.
   [[nodiscard]] const std::vector<Phase>& phases() const { return phases_; }
