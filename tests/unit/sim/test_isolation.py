@@ -261,6 +261,6 @@ def test_phases_compute_and_output_belong_to_their_rank() -> None:
     assert [row[:2] for row in rows] == [
         (rank, name) for rank in (0, 1) for name in ("work", "inner", "work")
     ]
-    assert rows[0][2:] == (0.0, 1.0)
-    assert rows[5][2:] == (2.0, 2.5)
+    assert rows[0][2:] == (0.0, 1.0, 0)
+    assert rows[5][2:] == (2.0, 2.5, 0)
     assert run.makespan_s == 2.5
