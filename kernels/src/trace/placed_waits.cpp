@@ -11,13 +11,34 @@ bool is_before(const Wait& a, const Wait& b) { return a.rank != b.rank ? a.rank 
 
 }  // namespace
 
-PlacedWaits::PlacedWaits(std::int32_t ranks, const CallIndex& index, const CallColumns& calls, std::vector<Wait>& known)
-    : index_(index), calls_(calls), unbroken_(calls.rank.size()), known_(std::exchange(known, {})),
-      next_(static_cast<std::size_t>(ranks)), last_(static_cast<std::size_t>(ranks)),
-      spans_(static_cast<std::size_t>(ranks)) {
-  for (std::size_t i = 0; i < unbroken_.size(); ++i) {
-    const bool goes_on = i > 0 && calls.rank[i - 1] == calls.rank[i] && calls.end_s[i - 1] >= calls.begin_s[i];
-    unbroken_[i] = goes_on ? unbroken_[i - 1] : static_cast<std::int32_t>(i);
+void Spans::add(Time begin_s, Time until_s) {
+  if (!spans_.empty()) begin_s = std::max(begin_s, over_s());
+  if (until_s <= begin_s) return;
+  const Time before_s = spans_.empty() ? 0.0 : spans_.back().before_s + over_s() - spans_.back().begin_s;
+  spans_.push_back({begin_s, until_s, before_s});
+}
+
+Time Spans::between(Time from_s, Time until_s) const {
+  const auto sum_until = [&](Time when_s) {
+    const auto behind = std::lower_bound(spans_.begin(), spans_.end(), when_s,
+                                         [](const Span& span, Time when) { return span.begin_s < when; });
+    if (behind == spans_.begin()) return 0.0;
+    const Span& last = *(behind - 1);
+    return last.before_s + std::min(when_s, last.until_s) - last.begin_s;
+  };
+  return spans_.empty() || over_s() <= from_s || until_s <= from_s ? 0.0 : sum_until(until_s) - sum_until(from_s);
+}
+
+PlacedWaits::PlacedWaits(std::int32_t ranks, const CallColumns& calls, const BlockedColumns& blocked,
+                         std::span<const std::size_t> by_end, std::vector<Wait>& known)
+    : calls_(calls), known_(std::exchange(known, {})), next_(static_cast<std::size_t>(ranks)),
+      last_(static_cast<std::size_t>(ranks)), called_(static_cast<std::size_t>(ranks)),
+      blocked_(static_cast<std::size_t>(ranks)), waited_(static_cast<std::size_t>(ranks)) {
+  for (std::size_t i = 0; i < calls.rank.size(); ++i) {
+    called_[static_cast<std::size_t>(calls.rank[i])].add(calls.begin_s[i], calls.end_s[i]);
+  }
+  for (const std::size_t row : by_end) {
+    blocked_[static_cast<std::size_t>(blocked.rank[row])].add(blocked.begin_s[row], blocked.end_s[row]);
   }
   std::stable_sort(known_.begin(), known_.end(), is_before);
   std::size_t row = 0;
@@ -36,13 +57,15 @@ void PlacedWaits::add(const Blocking& blocking) {
   const Time since_s = ready_since(blocking, enter_s);
   Time late_s = came_s - enter_s;
   if (since_s < enter_s && came_s > since_s) {
-    late_s = std::min(came_s - since_s, std::max(late_s, 0.0) + kept_away(wait.cause, since_s, std::min(came_s, enter_s)));
+    const Time until_s = std::min(came_s, enter_s);
+    late_s = std::min(came_s - since_s, std::max(late_s, 0.0) + kept_away(wait.cause, since_s, until_s));
+    late_s -= until_s - since_s - blocked_[static_cast<std::size_t>(wait.rank)].between(since_s, until_s);
   }
   if (late_s <= 0.0) return;
-  late_s -= waited(wait.rank, since_s, wait.until_s);
+  const Spans& own = waited_[static_cast<std::size_t>(wait.rank)];
+  late_s -= own.between(since_s, wait.until_s);
   late_s = std::min(late_s, wait.until_s - from_s);
-  const auto& own = spans_[static_cast<std::size_t>(wait.rank)];
-  const Time free_s = own.empty() ? enter_s : std::max(enter_s, own.back().until_s);
+  const Time free_s = std::max(enter_s, own.over_s());
   const Time end_s = wait.until_s;
   if (came_s - free_s >= late_s) {  // the last that the rank did before the other side came
     wait.begin_s = came_s - free_s > late_s ? came_s - late_s : free_s;
@@ -57,31 +80,13 @@ void PlacedWaits::add(const Blocking& blocking) {
 
 Time PlacedWaits::ready_since(const Blocking& blocking, Time enter_s) const {
   if (blocking.wait.call < 0 || blocking.own_call < 0) return enter_s;
-  const std::int32_t first = std::max(blocking.own_call, unbroken_[static_cast<std::size_t>(blocking.wait.call)]);
-  return std::min(enter_s, calls_.begin_s[static_cast<std::size_t>(first)]);
+  return std::min(enter_s, calls_.begin_s[static_cast<std::size_t>(blocking.own_call)]);
 }
 
 Time PlacedWaits::kept_away(std::int32_t rank, Time from_s, Time until_s) {
   go_on(rank, until_s);
-  Time in_calls_s = 0.0, later_s = until_s;
-  for (std::size_t behind = index_.before(rank, until_s); behind > index_.first(rank) && later_s > from_s; --behind) {
-    const Time begin_s = std::max(from_s, calls_.begin_s[behind - 1]);
-    in_calls_s += std::max(0.0, std::min(later_s, calls_.end_s[behind - 1]) - begin_s);
-    later_s = begin_s;
-  }
-  return until_s - from_s - in_calls_s + waited(rank, from_s, until_s);
-}
-
-Time PlacedWaits::waited(std::int32_t rank, Time from_s, Time until_s) const {
-  const auto& spans = spans_[static_cast<std::size_t>(rank)];
-  const auto sum_until = [&](Time when_s) {
-    const auto behind = std::lower_bound(spans.begin(), spans.end(), when_s,
-                                         [](const Span& span, Time when) { return span.begin_s < when; });
-    if (behind == spans.begin()) return 0.0;
-    const Span& last = *(behind - 1);
-    return last.before_s + std::min(when_s, last.until_s) - last.begin_s;
-  };
-  return spans.empty() || spans.back().until_s <= from_s ? 0.0 : sum_until(until_s) - sum_until(from_s);
+  const auto at = static_cast<std::size_t>(rank);
+  return until_s - from_s - called_[at].between(from_s, until_s) + waited_[at].between(from_s, until_s);
 }
 
 void PlacedWaits::go_on(std::int32_t rank, Time until_s) {
@@ -90,13 +95,11 @@ void PlacedWaits::go_on(std::int32_t rank, Time until_s) {
 }
 
 void PlacedWaits::put(Wait wait) {
-  auto& spans = spans_[static_cast<std::size_t>(wait.rank)];
-  if (!wait.is_completion() && !spans.empty()) wait.begin_s = std::max(wait.begin_s, spans.back().until_s);
+  Spans& own = waited_[static_cast<std::size_t>(wait.rank)];
+  if (!wait.is_completion()) wait.begin_s = std::max(wait.begin_s, own.over_s());
   if (wait.until_s <= wait.begin_s) return;
   placed_.push_back(wait);
-  if (wait.is_completion()) return;
-  const Time before_s = spans.empty() ? 0.0 : spans.back().before_s + spans.back().until_s - spans.back().begin_s;
-  spans.push_back({wait.begin_s, wait.until_s, before_s});
+  if (!wait.is_completion()) own.add(wait.begin_s, wait.until_s);
 }
 
 std::vector<Wait> PlacedWaits::taken() {

@@ -149,7 +149,7 @@ class Finder {
         message(row, call);
       }
     }
-    PlacedWaits placed(ranks_, index_, calls_, waits_);
+    PlacedWaits placed(ranks_, calls_, blocked_, order, waits_);
     for (const Blocking& one : blockings_) placed.add(one);
     waits_ = placed.taken();
   }

@@ -60,8 +60,15 @@ TEST_CASE("in a later call a rank waits for who came late since the own side was
   REQUIRE(got.costs.delays.size() == 1);
   CHECK(got.costs.delays[0].rank == 1);
   CHECK(got.costs.delays[0].end_s == 2.5);
-  one.calls[2].begin_s = one.blocks[1].begin_s = 5.0;  // computation in between has its own reasons
-  CHECK(one.analyse().found.waits.empty());
+  one.calls[2].begin_s = one.blocks[1].begin_s = 5.0;  // in time the message would have been over before
+  const auto later = one.analyse();
+  REQUIRE(later.found.waits.size() == 1);
+  CHECK(later.found.waits[0].seconds() == 1.0);
+  one.calls[1].end_s = one.blocks[0].end_s = 1.5;  // of what the other was late the rank has computed 1 s
+  const auto less = one.analyse();
+  REQUIRE(less.found.waits.size() == 1);
+  CHECK(less.found.waits[0].seconds() == doctest::Approx(0.5));
+  one.calls[1].end_s = one.blocks[0].end_s = 4.5;
   one.calls[2].begin_s = one.blocks[1].begin_s = 4.5;
   one.calls.push_back({1, 0.0, 2.5});  // nor is late who was held in a call
   one.sent_in = {5, 0};
