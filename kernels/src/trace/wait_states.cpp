@@ -164,7 +164,6 @@ class Finder {
     const auto message = static_cast<std::size_t>(wait.message);
     const std::int32_t source = messages_.source[message], destination = messages_.destination[message];
     if (source == destination) return;
-    if (!blocked_.origin.empty() && blocked_.origin[row] == wait.rank) return;  // the other side was there
     const bool is_receiver = wait.rank == destination;
     wait.cause = is_receiver ? source : destination;
     wait.until_s = blocked_.end_s[row];
