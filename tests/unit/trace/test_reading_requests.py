@@ -111,7 +111,7 @@ def read_back(run: Any, folder: Path) -> Any:
 
 @pytest.mark.parametrize("ranks", [2, 5, 8])
 def test_a_wait_for_several_requests_comes_back(ranks: int, tmp_path: Path) -> None:
-    """What a rank waits for first in a call comes back to the nanosecond; behind a transfer no more is told."""
+    """What a rank waits for first in a call comes back to the nanosecond; behind a transfer no more does."""
     run = lk.run(halo, ranks, f"star:{ranks}", trace=True, size=100_000, is_overlapped=False)
     back = read_back(run, tmp_path)
     columns = ["rank", "begin_s", "end_s", "state", "cause"]
