@@ -31,6 +31,8 @@ __all__ = ["WhatIf", "try_it"]
 
 #: shares of the makespan below this are rounding
 _ROUNDING = 1e-12
+#: smaller factors of computation are told in words
+_NEXT_TO_NONE = 1e-3
 _ANOTHER = ": then another path is the longest"
 _HELD = ": then something else holds these transfers, or another path is the longest"
 _NOT_FREE = ": that is all that these calls took on it, and the others take time as well"
@@ -192,7 +194,8 @@ def _on_ranks(
     run: Run, phase: str, factor: float, ranks: Iterable[int] | None
 ) -> tuple[np.ndarray[Any, Any], str]:
     factors = np.full(run.ranks, factor)
-    change = f"{factor:g} times the computation in phase {phase}"
+    amount = f"{factor:g} times" if factor >= _NEXT_TO_NONE else "next to none of"
+    change = f"{amount} the computation in phase {phase}"
     if ranks is None:
         return factors, change
     chosen = sorted({int(rank) for rank in ranks})

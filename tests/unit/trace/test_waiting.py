@@ -206,6 +206,7 @@ def test_a_trial_wins_what_the_critical_path_promised() -> None:
     less = run.what_if("work", 0.01, ranks=[1])  # then the others are the longest
     assert less.won_s == pytest.approx(3e-3, rel=0.05)
     assert "another path is the longest" in less.reading()
+    assert "With next to none of the computation in phase work, " in run.what_if("work", 1e-9).reading()
     twice = run.what_if("work", 0.5).after.what_if("work", 0.5)
     assert twice.before.makespan_s == pytest.approx(run.makespan_s - 2e-3, rel=0.01)
     assert twice.after.makespan_s == pytest.approx(run.makespan_s - 3e-3, rel=0.01)
