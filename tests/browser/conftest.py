@@ -113,7 +113,9 @@ def show_cells(visitor, lab) -> Iterator[Callable[[str, list[str]], Visitor]]:
         paths.append(lab.notebooks / name)
         paths[-1].write_text(json.dumps(notebook))
         visitor.arrive()
-        visitor.page.evaluate(f"() => jupyterapp.commands.execute('docmanager:open', {{path: '{name}'}})")
+        visitor.page.evaluate(
+            f"() => jupyterapp.commands.execute('docmanager:open', {{path: '{name}'}}).then(() => null)"
+        )
         visitor.wait_for_notebook(name)
         visitor.run_all()
         visitor.wait_for_canvas(0)

@@ -39,7 +39,9 @@ def show(visitor: Visitor, name: str, is_stored: bool) -> None:
     options = "{path, kernel: {shouldStart: false}}" if is_stored else "{path}"
     front = visitor.page.evaluate("() => jupyterapp.shell.currentWidget.context.path")
     path = front.replace("00_start_here.ipynb", name)
-    visitor.page.evaluate(f"path => jupyterapp.commands.execute('docmanager:open', {options})", path)
+    visitor.page.evaluate(
+        f"path => jupyterapp.commands.execute('docmanager:open', {options}).then(() => null)", path
+    )
     if not is_stored:
         visitor.wait_for_notebook(name)
         visitor.run_all()

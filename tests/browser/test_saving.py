@@ -25,7 +25,9 @@ def own_notebook(visitor, *sources):
     visitor.arrive()
     front = visitor.page.evaluate("() => jupyterapp.shell.currentWidget.context.path")
     path = front.replace("00_start_here.ipynb", "saving/mine.ipynb")
-    visitor.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", path)
+    visitor.page.evaluate(
+        "path => jupyterapp.commands.execute('docmanager:open', {path}).then(() => null)", path
+    )
     visitor.wait_for_notebook("mine.ipynb")
 
 

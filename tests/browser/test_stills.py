@@ -31,7 +31,9 @@ def own_notebook(visitor):
 
 
 def open_again(visitor, path):
-    visitor.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", path)
+    visitor.page.evaluate(
+        "path => jupyterapp.commands.execute('docmanager:open', {path}).then(() => null)", path
+    )
     visitor.wait_for_notebook("mine.ipynb")
 
 
@@ -60,7 +62,9 @@ def test_a_saved_notebook_shows_its_figures_without_a_kernel(visitor):
         await jupyterapp.commands.execute('application:close')
     }""")
     visitor.page.evaluate(
-        "path => jupyterapp.commands.execute('docmanager:open', {path, kernel: {shouldStart: false}})", path
+        "path => jupyterapp.commands.execute('docmanager:open', {path, kernel: {shouldStart: false}})"
+        ".then(() => null)",
+        path,
     )
     visitor.wait_until(lambda: visitor.cell(1).locator("img").count() == 1, "the still picture")
     assert visitor.cell(2).locator("img").count() == 1

@@ -86,7 +86,9 @@ class Visitor:
         if self.start is None:
             self.page.goto(self.lab.address.read_text().strip())
         else:
-            self.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", self.start)
+            self.page.evaluate(
+                "path => jupyterapp.commands.execute('docmanager:open', {path}).then(() => null)", self.start
+            )
         self.wait_for_notebook("00_start_here.ipynb")
         self.start = self.page.evaluate("() => jupyterapp.shell.currentWidget.context.path")
 
