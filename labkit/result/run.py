@@ -211,10 +211,13 @@ class Run(Recorded):
         import pandas as pd
 
         columns = ["phase", "entries", "max_s", "mean_s", "imbalance"]
+        return pd.DataFrame(self._rows_of_table(), columns=columns)
+
+    def _rows_of_table(self) -> list[tuple[str, int, float, float, float]]:
         rows = self.phase_rows()
         if rows and math.isfinite(self.makespan_s):
             rows.append((OUTSIDE, 0, *self.outside_phases(), math.nan))
-        return pd.DataFrame(rows, columns=columns)
+        return rows
 
     def phase_rows(self) -> list[tuple[str, int, float, float, float]]:
         """Return the rows of `phase_table`.
@@ -274,10 +277,7 @@ class Run(Recorded):
         list of (str, float, float, float)
             Times in seconds; imbalance is maximum / mean.
         """
-        rows = [(name, largest, mean, imbalance) for name, _, largest, mean, imbalance in self.phase_rows()]
-        if rows and math.isfinite(self.makespan_s):
-            rows.append((OUTSIDE, *self.outside_phases(), math.nan))
-        return rows
+        return [(name, most, mean, imbalance) for name, _, most, mean, imbalance in self._rows_of_table()]
 
     def printed(self) -> str:
         """Return what all ranks printed, in rank order, as one text.
