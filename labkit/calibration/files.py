@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 from labkit.errors import DataError
 from labkit.platform.models import NetworkModel
@@ -128,6 +127,8 @@ def simgrid_xml(calibration: Calibration) -> str:
     str
         Platform XML (version 4.1): ``smpirun -platform FILE`` needs no further option for the model.
     """
+    from xml.sax.saxutils import quoteattr  # brings http and ssl along
+
     star = calibration.platform
     text = platform_xml(star, star.hosts or 2)
     props = "".join(

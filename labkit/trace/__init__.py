@@ -1,8 +1,32 @@
 """Traces: a run message by message, and the explanation of its time."""
 
-from labkit.trace.bottlenecks import Bottlenecks
-from labkit.trace.contrast import Contrast, contrast
-from labkit.trace.explanation import Explanation
-from labkit.trace.trace import Trace
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labkit.trace.bottlenecks import Bottlenecks
+    from labkit.trace.side_by_side import Contrast, contrast
+    from labkit.trace.explanation import Explanation
+    from labkit.trace.trace import Trace
 
 __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]
+
+#: name -> its module: whoever only runs a program needs none of them
+_HOMES = {
+    "Bottlenecks": "bottlenecks", "Contrast": "side_by_side", "Explanation": "explanation", "Trace": "trace",
+    "contrast": "side_by_side",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

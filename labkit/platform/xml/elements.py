@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from xml.sax.saxutils import quoteattr
 
 from labkit.errors import PlatformError
 
@@ -41,6 +40,8 @@ def number(value: float) -> str:
 
 def attributes_text(attributes: Mapping[str, str], between: str = " ") -> str:
     """Write attributes, quoted."""
+    from xml.sax.saxutils import quoteattr  # brings http and ssl along, which no run needs
+
     return between.join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
 
 

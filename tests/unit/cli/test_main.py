@@ -106,6 +106,16 @@ def test_start_is_light():
     assert done.stdout.endswith("False\n")
 
 
+def test_a_simulated_rank_starts_light():
+    """What a run may need later (explanations, XML, the web's protocols) is imported then."""
+    code = (
+        "import sys; import labkit.sim.script_child; "
+        "print(*sorted({'http.client', 'ssl', 'pandas', 'labkit.trace.explanation'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 def test_options_behind_the_program_are_explained(script, capsys):
     assert main(["run", script, "-n", "8"]) == 2
     assert f"-n stands behind {script} and so belongs to it" in capsys.readouterr().err
