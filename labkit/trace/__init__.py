@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labkit.trace.bottlenecks import Bottlenecks
-    from labkit.trace.side_by_side import Contrast, contrast
     from labkit.trace.explanation import Explanation
+    from labkit.trace.side_by_side import Contrast, contrast
     from labkit.trace.trace import Trace
 
 __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]
