@@ -6,6 +6,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt 2>/dev/null | grep -v third_party)
 # The notebooks run where BokehJS must come from the package, not from the network.
 export BOKEH_RESOURCES := inline
+# Tests start thousands of Pythons: each would compile labkit anew where the environment forbids to keep the result.
+unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ_SECONDS ?= 60
 

@@ -79,7 +79,6 @@ def environment() -> dict[str, str]:
         "LD_PRELOAD": ":".join(libraries),
         "PYTHONPATH": str(SITE),
         "PYTHONMALLOC": "malloc",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:replace_intrin=0:use_sigaltstack=0:"
         "handle_segv=1:allocator_may_return_null=1:quarantine_size_mb=64",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
