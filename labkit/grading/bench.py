@@ -185,6 +185,7 @@ class OpenBench:
         given = [copy.deepcopy(tuple(own)) for own in arguments]
         only_messages, charges = how.pop("only_messages", False), how.pop("charges", True)
         work, is_plain = how.pop("work", None), how.pop("is_plain", False)
+        how.pop("packs", None)  # there is no line on which anything comes
 
         def program(comm: Any) -> Any:
             machine: Any = context.current()

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.grading.counts import ENVELOPE_BYTES, busiest_bytes, chain_of, rounds_of, uncounted
+from labkit.grading.counts import (
+    ENVELOPE_BYTES,
+    busiest_bytes,
+    chain_of,
+    long_messages,
+    most_told,
+    rounds_of,
+    uncounted,
+)
 from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
@@ -94,27 +102,36 @@ class Bound:
     ----------
     what : str
         "messages", "bytes", "rounds", "chain" (of messages, each sent after its sender has received the one
-        before), "received" (bytes sent to the busiest rank), "sent" or "seconds" (simulated). Messages that
-        nobody receives count as well. Of bytes received or sent each message counts
-        `labkit.grading.counts.ENVELOPE_BYTES` more than its content.
+        before), "received" (bytes sent to the busiest rank), "told" (bytes that calls have brought it, packed
+        by the grader: however a program writes data down), "sent" or "seconds" (simulated). Messages that
+        nobody receives count as well. Of bytes received, told or sent each message counts
+        `labkit.grading.counts.ENVELOPE_BYTES` more than its content. What a rank is told is counted in the
+        sandbox alone.
     most : callable
         ``most(case)``: the largest value allowed.
     words : str
         The bound as a formula.
+    least_bytes : int
+        Of "messages": only those of so many bytes count.
     """
 
     what: str
     most: Callable[[Case], float]
     words: str
+    least_bytes: int = 0
 
     def value(self, outcome: Outcome) -> float:
         """Return what the engine counted."""
+        if self.least_bytes:
+            return float(long_messages(outcome.trace, self.least_bytes))
         if self.what in ("messages", "bytes"):
             n_messages, n_bytes = uncounted(outcome.trace)
             own = outcome.messages if self.what == "messages" else outcome.bytes
             return float((own or 0) + (n_messages if self.what == "messages" else n_bytes))
         if self.what == "seconds":
             return outcome.makespan_s
+        if self.what == "told":
+            return float(most_told(outcome.trace, outcome.told, ENVELOPE_BYTES)) if outcome.told else 0.0
         if self.what == "rounds":
             return float(rounds_of(outcome.trace, outcome.ranks))
         if self.what == "chain":
@@ -128,14 +145,25 @@ _NAMES = {
     "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
     "chain": "messages in a chain, each sent after its sender has received the one before",
     "received": "bytes received by the busiest rank",
+    "told": "bytes, packed, told to the busiest rank",
     "sent": "bytes sent by the busiest rank",
     "seconds": "of simulated time",
 }
 
 
+def _named(bound: Bound) -> str:
+    return f"messages of {bound.least_bytes} bytes or more" if bound.least_bytes else _NAMES[bound.what]
+
+
+def _counting(bounds: Sequence[Bound]) -> dict[str, Any]:
+    """Return the options of a run in which bounds are counted."""
+    how: dict[str, Any] = {"trace": True} if bounds else {}
+    return {**how, "packs": True} if any(bound.what == "told" for bound in bounds) else how
+
+
 def _exceeded(case: Case, bound: Bound, value: float, most: float) -> str:
     found, allowed = _amounts(bound, value, most)
-    return f"{case}: {found} {_NAMES[bound.what]}; at most {allowed} are allowed."
+    return f"{case}: {found} {_named(bound)}; at most {allowed} are allowed."
 
 
 def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -> str:
@@ -188,7 +216,7 @@ class Costs:
         seen = ""
         first: tuple[Case, float] | None = None
         for case in self.cases(trial.seed):
-            wrong, hint, outcome = trial.fault(case, self.oracle, trace=True)
+            wrong, hint, outcome = trial.fault(case, self.oracle, **_counting(self.bounds))
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
             for bound in self.bounds:
@@ -196,7 +224,7 @@ class Costs:
                 if value > most:
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
                 found, allowed = _amounts(bound, value, most)
-                seen = f"{found} {_NAMES[bound.what]}, of at most {allowed}"
+                seen = f"{found} {_named(bound)}, of at most {allowed}"
             counted = self.bounds[0].value(outcome)
             first = first or (case, counted)
             if self.most_growth is not None and counted > self.most_growth * first[1]:
@@ -286,7 +314,7 @@ class Scaling:
         return times
 
     def _run(self, trial: Trial, case: Case) -> tuple[str, str, Outcome]:
-        how: dict[str, Any] = {"trace": True} if self.bounds else {}
+        how = _counting(self.bounds)
         return trial.fault(case, self.oracle, on=self.on(case.ranks), charges=False, **how)
 
     def verdict_of(self, times: Sequence[float]) -> Verdict:

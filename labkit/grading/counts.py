@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ENVELOPE_BYTES", "Cut", "busiest_bytes", "chain_of", "received_from", "rounds_of", "uncounted"]
+__all__ = [
+    "ENVELOPE_BYTES", "Cut", "busiest_bytes", "chain_of", "long_messages", "most_told", "packed_bytes",
+    "received_from", "rounds_of", "uncounted",
+]  # fmt: skip
 
 #: what a message counts beside its content: its tag, and that it came, tell something as well
 ENVELOPE_BYTES = 16
+
+#: less is not packed: that would be longer
+_SHORT_BYTES = 16
 
 #: a message that did not fit into the room of its receive: source, destination, tag, bytes
 Cut = tuple[int, int, int, int]
@@ -51,6 +58,40 @@ def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) ->
     weights = _posted(trace, "bytes").astype(float) + envelope_bytes
     totals = np.bincount(_posted(trace, column), weights=weights, minlength=ranks)
     return int(totals.max()) if len(totals) else 0
+
+
+def long_messages(trace: Any, least_bytes: int) -> int:
+    """Return how many messages have at least so many bytes, those that nobody has received included."""
+    return int((_posted(trace, "bytes") >= least_bytes).sum())
+
+
+def packed_bytes(data: Any) -> int:
+    """Return how many bytes of data are left when they are packed.
+
+    Objects are pickled with many bytes that tell nothing, and numbers are wider than what they hold: a bound
+    on what a rank learns must not cost points for either, nor be met by who packs it.
+
+    Parameters
+    ----------
+    data : bytes-like
+    """
+    n_bytes = memoryview(data).nbytes
+    return n_bytes if n_bytes <= _SHORT_BYTES else min(n_bytes, len(zlib.compress(data, 1)))
+
+
+def most_told(trace: Any, told: Sequence[int], envelope_bytes: int = 0) -> int:
+    """Return the bytes, packed, that the rank was told which was told most.
+
+    Parameters
+    ----------
+    trace : Trace
+    told : sequence of int
+        For each rank the packed bytes that calls have brought it.
+    envelope_bytes : int
+        What each message to it counts besides.
+    """
+    came = np.bincount(_posted(trace, "destination").astype(np.int64), minlength=len(told))
+    return int((np.asarray(told) + came * envelope_bytes).max())
 
 
 def received_from(trace: Any, ranks: int, origin: int | None, cut: Iterable[Cut] = ()) -> list[int]:

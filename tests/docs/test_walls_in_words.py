@@ -165,6 +165,10 @@ SENTENCES: dict[str, list[str]] = {
     "Each task must have been done by some rank": [
         "test_no_false_pass.py::test_rows_that_nobody_had_computed_were_guessed"
     ],
+    "who packs tables on many ranks gains nothing": [
+        "test_what_is_told.py::test_tables_packed_on_many_ranks_are_as_many",
+        "test_what_is_told.py::test_samples_as_tuples_of_numbers_of_numpy_are_few_bytes",
+    ],
     "however small the data are packed": [
         "test_no_false_pass.py::test_what_grows_with_p_is_found_however_small_it_is_packed"
     ],

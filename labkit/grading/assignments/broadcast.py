@@ -19,7 +19,8 @@ _STATEMENT = """\
 Write broadcast(comm, data, root): rank `root` holds a NumPy array `data`, the others are given None;
 every rank returns an array with the same shape, dtype and values. Use messages only (send, recv, isend,
 irecv, sendrecv and their upper-case spellings), no collective. Any number of ranks, any root, any
-length, also 0. No more than p - 1 messages of the data, and no more than 2 ceil(log2 p) rounds.
+length, also 0. No more than p - 1 messages of the data, beside each at most one short one (its size,
+say), and no more than 2 ceil(log2 p) rounds.
 Numbers of ranks are drawn anew for every grading, from 1 to 64."""
 
 
@@ -89,6 +90,8 @@ def _cost_cases(seed: int) -> Iterator[Case]:
 
 #: objects and arrays whose size is told first take a second, short message
 _MESSAGES = Bound("messages", lambda case: 2 * (case.ranks - 1), "2 (p - 1)")
+#: the data itself, on the cases of costs
+_OF_DATA = Bound("messages", lambda case: case.ranks - 1, "p - 1", least_bytes=80)
 _BYTES = Bound("bytes", lambda case: (case.ranks - 1) * 400, "400 (p - 1) bytes")
 _ROUNDS = Bound("rounds", lambda case: 2 * _levels(case), "2 ceil(log2 p)")
 
@@ -113,7 +116,7 @@ BROADCAST = Assignment(
         Correct("any_data", "Right for any data", 1, _any_data, everybody_has_it,
                 "What does the receiver know of length and dtype? What if a send waits for its receive?"),
         Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, everybody_has_it,
-              [_BYTES, _MESSAGES], "Every rank but the root receives the data once."),
+              [_BYTES, _MESSAGES, _OF_DATA], "Every rank but the root receives the data once."),
         Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, everybody_has_it,
               [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
         Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(

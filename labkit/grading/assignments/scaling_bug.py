@@ -11,6 +11,7 @@ import numpy as np
 from labkit.errors import LabkitError
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.counts import packed_bytes
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, shown
 
@@ -20,12 +21,13 @@ _STATEMENT = """\
 places(comm, keys, buckets) gives each key its place in the sorted sequence of the keys of all ranks:
 the number of smaller keys anywhere, and of equal ones on ranks before and before it on its own. keys is
 a NumPy array of integers from 0 to buckets - 1, of any length, also 0. The program that you are given
-is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than O(buckets
-log p) bytes, the time grows with log p, and no chain of messages, each sent after the one before was
-received, is longer than 8 ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about the program as it
-was given: it returns the name of the phase at fault, how the bytes that a rank receives in it grow with
-the ranks ("1", "log p", "p", "p log p", "p^2", ...), and how many bytes of data each rank receives in
-it with these ranks and buckets. Numbers of ranks are drawn anew for every grading, from 1 to 64."""
+is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than O(buckets log
+p) bytes, however they are packed, the time grows with log p, and no chain of messages, each sent after
+the one before was received, is longer than 8 ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about
+the program as it was given: it returns the name of the phase at fault, how the bytes that a rank receives
+in it grow with the ranks ("1", "log p", "p", "p log p", "p^2", ...), and how many bytes of data each rank
+receives in it with these ranks and buckets. Numbers of ranks are drawn anew for every grading, from 1 to
+64."""
 
 #: the phase at fault in the program as it is given, and how its bytes grow
 _PHASE, _GROWTH = "before", "p"
@@ -46,6 +48,18 @@ def _case(seed: int, ranks: int, n_local: int, buckets: int, words: str = "", ho
     total = sum(len(keys) for keys in own)
     said = f"{total} keys, {buckets} bucket{'s' if buckets != 1 else ''}{words}"
     return Case(ranks, [(keys, buckets) for keys in own], said, own if total <= 40 else None, _needs)
+
+
+def _full(seed: int, ranks: int, n_local: int, buckets: int) -> Case:
+    """Return a case with many keys in each bucket, how many nobody can guess: tables hardly get smaller."""
+    source, own = Seed.of(seed), []
+    for rank in range(ranks):
+        weights, keys = (source.array(n, "uint32", "full", ranks, rank, n) for n in (buckets, n_local))
+        edges = np.cumsum(-np.log((weights + 1.0) / 2**32))
+        own.append(np.minimum(np.searchsorted(edges, keys * (edges[-1] / 2**32)), buckets - 1))
+    return Case(
+        ranks, [(keys, buckets) for keys in own], f"{ranks * n_local} keys, {buckets} buckets", None, _needs
+    )
 
 
 def _needs(case: Case, results: list[Any]) -> list[int]:
@@ -89,7 +103,16 @@ def _any_number(seed: int) -> Iterator[Case]:
 def _cost_cases(seed: int) -> Iterator[Case]:
     (many,) = Seed.of(seed).ranks(60, 64, 1, "cost")
     for ranks in (many // 8, many):  # with so many keys that all of them are more than the tables allowed
-        yield _case(seed, ranks, 3000, 512, hot=_HOT)
+        yield _full(seed, ranks, 40_000, 512)
+
+
+def _few_packed(case: Case) -> float:
+    """As many tables of all keys, packed, and some more: objects have bytes that do not get less by packing.
+
+    The tables of all others are more, however a program packs them: each holds nearly as much as the sum.
+    """
+    counts = sum(np.bincount(own[0], minlength=own[1]) for own in case.arguments)
+    return 1.6 * (2 * math.ceil(math.log2(case.ranks)) + 2) * packed_bytes(np.asarray(counts, np.int64))
 
 
 def _few_tables(case: Case) -> float:
@@ -119,6 +142,7 @@ def _chain(case: Case) -> float:
     return float(8 * math.ceil(math.log2(case.ranks)) + 4)
 
 
+_TOLD = Bound("told", _few_packed, "1.6 (2 ceil(log2 p) + 2) tables of all keys")
 _RECEIVED = Bound("received", _few_tables, "(2 ceil(log2 p) + 2) (8 buckets + 200) bytes")
 
 
@@ -174,7 +198,7 @@ SCALING_BUG = Assignment(
                 "What does a rank know of the ranks before it? The first one has none before it."),
         Correct("any_number", "Any number of ranks, keys and buckets", 2, _any_number, _oracle,
                 "What is in the buffer of rank 0 after an exclusive prefix sum?"),
-        Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED],
+        Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED, _TOLD],
               "A rank needs the sum of the tables before it, not the tables.", most_growth=4.0),
         Scaling("scaling", "The time grows with log p", 2,
                 lambda p, seed: _case(seed, p, 20 + _HOT, 1024, hot=_HOT), _oracle, "log p",

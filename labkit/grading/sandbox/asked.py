@@ -7,6 +7,7 @@ from typing import Any
 
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.module import simulated_module
+from labkit.errors import UnsupportedError
 
 __all__ = ["argument", "described", "made_from", "mpi", "new_status", "status_row", "text", "whole"]
 
@@ -65,6 +66,8 @@ def described(error: BaseException) -> list[Any]:
     """Describe an error of a call, so that the rank can raise it."""
     if isinstance(error, MPIException):
         return ["mpi", error.Get_error_code(), error._detail]
+    if isinstance(error, UnsupportedError):
+        return ["", 0, str(error)]
     return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
 
 

@@ -117,6 +117,8 @@ class Outcome:
         Which tasks of the case's `Work` each rank has had done, in order.
     attempts : list of str
         What the processes said that they asked for and ranks are not given: evidence, no proof.
+    told : list of int
+        For each rank the bytes that calls have brought it, each answer packed, where they were counted.
     cut : list of tuple
         The messages that did not fit into the room of their receive: source, destination, tag, bytes.
     is_loading : bool
@@ -135,6 +137,7 @@ class Outcome:
     output: list[str] = field(default_factory=list)
     tasks: list[list[int]] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
+    told: list[int] = field(default_factory=list)
     cut: list[tuple[int, int, int, int]] = field(default_factory=list)
     is_loading: bool = False
 

@@ -15,6 +15,7 @@ import numpy as np
 from labkit import context
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.errors import UnsupportedError
+from labkit.grading.counts import packed_bytes
 from labkit.grading.sandbox.asked import (
     argument,
     described,
@@ -24,7 +25,7 @@ from labkit.grading.sandbox.asked import (
     status_row,
     text,
     whole,
-)
+)  # fmt: skip
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.grading.sandbox.calls import COLLECTIVES, OF_MESSAGES
 from labkit.grading.sandbox.lines import caller_at
@@ -48,7 +49,8 @@ __all__ = ["RankProxy"]
 
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (
-    MPIException, ValueError, TypeError, KeyError, IndexError, OverflowError, BufferError, StopIteration
+    MPIException, ValueError, TypeError, KeyError, IndexError, OverflowError, BufferError, StopIteration,
+    UnsupportedError,
 )  # fmt: skip
 _POSTS = ("send", "ssend", "isend", "issend")
 _CHARGES = ("begin", "end", "compute")
@@ -77,15 +79,17 @@ class RankProxy:
         The tasks that it may have done.
     talks_early : bool
         Whether it may communicate before its function is called, while it is loaded.
+    packs : bool
+        Whether what calls bring it is counted, packed.
     """
 
     def __init__(
         self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True,
-        work: Work | None = None, talks_early: bool = True,
+        work: Work | None = None, talks_early: bool = True, packs: bool = False,
     ) -> None:  # fmt: skip
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
         self.only_messages, self.charges, self.work = only_messages, charges, work
-        self.talks_early = talks_early
+        self.talks_early, self.packs, self.told_bytes = talks_early, packs, 0
         self.output = ""
         self.tasks: list[int] = []
         self.attempts: list[str] = []
@@ -124,8 +128,6 @@ class RankProxy:
                 answer, out = self._serve(operation, header, parts)
             except _ANSWERED as error:
                 answer, out = {"error": described(error)}, []
-            except UnsupportedError as error:
-                answer, out = {"error": ["", 0, str(error)]}, []
             self._write(answer, out)
 
     # --- the line to the process ------------------------------------------------------------------
@@ -165,6 +167,8 @@ class RankProxy:
         return header, parts
 
     def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
+        if self.packs:
+            self.told_bytes += sum(map(packed_bytes, parts))
         try:
             write_frame(self.descriptor, answer, parts, self.budget.deadline_s, self._alive())
         except (TooLate, Idle):

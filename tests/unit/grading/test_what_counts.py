@@ -10,7 +10,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import MachineError
-from labkit.grading import Bound, Case, Costs
+from labkit.grading import Bound, Case, Costs, find_assignment
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
 from labkit.grading.counts import uncounted
 from labkit.grading.sandbox import Limits, Sandbox
@@ -262,3 +262,25 @@ def test_the_same_codes_by_the_program_are_the_programs(sandbox: Sandbox, code: 
         outcome = sandbox.run("import os\n" + where.format(code), "f", 2, [()] * 2)
         assert outcome.kind == "ended"
         assert f"exit code {code}: does the program call" in outcome.message
+
+
+def _sends_it_twice(comm: Any, data: Any, root: int) -> Any:
+    """A binomial tree in which everything is sent once more."""
+    me, reach = (comm.rank - root) % comm.size, 1
+    while reach < comm.size:
+        if me < reach and me + reach < comm.size:
+            comm.send(data, (me + reach + root) % comm.size, 1)
+            comm.Send(data, (me + reach + root) % comm.size, 2)
+        elif reach <= me < 2 * reach:
+            data = comm.recv(source=(me - reach + root) % comm.size, tag=1)
+            comm.Recv(np.empty_like(data), (me - reach + root) % comm.size, 2)
+        reach *= 2
+    return data
+
+
+def test_messages_of_the_data_are_told_from_short_ones() -> None:
+    (found,) = find_assignment("broadcast").try_out(_sends_it_twice, only=["messages"]).results
+    assert (found.points, "2 messages of 80 bytes or more; at most p - 1 = 1 are" in found.feedback) == (
+        0,
+        True,
+    )
