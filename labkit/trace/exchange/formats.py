@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +15,7 @@ from labkit.nearest import nearest
 from labkit.trace.exchange.cube import write_cube
 from labkit.trace.exchange.events import LIMIT, events_of
 from labkit.trace.exchange.frames import hatchet_frame, pipit_frame, write_pipit
-from labkit.trace.exchange.otf2_archive import write_otf2
+from labkit.trace.exchange.otf2_archive import check_archive, write_otf2
 from labkit.trace.exchange.paje import write_paje
 from labkit.trace.exchange.paraver import write_paraver
 from labkit.trace.exchange.perfetto import write_perfetto
@@ -89,7 +91,9 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         what = "cannot be written to" if parent.is_dir() else "does not exist"
         raise DataError(f"{str(target)!r} cannot be written: the folder {str(parent)!r} {what}")
-    if target.is_dir() and found.write is not write_otf2:
+    if found.write is write_otf2:
+        check_archive(target)
+    elif target.is_dir():
         raise DataError(f"{str(target)!r} is a folder; give the name of a file")
     return target, found
 
@@ -97,16 +101,33 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
 def export(run: Run, path: str | os.PathLike[str], form: str | None = None, limit: int = LIMIT) -> list[Path]:
     """Do `Run.export`."""
     target, found = check_export(path, form)
-    if found.is_profile:
-        return found.write(target, report_of(run))
-    events = events_of(run, limit)
+    events = None if found.is_profile else events_of(run, limit)
+    what = report_of(run) if events is None else events
     try:
-        files = found.write(target, events)
+        files = _written_whole(found, target, what)
     except OSError as error:
         raise DataError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
-    if said := events.said():
+    if events is not None and (said := events.said()):
         print(f"labkit: {target} is {said}", file=sys.stderr)
     return files
+
+
+def _written_whole(form: Format, target: Path, what: Any) -> list[Path]:
+    """Write files and move them to their place: what fails leaves no half file, and the one of before."""
+    if target.exists() and not target.is_file() and not target.is_dir():  # a pipe, say
+        return form.write(target, what)
+    folder = target.resolve().parent
+    part = Path(tempfile.mkdtemp(prefix=".labkit-", dir=folder))
+    try:
+        files = form.write(part / target.resolve().name, what)
+        for one in part.iterdir():
+            if (folder / one.name).is_dir():
+                shutil.rmtree(folder / one.name)
+            os.replace(one, folder / one.name)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    base = folder if target.is_symlink() else target.parent
+    return [base / one.relative_to(part) for one in files]
 
 
 def frame_of(run: Run, form: str, limit: int = LIMIT) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
 from labkit.trace.exchange.requests import begun_messages
 from labkit.trace.waiting.kinds import base_of, is_begun
 
-__all__ = ["NO_REGION", "WITHIN_CALLS", "write_otf2"]
+__all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "write_otf2"]
 
 _ENTER, _LEAVE, _SEND, _RECEIVE = range(4)
 #: a second
@@ -30,7 +29,7 @@ _UNDEFINED = 0xFFFFFFFF
 
 
 def write_otf2(path: Path, events: Events) -> list[Path]:
-    """Write an archive: a folder with ``traces.otf2``, definitions and the events of each rank.
+    """Write an archive, a folder that is not there yet: ``traces.otf2``, definitions, events of each rank.
 
     A host is a node of the system tree, a rank a location group of one location; wait states are regions in
     the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
@@ -42,7 +41,7 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     Raises
     ------
     DataError
-        The package ``otf2`` is not installed, the path is a file, or a folder that holds something else.
+        The package ``otf2`` is not installed.
 
     References
     ----------
@@ -55,30 +54,28 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
         raise DataError(
             f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
         ) from None
-    folder = _emptied(path)
     with otf2.writer.open(
-        str(folder), timer_resolution=_TICKS, chunk_size_events=_CHUNK, chunk_size_definitions=_CHUNK
+        str(path), timer_resolution=_TICKS, chunk_size_events=_CHUNK, chunk_size_definitions=_CHUNK
     ) as archive:
         archive.creator = "labkit"
         archive.machine_name = events.run.on
         archive.description = "; ".join(f"{name}: {value}" for name, value in events.facts().items())
         _write(otf2, archive, events)
-    return [folder / "traces.otf2"]
+    return [path / "traces.otf2"]
 
 
-def _emptied(path: Path) -> Path:
-    """Return a new folder; an archive of that name is replaced, anything else refused."""
+def check_archive(path: Path) -> None:
+    """Refuse a place where an archive would replace something else than an archive.
+
+    Raises
+    ------
+    DataError
+        The path is a file, or a folder that holds something else.
+    """
     if path.exists() and not path.is_dir():
         raise DataError(f"an OTF2 archive is a folder, and {str(path)!r} is a file; give another name")
-    if path.is_dir() and any(path.iterdir()):
-        if not (path / "traces.otf2").is_file():
-            raise DataError(
-                f"the folder {str(path)!r} holds something else than an archive; give another name"
-            )
-        shutil.rmtree(path)
-    if path.is_dir():
-        path.rmdir()
-    return path
+    if path.is_dir() and any(path.iterdir()) and not (path / "traces.otf2").is_file():
+        raise DataError(f"the folder {str(path)!r} holds something else than an archive; give another name")
 
 
 def _write(otf2: Any, archive: Any, events: Events) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +252,39 @@ def test_what_cannot_be_written_is_refused_first(run: Any, tmp_path: Path) -> No
         run.frame("polars")
     assert not list(tmp_path.iterdir())
     assert {ending for one in FORMATS.values() for ending in one.endings} >= {".json", ".prv", ".cubex"}
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.paje", "a.prv", "a.cubex", "a.csv"])
+def test_a_full_disk_leaves_no_half_file_and_the_one_of_before(run: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("of before")
+    limits, answer = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(DataError, match=f"{name}' cannot be written: File too large"):
+            run.export(tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, answer)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "of before"
+    assert run.export(tmp_path / name)[0].stat().st_size > 1024
+
+
+def test_a_link_is_written_through(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.prv").symlink_to(tmp_path / "there" / "real.prv")
+    files = run.export(tmp_path / "link.prv")
+    assert (tmp_path / "link.prv").is_symlink()
+    assert [one.name for one in files] == ["real.prv", "real.pcf", "real.row"]
+    assert all(one.parent.name == "there" and one.is_file() for one in files)
+
+
+def test_a_pipe_is_written_into(run: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe.csv"], stdout=subprocess.PIPE, text=True)
+    run.export(tmp_path / "pipe.csv")
+    assert reader.communicate(timeout=60)[0].startswith("Timestamp")
 
 
 def test_cube_by_its_own_reader(run: Any, tmp_path: Path) -> None:
