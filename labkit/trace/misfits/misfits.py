@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
 from labkit.trace.misfits.samples import paired
 from labkit.trace.misfits.search import Finding, search
@@ -151,6 +152,10 @@ def find_misfits(measured: Run, predicted: Run) -> Misfits:
     .. [1] H. B. Mann, D. R. Whitney: On a test of whether one of two random variables is stochastically
        larger than the other. Annals of Mathematical Statistics 18, 1947. doi:10.1214/aoms/1177730491
     """
+    if not hasattr(predicted, "trace"):
+        raise DataError(
+            f"a run is held against another one, which lk.run(...) returned; got {predicted!r:.60}"
+        )
     samples = paired(measured, predicted)
     found = search(samples, measured.makespan_s, predicted.makespan_s)
     return Misfits(

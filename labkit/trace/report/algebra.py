@@ -88,7 +88,10 @@ def _together(*reports: Report) -> list[Report]:
     if not reports:
         raise DataError("give at least one report")
     if wrong := [one for one in reports if not isinstance(one, Report)]:
-        raise DataError(f"reports are what run.report() returns; got {type(wrong[0]).__name__}")
+        raise DataError(
+            "reports are what run.report() returns, one after another, as in mean(one, other) or "
+            f"mean(*reports); got {type(wrong[0]).__name__}"
+        )
     ranks = {one.ranks for one in reports}
     if len(ranks) > 1:
         raise DataError(

@@ -128,7 +128,7 @@ def try_it(
         assert factor is not None
         return _with_links(run, (links,) if isinstance(links, str) else tuple(links), float(factor))
     waiting = find_waiting(run)
-    name = phase if phase is not None else str(balanced)
+    name: Any = phase if phase is not None else balanced
     spent, critical = _in_phase(run, waiting, name)
     if every_visit:
         return _by_visit(run, waiting, name)
@@ -160,7 +160,7 @@ def _check(run: Run, named: str, factor: float | None, ranks: Iterable[int] | No
     if (factor is not None) != (named in ("phase", "links")):
         raise DataError(
             "a factor belongs to phase=... or links=...; "
-            + ("give one" if factor is None else "leave it out")
+            + ("give one, as in factor=0.5" if factor is None else "leave it out")
         )
     if factor is not None and not _is_factor(factor):
         raise DataError(f"the factor must be a number above 0 and finite, got {factor!r}")
@@ -178,9 +178,11 @@ def _is_factor(given: Any) -> bool:
 def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return by rank what is computed in a phase and the phases in it, in all and on the critical path."""
     inside = np.array([f" > {name} > " in f" > {phase} > " for phase in waiting.paths["phase"]], bool)
-    if not inside.any():
+    if not isinstance(name, str) or not inside.any():
         known = sorted({str(one) for one in waiting.paths["name"]} - {NO_PHASE})
         have = f"its phases are {', '.join(known)}" if known else "it has none; mark one with lk.phase(...)"
+        if not isinstance(name, str):
+            raise DataError(f"a phase is given by its name, got {name!r}: {run.program}: {have}")
         raise DataError(f"{run.program} has no phase {name!r}: {have}")
     works = inside & (waiting.paths["call"] == COMPUTATION).to_numpy()
     rows = waiting.totals[works[waiting.totals["path"].to_numpy()]]

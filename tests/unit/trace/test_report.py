@@ -112,6 +112,8 @@ def test_difference_mean_and_merge() -> None:
     assert difference(one.per_rank(), recorded(5).report().per_rank()).ranks == 1
     with pytest.raises(DataError, match="at least one"):
         mean()
+    with pytest.raises(DataError, match=r"mean\(\*reports\); got list"):
+        mean([one, other])  # type: ignore[arg-type]
 
 
 NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(tuple)

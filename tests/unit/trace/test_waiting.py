@@ -291,6 +291,8 @@ def test_faster_links_are_tried() -> None:
         ({"phase": "meet", "factor": 0.5}, "nothing is computed"),
         ({"phase": "work"}, "give one"),
         ({"balanced": "work", "factor": 0.5}, "leave it out"),
+        ({"balanced": True}, "a phase is given by its name, got True: .*its phases are "),
+        ({"phase": "work"}, "as in factor=0.5"),
         ({"phase": "work", "factor": 0.0}, "above 0"),
         ({"phase": "work", "factor": 0.5, "every_visit": True}, "belongs to balanced"),
         ({"phase": "work", "factor": 0.5, "ranks": [6]}, "from 0 to 5"),
