@@ -100,7 +100,7 @@ def test_what_is_shown_says_the_same(predicted: Any) -> None:
 def test_runs_that_do_not_fit_are_refused(predicted: Any) -> None:
     with pytest.raises(DataError, match="trace=True"):
         lk.run(program, RANKS, ON).against(predicted)
-    with pytest.raises(DataError, match=r"held against another one, which .*, got 3"):
+    with pytest.raises(DataError, match=r"held against another one, which .*; got 3"):
         predicted.against(3)
     with pytest.raises(DataError, match="same number of ranks"):
         lk.run(program, 4, "star:4", trace=True).against(predicted)
