@@ -278,21 +278,19 @@ def test_faster_links_are_tried() -> None:
     found = run.what_if(links=every, factor=2)
     assert 0 < found.won_s < 0.5 * run.makespan_s
     assert run.what_if(links=kind, factor=0.5).won_s < 0
-    assert found.after.what_if(links=every, factor=0.5).after.makespan_s == pytest.approx(
-        run.makespan_s, rel=1e-9
-    )
+    back = found.after.what_if(links=every, factor=0.5).after
+    assert back.makespan_s == pytest.approx(run.makespan_s, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({}, "one thing"),
-        ({"phase": "work", "factor": 0.5, "on": "star:6"}, "one thing"),
+        ({}, "one thing.* got none of them"),
+        ({"phase": "work", "on": "star:6"}, "one thing.* got phase, on"),
         ({"phase": "none", "factor": 0.5}, "its phases are meet, work"),
         ({"phase": "meet", "factor": 0.5}, "nothing is computed"),
         ({"phase": "work"}, "give one, as in factor=0.5"),
         ({"balanced": "work", "factor": 0.5}, "leave it out"),
-        ({"balanced": True}, "a phase is given by its name, got True: .*its phases are "),
         ({"phase": "work", "factor": 0.0}, "above 0"),
         ({"phase": "work", "factor": 0.5, "every_visit": True}, "belongs to balanced"),
         ({"phase": "work", "factor": 0.5, "ranks": [6]}, "from 0 to 5"),
