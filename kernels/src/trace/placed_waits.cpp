@@ -66,13 +66,12 @@ void PlacedWaits::add(const Blocking& blocking) {
   late_s -= own.between(since_s, wait.until_s);
   late_s = std::min(late_s, wait.until_s - from_s);
   const Time free_s = std::max(enter_s, own.over_s());
-  const Time end_s = wait.until_s;
   if (came_s - free_s >= late_s) {  // the last that the rank did before the other side came
     wait.begin_s = came_s - free_s > late_s ? came_s - late_s : free_s;
     wait.until_s = came_s;
   } else {
     wait.begin_s = free_s;
-    wait.until_s = std::min(free_s + late_s, end_s);
+    wait.until_s = std::min(free_s + late_s, wait.until_s);
     wait.came_s = came_s;
   }
   put(wait);
