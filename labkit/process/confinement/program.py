@@ -74,6 +74,8 @@ def confine_program(
     limit("RLIMIT_CORE", 0)
     was_root = hasattr(os, "geteuid") and os.geteuid() == 0
     held = []
+    if sys.platform == "linux" and not was_root and _has_threads():
+        _beneath_a_supervisor(False)  # a user namespace takes a single thread, which one that is forked has
     granted = mounts.leave_namespaces(() if "namespaces" in without else _NAMESPACES)
     if sys.platform == "linux":
         held.append("end")
@@ -118,6 +120,14 @@ def confine_program(
         held.append("shared memory")
     words = {name: text.format(memory=memory_bytes / (1 << 30)) for name, text in WALLS.items()}
     return {name: words[name] for name in WALLS if name in held}
+
+
+def _has_threads() -> bool:
+    """Whether this process has more than one thread: libraries that it has loaded begin some."""
+    try:
+        return len(os.listdir("/proc/self/task")) > 1
+    except OSError:
+        return True
 
 
 def _beneath_a_supervisor(has_namespace: bool) -> None:

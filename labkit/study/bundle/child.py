@@ -19,13 +19,10 @@ from typing import Any, TextIO
 
 from labkit.errors import DataError, LabkitError
 from labkit.process.confinement.program import confine_program
-from labkit.study.bundle.plain import decode
+from labkit.study.bundle.plain import ANSWER, REQUEST, decode
 from labkit.study.bundle.source import executed
 
-__all__ = ["ANSWER", "REQUEST", "Rerun", "main"]
-
-REQUEST = "request.json"
-ANSWER = "answer.jsonl"
+__all__ = ["Rerun", "main"]
 
 
 class Rerun:

@@ -21,7 +21,10 @@ from labkit.errors import DataError
 from labkit.moved import current_name
 from labkit.result import ByRank
 
-__all__ = ["NotPlain", "decode", "encode"]
+__all__ = ["ANSWER", "REQUEST", "NotPlain", "decode", "encode"]
+
+#: files in which a program that runs again is told what to run, and says what came out
+REQUEST, ANSWER = "request.json", "answer.jsonl"
 
 #: where the classes live whose objects may be written
 _HOMES = ("labkit.platform.", "labkit.sim.", "labkit.local.", "labkit.tolerance", "labkit.result")

@@ -17,7 +17,7 @@ from typing import Any
 from labkit.printed import clean
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
 from labkit.process.confinement.program import WALLS
-from labkit.study.bundle.child import ANSWER, REQUEST
+from labkit.study.bundle.plain import ANSWER, REQUEST
 from labkit.study.bundle.reader import Opened
 
 __all__ = ["MOST_ANSWER_BYTES", "Answers", "run_again"]

@@ -401,3 +401,18 @@ def test_a_recipe_that_cannot_be_run_is_never_taken_for_verified(bundle, tmp_pat
     found = verify(with_recipe(bundle, tmp_path / "x.zip", old, new))
     assert found.outcome in ("undecided", "differs")
     assert not found
+
+
+def test_an_end_by_a_signal_is_told_without_python_s_own_warnings(tmp_path) -> None:
+    def program(comm):
+        import os
+        import sys
+
+        if "labkit.study.bundle.child" in getattr(sys.modules["__main__"].__spec__, "name", ""):
+            os.kill(os.getpid(), 11)
+        comm.barrier()
+
+    lk.sweep(program, ranks=[2], on="star", progress=False).bundle(tmp_path / "ends.zip")
+    words = str(verify(tmp_path / "ends.zip", run=True))
+    assert "ended by signal 11 (SIGSEGV)" in words
+    assert "Warning" not in words

@@ -137,3 +137,30 @@ def test_an_answer_is_read_only_up_to_its_limit_and_only_if_it_is_a_file(tmp_pat
     link.symlink_to("/etc/passwd")
     assert len(_content(sparse)) == 1000
     assert _content(pipe) == _content(link) == _content(Path("/dev/zero")) == _content(tmp_path) == b""
+
+
+AS_A_PLAIN_USER = """
+import json, os, sys, threading
+import labkit.study.bundle.child
+from labkit.process.confinement.program import confine_program
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+if sys.argv[2] == "threads":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(json.dumps(sorted(confine_program(sys.argv[1], 4 << 30, os.getppid()))))
+"""
+
+
+def test_threads_take_no_wall_from_a_plain_user() -> None:
+    """A user namespace takes a single thread; NumPy's library of linear algebra has begun some by then."""
+    place = Path(tempfile.mkdtemp(dir="/tmp"))  # which a plain user may enter
+    place.chmod(0o777)
+    found = []
+    for how, threads in (("alone", "1"), ("threads", "2")):
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
+        words = [sys.executable, "-c", AS_A_PLAIN_USER, str(place), how]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    place.rmdir()
+    assert found[0] == found[1]
