@@ -25,6 +25,8 @@ __all__ = ["Waiting", "analysed", "find_waiting"]
 
 #: between the phases of a call path
 _BELOW = " > "
+#: of all waiting, shares below this are rounding
+_ROUNDING = 1e-12
 
 
 @dataclass(repr=False)
@@ -116,7 +118,7 @@ class Waiting:
         -------
         pandas.DataFrame
             These columns, direct_s, indirect_s, cost_s (both), share (of all waiting), begin_s and end_s (of
-            the first and the last stretch).
+            the first and the last stretch). What comes to no more than the rounding of sums is no cause.
         """
         columns = list(by) or ["rank", "phase", "call"]
         if wrong := [name for name in columns if name not in ("rank", "phase", "call", "path")]:
@@ -128,6 +130,7 @@ class Waiting:
         ).reset_index()  # fmt: skip
         table["cost_s"] = table["direct_s"] + table["indirect_s"]
         table["share"] = table["cost_s"] / self.seconds if self.seconds > 0 else 0.0
+        table = table[table["share"] > _ROUNDING]
         order = [*columns, "direct_s", "indirect_s", "cost_s", "share", "begin_s", "end_s"]
         return table[order].sort_values("cost_s", ascending=False, kind="stable", ignore_index=True)
 

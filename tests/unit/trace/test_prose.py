@@ -1,9 +1,10 @@
-"""What the reading of wait states says of the critical path holds for every run."""
+"""What the reading of wait states says of the critical path and of causes holds for every run."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import labkit as lk
@@ -37,3 +38,20 @@ def test_the_excess_of_the_critical_path_is_said_of_the_path_and_not_of_the_run(
     said = waiting.reading().partition("On the critical path, ")[2]
     assert said.startswith("phase other takes 22 ms, 14.7 ms more than the mean of the ranks: ")
     assert said.endswith("with the mean instead, this path would be 14.7 ms (35%) shorter.")
+
+
+def test_rounding_is_no_cause() -> None:
+    def solver(comm: Any) -> None:
+        given, got = np.zeros(50_000), np.zeros(50_000)
+        for _ in range(4):
+            with lk.phase("solve"):
+                lk.compute(seconds=3e-3 if comm.rank == 2 else 1e-3)
+            with lk.phase("halo"):
+                comm.Sendrecv(given, (comm.rank + 1) % comm.size, 0, got, (comm.rank - 1) % comm.size, 0)
+            comm.Allreduce(np.zeros(4), np.zeros(4))
+
+    waiting = lk.run(solver, 8, "torus:4x2", trace=True).waits()
+    assert waiting.delays["direct_s"].min() < 1e-15  # a difference of sums
+    causes = waiting.causes()
+    assert causes["share"].min() > 1e-12
+    assert causes["cost_s"].sum() == pytest.approx(waiting.seconds, rel=1e-12)
