@@ -116,7 +116,7 @@ def lines(curves: Mapping[str, Curve], *, title: str = "", width: int = 520, hei
     panel = _panel(name, curves, list(curves), (low / room, high * room), (width, height), True)
     panel.yaxis.axis_label = _label(first)
     largest = max(float(curve.samples.x[-1]) for curve in curves.values())
-    return Figure(panel, f"Least at {markup.number(largest)}: {_fastest(curves)}.", _alt({name: curves}))
+    return Figure(panel, f"Least at {_at(first, largest)}: {_fastest(curves)}.", _alt({name: curves}))
 
 
 def _panel(
@@ -185,7 +185,15 @@ def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
         winners.setdefault(_fastest(programs), []).append(machine)
     largest = max(float(c.samples.x[-1]) for programs in curves.values() for c in programs.values())
     said = "; ".join(f"{name} on {', '.join(machines)}" for name, machines in winners.items())
-    return f"Fastest at {markup.number(largest)}: {said}."
+    first = next(curve for programs in curves.values() for curve in programs.values())
+    return f"Fastest at {_at(first, largest)}: {said}."
+
+
+def _at(curve: Curve, largest: float) -> str:
+    """Say a place on the axis of sizes, with what is counted there."""
+    if curve.column == "ranks":
+        return markup.quantity(largest, "ranks")
+    return f"{curve.column} = {markup.number(largest)}"
 
 
 def _fastest(programs: Mapping[str, Curve]) -> str:

@@ -131,12 +131,14 @@ def unbroken(text: str) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` characters, never between a number and its unit.
 
+    Nor at a hyphen: lines joined by spaces are the sentence again.
+
     Examples
     --------
-    >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10)
-    (['found', '1.36 s'], ['they met', '9 rules'])
+    >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10), wrap("a ping-pong", 9)
+    (['found', '1.36 s'], ['they met', '9 rules'], ['a', 'ping-pong'])
     """
-    whole = textwrap.wrap(unbroken(text), width)
+    whole = textwrap.wrap(unbroken(text), width, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in whole] or [""]
 
 

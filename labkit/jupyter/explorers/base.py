@@ -129,12 +129,16 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Show the explorer, and a still picture of its state for the notebook's file."""
-        still, sizes = still_bundle(list(self._figures.values()))
+        still, sizes = still_bundle(self.kept())
         if still and not is_live():
             return {"text/plain": f"{type(self).__name__}: {self.title}", **still}, sizes
         shown = super()._repr_mimebundle_(**kwargs)
         data = shown[0] if isinstance(shown, tuple) else shown
         return {**(data or {}), **still}, sizes
+
+    def kept(self) -> list[Figure]:
+        """Return the figures whose still pictures a notebook's file keeps: they tell the state in words."""
+        return list(self._figures.values())
 
     def pictures(self) -> list[Picture]:
         """Return the widgets of the pictures, in the order in which they were first shown."""

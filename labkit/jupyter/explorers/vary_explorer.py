@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as w
@@ -54,6 +55,13 @@ class Varied(Explorer):
             raise DataError(f"the function must return a figure of labkit.plot; got {type(made).__name__}")
         self.figure = made
         self.picture("figure", made)
+
+    def kept(self) -> list[Figure]:
+        """Return the figure with the values of the sliders in its reading: a still picture has no sliders."""
+        said = ", ".join(f"{one.description}: {one.value}" for one in self.controls.values())
+        made = self.figure
+        reading = f"{said}." if made.has_words else f"{said}. {made.reading}"
+        return [replace(made, reading=reading, alt=f"{said}. {made.alt}", has_words=False)]
 
 
 def vary(function: Callable[..., Figure], **values: Sequence[Any]) -> Varied:

@@ -11,9 +11,11 @@ import io
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from labkit.plot.stills.glyphs import Columns, draw_glyph, limits, pt
+from labkit.plot.stills.titles import Line, below, draw_above, draw_line, titles
 from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text, wrap
 
 if TYPE_CHECKING:
@@ -124,28 +126,32 @@ def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
 
     plots = list(_laid_out(figure.layout, 0.0, 0.0))
     width, height = _size(figure.layout)
+    reading = Line(figure.reading, _READING_PX, "#333333", is_bold=False)
     words = [] if figure.has_words else wrap(figure.reading, max(30, int(width / 7.4)))
-    below = _READING_PX * 1.4 * len(words) + (6 if words else 0)
+    under = reading.height_px * len(words) + (6 if words else 0)
     settings = {
         "font.family": _FONTS, "svg.fonttype": "none", "svg.hashsalt": "labkit", "hatch.linewidth": 0.5,
         "axes.unicode_minus": False, "path.simplify_threshold": 0.3,
     }  # fmt: skip
     with rc_context(settings):
-        page = Page(figsize=(width / _PER_INCH, (height + below) / _PER_INCH), dpi=_PER_INCH)
+        whole = height + under
+        page = Page(figsize=(width / _PER_INCH, whole / _PER_INCH), dpi=_PER_INCH)
         FigureCanvasAgg(page)
         columns: dict[tuple[str, float], list[Any]] = {}
         for plot, x, y, w, h in plots:
-            bottom = height + below - y - h
-            box = (x / width, bottom / (height + below), w / width, h / (height + below))
+            up = whole - y - h
+            for line in reversed(below(plot, w)):
+                draw_line(page, line, (x + 6) / width, (up + line.height_px / 2) / whole)
+                up += line.height_px
+            box = (x / width, up / whole, w / width, (whole - y - up) / whole)
             axes = _draw_plot(page, plot, box)
             _fit(page, axes, box)
             columns.setdefault((plot.x_range.id, x), []).append(axes)
         for stack in columns.values():
             _align(stack)
-        for i, line in enumerate(words):
-            up = below - 4 - _READING_PX * 1.4 * (i + 0.5)
-            page.text(6 / width, up / (height + below), line, fontsize=_READING_PX * pt, color="#333333",
-                      va="center")  # fmt: skip
+        for i, text in enumerate(words):
+            middle = under - 4 - reading.height_px * (i + 0.5)
+            draw_line(page, replace(reading, text=text), 6 / width, middle / whole)
         out = io.BytesIO()
         dates = {"svg": "Date", "pdf": "CreationDate"}
         metadata = {"Title": figure.reading, dates[kind]: None} if kind in dates else {}
@@ -203,10 +209,10 @@ def _plot_size(plot: Any) -> tuple[float, float]:
         return float(plot.width or 600), float(plot.height or 400)
     legends = [thing for thing in plot.right if type(thing).__name__ == "Legend"]
     longest = max((len(str(item.label.value)) for one in legends for item in one.items), default=0)
-    titles = sum(type(thing).__name__ == "Title" for thing in plot.above)
+    lines = len(list(titles((*plot.above, *plot.below))))
     left = _AXIS_PX if any(axis.visible for axis in plot.yaxis) else _GAP_PX
     right = _LETTER_PX * (longest + 7) if legends else 0.0
-    return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * titles
+    return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * lines
 
 
 def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> Any:
@@ -231,17 +237,7 @@ def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> 
     for side in ("center", "above", "below", "left", "right"):
         for thing in getattr(plot, side):
             _annotate(page, axes, thing, side, shown)
-    above = 3.0
-    for title in (plot.title, *plot.above):  # upwards from the frame
-        if type(title).__name__ == "Title" and title.text:
-            size = str(title.text_font_size or "13px").removesuffix("px")
-            points = pt * min(float(size) if size.replace(".", "").isdigit() else 13.0, 15.0)
-            axes.annotate(
-                title.text, (0, 1), xycoords="axes fraction", xytext=(0, above), textcoords="offset points",
-                fontsize=points, color=title.text_color or "#222222", va="bottom", annotation_clip=False,
-                weight="bold" if "bold" in str(title.text_font_style) else "normal",
-            )  # fmt: skip
-            above += 1.35 * points * (title.text.count("\n") + 1)
+    draw_above(axes, plot)
     if getattr(plot, "match_aspect", False):
         axes.set_aspect("equal", adjustable="box")
     return axes

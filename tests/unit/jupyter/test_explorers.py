@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import re
 
 import numpy as np
@@ -322,6 +324,28 @@ def test_fewer_samples_than_keys_show_imbalance() -> None:
         explorers.sorting(oversampling=0)
 
 
+def test_what_stays_of_a_figure_says_where_its_sliders_stood(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("matplotlib")
+
+    def curves(kilobytes: int) -> object:
+        def broadcast(comm: lk.MPI.Comm) -> None:
+            comm.Bcast(bytearray(1000 * kilobytes), root=0)
+
+        study = lk.sweep(broadcast, [2, 4], "star", progress=False)
+        return lk.plot.compare({"star": {"broadcast": study}})
+
+    one = explorers.vary(curves, kilobytes=[1, 8])
+    monkeypatch.setenv("LABKIT_LIVE", "0")
+    for value in (8, 1):
+        one.controls["kilobytes"].value = value
+        stays, _ = one._repr_mimebundle_()
+        with image.open(io.BytesIO(base64.b64decode(stays["image/png"]))) as picture:
+            said = picture.info["Title"], picture.info["Description"]
+        assert said[0] == f"kilobytes: {value}. Fastest at 4 ranks: broadcast on star."
+        assert said[1].startswith(f"kilobytes: {value}.")
+
+
 def test_a_figure_of_ones_own_follows_its_sliders() -> None:
     def law(power: int, factor: float) -> object:
         p = [4, 8, 16, 32, 64]
@@ -332,6 +356,7 @@ def test_a_figure_of_ones_own_follows_its_sliders() -> None:
     one.controls["power"].value = 2
     assert one.figure.reading == "It grows as p²."
     assert one.problem == ""
+    assert [figure.reading for figure in one.kept()] == ["power: 2, factor: 1.0."], "the picture says the law"
     with pytest.raises(DataError, match="must return a figure"):
         explorers.vary(lambda a: a, a=[1])
     with pytest.raises(DataError, match="as a sequence"):

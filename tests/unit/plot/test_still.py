@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +66,22 @@ def test_words_of_the_figure_are_in_its_svg(figures: dict[str, Figure]) -> None:
     svg = draw_still(figures["scaling"], "svg").decode()
     assert "ranks p" in svg
     assert "measured" in svg
+
+
+def test_lines_below_a_frame_are_in_its_picture(figures: dict[str, Figure]) -> None:
+    """What a verdict reads stands there; it is told in the picture that stays, and none of it is cut."""
+    verdict = lk.judge([2, 4, 8, 16, 32], [1.0, 2.1, 3.9, 8.2, 16.1], "log p", unit="s")
+    for figure in (figures["scaling"], lk.predict("p^2").beside(verdict)):
+        said = [one.text for one in figure.layout.below if type(one).__name__ == "Title"]
+        assert len(said) > 1 or figure is figures["scaling"]
+        assert said
+        svg = draw_still(figure, "svg").decode()
+        texts = " ".join(unescape(one) for one in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+        for line in said:
+            assert all(word in texts for word in line.split()), line
+        pixels = np.asarray(image.open(io.BytesIO(draw_still(figure, "png"))).convert("L"))
+        assert (pixels[:, -3:] > 200).all(), "a line runs out of the picture"
+        assert (pixels[-2:] > 200).all(), "a line runs out of the picture"
 
 
 def test_a_mark_is_where_its_value_is() -> None:

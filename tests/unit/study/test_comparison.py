@@ -104,7 +104,7 @@ def test_the_figure_has_a_panel_per_machine_and_a_line_per_program():
     assert lines[0][0].glyph.line_dash != lines[0][1].glyph.line_dash, "told apart without colour"
     assert lines[0][0].glyph.line_color == lines[1][0].glyph.line_color, "one program, one colour"
     assert panels[0].y_range.start == panels[1].y_range.start
-    assert figure.reading == "Fastest at 256: fast on star; slow on ring."
+    assert figure.reading == "Fastest at 256 ranks: fast on star; slow on ring."
     assert "star: slow 460 µs to 2.86 ms, fast 316 µs to 556 µs" in figure.alt
 
 

@@ -47,7 +47,7 @@ def test_a_figure_has_a_line_each():
     figure = made().plot()
     assert len(figure.layout.legend[0].items) == 3
     assert "on=torus, coll=ring 6 µs to 96 µs" in figure.alt
-    assert figure.reading == "Least at 32: on=star, coll=ring."
+    assert figure.reading == "Least at 32 ranks: on=star, coll=ring."
     with pytest.raises(DataError, match="nothing to draw"):
         lk.plot.lines({})
 
