@@ -388,3 +388,7 @@ def _positive(name: str, value: int, most: int | None = None) -> int:
         allowed = ">= 1" if most is None else f"between 1 and {most}"
         raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -286,3 +286,9 @@ def unknown_name(
     known = sorted(known)
     hint = nearest(name, known) or f"; it has {', '.join(known)}"
     return UnknownNameError(f"{module} has no {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """Offer, at Tab, what can be caught."""
+    named = ((name, globals()[name]) for name in __all__)
+    return [name for name, one in named if isinstance(one, type) and issubclass(one, BaseException)]

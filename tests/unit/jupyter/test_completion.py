@@ -35,6 +35,18 @@ def test_figures_and_explorers_alone_are_offered(notebook):
     assert lk.plot.speedup.__wrapped__ is lk.plot.efficiency.__wrapped__
 
 
+def test_behind_except_the_errors_alone_are_offered(notebook):
+    notebook.run("import labkit as lk")
+    found = offered(notebook, "lk.errors.")
+    assert {"DeadlockError", "RankError", "TimeLimitError", "RunInterrupted"} <= {*found}
+    assert all(issubclass(getattr(lk.errors, name), BaseException) for name in found)
+
+
+def test_inputs_offer_what_a_program_calls(notebook):
+    notebook.run("from labkit.datasets import inputs")
+    assert sorted(offered(notebook, "inputs.")) == ["INPUTS", "Place", "SIZES", "keys", "sizes", "why"]
+
+
 @pytest.mark.parametrize(
     ("line", "some", "none"),
     [
