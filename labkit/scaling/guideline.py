@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from labkit.errors import DataError
 from labkit.scaling.model import Model
 from labkit.scaling.term import Term
 
@@ -42,15 +43,29 @@ def check_guideline(left: Model | Term, right: Iterable[Model | Term]) -> Guidel
     left : Model or Term
         The operation.
     right : iterable of Model or Term
-        The operations that together do the same.
+        The operations that together do the same, one or more.
+
+    Returns
+    -------
+    Guideline
+        The leading terms of both sides, and whether the left one grows faster.
+
+    Raises
+    ------
+    DataError
+        Nothing is on the right.
 
     References
     ----------
     Shudler et al., IEEE TPDS 30(8), 2019, sections 2.1 and 3.1.
     """
     lead = _term(left)
-    other = max(_term(r) for r in right)
-    return Guideline(lead, other, lead > other)
+    others = [_term(one) for one in right]
+    if not others:
+        raise DataError(
+            "a guideline needs what the operation could be replaced by: check_guideline(left, [right])"
+        )
+    return Guideline(lead, max(others), lead > max(others))
 
 
 def _term(side: Model | Term) -> Term:

@@ -114,7 +114,23 @@ class Trace:
         beside: Beside | None = None,
         unreceived: Mapping[str, Any] | None = None,
     ) -> Trace:
-        """Build a trace from arrays by column."""
+        """Build a trace from arrays by column.
+
+        Parameters
+        ----------
+        messages, waits, computations : mapping of str to array_like, shape (rows,)
+            The columns of the tables of these names; times in seconds.
+        ends_s : list of float
+            When each rank left the program, in seconds.
+        setting, beside
+            As of the trace.
+        unreceived : mapping of str to array_like, shape (rows,), optional
+            The columns of the table of that name.
+
+        Returns
+        -------
+        Trace
+        """
         import pandas as pd
 
         tables = (pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(computations))
