@@ -21,6 +21,8 @@ __all__ = ["guess"]
 
 #: a prediction this near to what came out counts as right, in the reading
 _NEAR = 0.1
+#: numbers that differ by less are one, computed in two ways
+_ROUNDING = 1e-9
 #: from this ratio of the largest to the smallest on, the axis is logarithmic
 _WIDE = 30.0
 
@@ -110,7 +112,9 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         value_axis(fig.xaxis, unit, *span)
     else:
         fig.xaxis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": unit if unit == "s" else ""})
-        if unit != "s" and np.array_equal(both, np.rint(both)):  # things counted: 2.5 of them there are not
+        if unit != "s" and np.allclose(
+            both, np.rint(both), _ROUNDING, 0
+        ):  # counted: 2.5 of them there are not
             fig.xaxis.ticker = whole_ticker()
     in_ticks = unit == "s" or (is_log and unit in SI_UNITS)
     if named := label or ("" if in_ticks else unit):
@@ -130,7 +134,8 @@ def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
         off = np.abs(np.log(np.maximum(own, 0) / out))
     off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
     near = int((off <= np.log1p(_NEAR)).sum())
-    k = int(np.argmax(off if _is_wide(own, out) else np.abs(own - out)))
+    far = off if _is_wide(own, out) else np.abs(own - out)
+    k = int(np.argmax(far >= far.max() * (1 - _ROUNDING)))  # of several as far off, the first
     mine, came = quantity(float(own[k]), unit, 3), quantity(float(out[k]), unit, 3)
     if len(names) == 1:
         word = "about right" if near else "too low" if own[k] < out[k] else "too high"

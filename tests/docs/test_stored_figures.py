@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from pathlib import Path
 
@@ -30,3 +32,16 @@ def test_every_figure_has_its_still_picture(path: Path) -> None:
             is_own = "image/png" in one.data and not one.data.get("text/plain", "").startswith("<Figure")
             assert not is_own or one.metadata.get("needs_background") == "light"
     assert pictures
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_stored_picture_is_of_the_figure_that_its_text_names(path: Path) -> None:
+    """Outputs are compared by their text: a picture must not be older than that."""
+    image = pytest.importorskip("PIL.Image")
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            said = data.get("text/plain", "").partition("\n")[0]
+            if "image/png" in data and said.startswith("Figure: "):
+                with image.open(io.BytesIO(base64.b64decode(data["image/png"]))) as picture:
+                    assert f"Figure: {picture.info['Title']}" == said

@@ -73,6 +73,12 @@ def test_what_is_counted_has_ticks_at_whole_numbers_only():
         assert axis.ticker.min_interval == 0
 
 
+def test_what_is_whole_but_for_rounding_is_whole_and_as_far_off_as_another():
+    figure = lk.predict({"step": 2, "ms later": 0}).beside({"step": 7, "ms later": 5.000000000000025})
+    assert "farthest off: step " in figure.reading
+    assert figure.layout.xaxis[0].ticker.min_interval == 1
+
+
 def test_a_prediction_has_a_still_picture():
     pytest.importorskip("matplotlib")
     bundle, _ = lk.predict({"a": 1, "b": 2}).beside({"a": 2, "b": 2})._repr_mimebundle_()
