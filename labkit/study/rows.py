@@ -131,9 +131,11 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     Raises
     ------
     DataError
-        When a row has no metric or value.
+        When there is no row, or one has no metric or value.
     """
     data = pd.DataFrame(list(rows))
+    if data.empty:
+        raise DataError("a study holds at least one measurement, a row with metric and value; there are none")
     missing = [c for c in ("metric", "value") if c not in data.columns]
     if missing:
         raise DataError(f"measurements need the columns metric and value; missing: {', '.join(missing)}")

@@ -127,11 +127,15 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
             known.show(figure)
         return known
 
+    def __repr__(self) -> str:
+        """Say what it is, where it cannot be shown: in a terminal, in a notebook's text."""
+        return f"{type(self).__name__}: {self.title}"
+
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Show the explorer, and a still picture of its state for the notebook's file."""
         still, sizes = still_bundle(self.kept())
         if still and not is_live():
-            return {"text/plain": f"{type(self).__name__}: {self.title}", **still}, sizes
+            return {"text/plain": repr(self), **still}, sizes
         shown = super()._repr_mimebundle_(**kwargs)
         data = shown[0] if isinstance(shown, tuple) else shown
         return {**(data or {}), **still}, sizes

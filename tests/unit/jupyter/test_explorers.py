@@ -324,6 +324,14 @@ def test_fewer_samples_than_keys_show_imbalance() -> None:
         explorers.sorting(oversampling=0)
 
 
+def test_in_a_terminal_an_explorer_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = explorers.collective()
+    assert repr(one) == "CollectivePlayer: Collective"
+    monkeypatch.setenv("LABKIT_LIVE", "1")
+    shown, _ = one._repr_mimebundle_()
+    assert shown["text/plain"] == repr(one)
+
+
 def test_what_stays_of_a_figure_says_where_its_sliders_stood(monkeypatch: pytest.MonkeyPatch) -> None:
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("matplotlib")

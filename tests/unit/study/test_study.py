@@ -238,6 +238,12 @@ def test_weak_scaling_is_seen_in_the_rows() -> None:
     assert str(verdict.model and verdict.model.term) == "p log^2 p"
 
 
+@pytest.mark.parametrize("columns", [[], ["ranks", "metric", "value", "unit"]])
+def test_a_table_without_rows_is_no_study(columns: list[str]) -> None:
+    with pytest.raises(DataError, match="at least one measurement, .* there are none"):
+        Study(pd.DataFrame(columns=columns))
+
+
 def test_a_choice_that_leaves_several_curves_is_refused() -> None:
     study = sweep(program, RANKS, n=[1000, 2000], runner=Machine())
     with pytest.raises(DataError, match=r"n varies too; choose one value with where=\{'n'"):
