@@ -141,7 +141,13 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         return {**(data or {}), **still}, sizes
 
     def kept(self) -> list[Figure]:
-        """Return the figures whose still pictures a notebook's file keeps: they tell the state in words."""
+        """Return the figures whose still pictures a notebook's file keeps: they tell the state in words.
+
+        Returns
+        -------
+        list of Figure
+            In the order in which they were first shown.
+        """
         return list(self._figures.values())
 
     def pictures(self) -> list[Picture]:

@@ -57,7 +57,13 @@ class Varied(Explorer):
         self.picture("figure", made)
 
     def kept(self) -> list[Figure]:
-        """Return the figure with the values of the sliders in its reading: a still picture has no sliders."""
+        """Return the figure with the values of the sliders in its reading: a still picture has no sliders.
+
+        Returns
+        -------
+        list of Figure
+            One.
+        """
         said = ", ".join(f"{one.description}: {one.value}" for one in self.controls.values())
         made = self.figure
         reading = f"{said}." if made.has_words else f"{said}. {made.reading}"
