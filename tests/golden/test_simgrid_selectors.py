@@ -23,7 +23,7 @@ NAMES = tomllib.loads((files("labkit.datasets") / "selectors" / "smpi_names.toml
 def test_it_chooses_what_smpirun_chooses(selector: str) -> None:
     choices = Choices(selector_of(selector))
     points = [point[1:] for point in GOLDENS if point[0] == selector]
-    assert len(points) >= (150 if selector == "smpi" else 200)  # its defaults without a name are left out
+    assert len(points) >= 200
     wrong = []
     for operation, ranks, size, theirs in points:
         chosen = choices(operation, ranks, size)
