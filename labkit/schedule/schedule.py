@@ -14,6 +14,7 @@ from labkit.schedule.describe import describe
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
 from labkit.schedule.step import Op, Step
+from labkit.schedule.yielded import steps_of
 
 __all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build"]
 
@@ -90,7 +91,7 @@ class Schedule:
 
     def steps(self, ranks: NDArray[np.int64] | Iterable[int] | None = None) -> Iterator[Step]:
         """Yield the steps of all ranks, or of some; each rank's entries are the same either way."""
-        return self.generator(self.group(ranks))
+        return steps_of(self.generator, self.group(ranks), f"{self.problem.name}/{self.name}")
 
     def group(self, ranks: NDArray[np.int64] | Iterable[int] | None = None) -> Group:
         """Return the group that a generator sees."""

@@ -286,7 +286,8 @@ class Machine:
         """Refuse to touch a block while an open request does, unless both only read."""
         if is_write and self.schedule.buffers[place[0]].name == "send":
             name = self._name(place)
-            raise self._refuted("read only", rank, op, f"{name} is the caller's input", name)
+            text = f"{name} is the caller's input, which stays as it is: copy it first, and change the copy"
+            raise self._refuted("read only", rank, op, text, name)
         for request in self.ranks[rank].users.get(place, ()):
             if is_write or request.op.kind.is_receive:
                 name = self._name(place)

@@ -159,7 +159,7 @@ def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list
     first, *others = _cuts(task)
     attempt(first)
     best = take(others, first, patience=2)
-    take(_others(task), best)
+    take(_others(task, best), best)
     if min(one.time_s for one in found.values()) > _NEAR * good_s:
         best = take(_trees(task), best)
     for change in _CHANGES:
@@ -228,14 +228,16 @@ def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
     return [replace(best, options=replace(options, **{name: value}))]
 
 
-def _others(task: Task) -> list[_Way]:
+def _others(task: Task, best: _Way) -> list[_Way]:
     """Return ways of their own kind: around a ring, from everybody to all, an allreduce that stays whole."""
     found: list[_Way] = []
     if task.problem != "alltoall":
         order = tuple(_by_place(task.fabric))
-        for window in (1, 2):
-            options = Options(seed=task.seed, window=window, order=order)
-            found += [_Way(task.parts or 1, options, "around a ring of near ranks")]
+        found += [
+            _Way(parts, Options(seed=task.seed, window=window, order=order), "around a ring of near ranks")
+            for parts in _along(task, best)
+            for window in (1, 2)
+        ]
     is_owned_by_all = task.problem != "allreduce" or task.fabric.size <= _MOST_OWNERS
     if task.problem not in ("bcast", "reduce", "alltoall") and task.parts in (None, 1) and is_owned_by_all:
         kinds = [f"in few rounds, {how} ranks first" for how in ("near", "far")] + [
@@ -255,6 +257,17 @@ def _others(task: Task) -> list[_Way]:
         options = Options(reach=8, seed=task.seed)
         found += [_Way(parts, options, "to one rank and back") for parts in (1, 16) if parts <= task.n_bytes]
     return found
+
+
+def _along(task: Task, best: _Way) -> list[int]:
+    """Return into how many chunks to cut what goes from rank to rank, one after the other.
+
+    A message of one rank keeps them all busy in many pieces only, and in the more, the more ranks it passes.
+    """
+    if task.parts is not None or task.problem not in ("bcast", "reduce"):
+        return [task.parts or 1]
+    most = max(best.parts, min(task.n_bytes, 4096 // task.fabric.size))
+    return [parts for parts in (best.parts, 2 * best.parts, 4 * best.parts) if parts <= most]
 
 
 def _trees(task: Task) -> list[_Way]:

@@ -202,3 +202,13 @@ def test_what_cannot_be_made_is_refused(arguments, says):
         synthesize(**{"problem": "allgather", "on": "star:4", **arguments})
     with pytest.raises(PlatformError, match="do not fit"):
         synthesize("allgather", "star:4", ranks=5)
+
+
+@pytest.mark.parametrize("problem", ["bcast", "reduce"])
+def test_a_long_message_is_no_slower_than_down_a_pipeline_in_segments(problem):
+    cables = [(i, "left" if i < 4 else "right") for i in range(8)] + [("left", "right")]
+    machine = lk.graph(cables, range(8), bw="10Gbps", lat="1us", name="two switches")
+    made = lk.synthesize(problem, machine, n_bytes=1 << 20, model="raw")
+    for segments in (16, 32, 64, 128):
+        pipeline = registry.get(problem, f"pipeline:segments={segments}").build(8)
+        assert made.time_s <= simulate(pipeline, machine, "raw", n_bytes=1 << 20).makespan_s
