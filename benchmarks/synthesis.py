@@ -18,6 +18,8 @@ import sys
 import time
 from typing import Any
 
+import pandas as pd
+
 import labkit as lk
 from labkit.platform.platform import Platform
 from labkit.synthesis import exact_points
@@ -100,11 +102,11 @@ def compare(problem: str, n_bytes: int) -> None:
         made = lk.synthesize(problem, machine, n_bytes=n_bytes, model="raw")
         spent = time.process_time() - begin
         p = made.schedule.size
-        times = [
+        times = pd.concat(
             measure(Machine(machine, "raw"), of, [(p, n_bytes)], candidates(of))
             for of in ALIKE.get(problem, (problem,))
-        ]
-        best_s, best = min((row.time_s, row.algorithm) for some in times for row in some.itertuples())
+        ).sort_values("time_s")
+        best_s, best = float(times["time_s"].iloc[0]), str(times["algorithm"].iloc[0])
         wins += made.time_s <= best_s * (1 + 1e-9)
         near += made.ratio <= 1.25
         print(
