@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +15,11 @@ from labkit.comm.handles.datatypes import Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import gathered, scattered
 from labkit.comm.handles.typebody import type_words
-from labkit.comm.place import here
 from labkit.phantom import Sized
 
 __all__ = [
-    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "fitting", "is_phantom", "packed",
-    "parse_origin", "runs_of", "target_of", "unpack",
+    "Target", "address_of", "blocks_of", "check_room", "check_sizes", "data_bytes", "filled", "is_phantom",
+    "packed", "parse_origin", "runs_of", "target_of", "unpack",
 ]  # fmt: skip
 
 _ERR_TYPE, _ERR_TRUNCATE = 3, 15
@@ -81,14 +79,18 @@ def _is_dense(place: Simple | Target) -> bool:
     return bool(body.map.is_dense or body.dtype.fields is not None)
 
 
-def runs_of(place: Simple) -> list[tuple[int, int]]:
-    """Return which bytes of its memory it touches: (first, end) of each run."""
+def runs_of(place: Simple, n_bytes: int | None = None) -> list[tuple[int, int]]:
+    """Return which bytes of its memory are touched, by so many bytes of data: (first, end) of each run."""
+    if n_bytes is None:
+        n_bytes = data_bytes(place)
     if _is_dense(place):
-        return [(place.offset, place.offset + place.bytes)]
+        return [(place.offset, place.offset + n_bytes)]
     body = place.datatype._usable().map
-    begins = place.offset + np.arange(place.count)[:, None] * body.extent + body.offsets
-    ends = begins + body.lengths
-    return list(zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True))
+    begins = (place.offset + np.arange(place.count)[:, None] * body.extent + body.offsets).ravel()
+    lengths = np.broadcast_to(body.lengths, (place.count, len(body.lengths))).ravel()
+    before = np.cumsum(lengths) - lengths
+    lengths = np.clip(n_bytes - before, 0, lengths)  # the last element may be filled in part
+    return list(zip(begins[lengths > 0].tolist(), (begins + lengths)[lengths > 0].tolist(), strict=True))
 
 
 def is_phantom(place: Simple) -> bool:
@@ -122,37 +124,37 @@ def address_of(memory: NDArray[np.uint8]) -> int:
 
 
 def check_sizes(name: str, given: Simple, taken: Target) -> None:
-    """Refuse what real MPI leaves undefined: another amount of data at the target than at the origin."""
+    """Refuse another amount of data at the target than at the origin."""
     if data_bytes(given) != data_bytes(taken):
-        raise MPIException(
-            _ERR_TRUNCATE,
-            f"{name}: {given.count} x {type_words(given.datatype)} ({data_bytes(given)} bytes) at the "
-            f"origin, but {taken.count} x {type_words(taken.datatype)} ({data_bytes(taken)} bytes) at the "
-            "target",
-        )
+        raise _truncated(name, given, taken)
 
 
-def fitting(
-    name: str, given: Simple, taken: Target, note: Callable[[str], Any], may_differ: bool = True
-) -> Target:
-    """Return the target of as much data as there are at the origin.
+def filled(name: str, origin: Simple, target: Target) -> Target:
+    """Return as much of a target as the origin fills.
 
-    A target of more elements is undefined by MPI; real libraries move what the origin has, and programs rely
-    on it: so is it done here, and said. One of less data is refused, as by `check_sizes`, and so is any
-    difference where none may be: real MPI refuses it where a rank gets from itself.
+    There may be room for more, as in a receive; not for less (MPI 4.1, section 12.3).
     """
-    body = taken.datatype._usable().map
-    count = data_bytes(given) // body.size if body.size else 0
-    if not (
-        may_differ and 0 < count < taken.count and count * body.size == data_bytes(given) and body.is_dense
-    ):
-        check_sizes(name, given, taken)
-        return taken
-    note(
-        f"{name} at {here()}: the target is {taken.count} x {type_words(taken.datatype)}, but only {count} "
-        "are at the origin; MPI leaves that undefined, this run and Open MPI move those"
+    moved, room = data_bytes(origin), data_bytes(target)
+    if moved > room:
+        raise _truncated(name, origin, target)
+    if moved == room:
+        return target
+    return Target(target.disp, -(-moved * target.count // room), target.datatype)
+
+
+def check_room(name: str, origin: Simple, target: Target) -> None:
+    """Refuse a target of more data than the origin, which gets them, has room for."""
+    if data_bytes(target) > data_bytes(origin):
+        raise _truncated(name, origin, target)
+
+
+def _truncated(name: str, origin: Simple, target: Target) -> MPIException:
+    return MPIException(
+        _ERR_TRUNCATE,
+        f"{name}: {origin.count} x {type_words(origin.datatype)} ({data_bytes(origin)} bytes) at the "
+        f"origin, but {target.count} x {type_words(target.datatype)} ({data_bytes(target)} bytes) at the "
+        "target",
     )
-    return Target(taken.disp, count, taken.datatype)
 
 
 def blocks_of(datatype: Datatype) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import labkit as lk
-from tests.support.window_programs import digests
+from labkit import MPI
+from tests.support.window_programs import AMOUNTS, amounts, digests
 
 
 def both(ranks: int, first: int, count: int, folder) -> tuple[list, list]:
@@ -20,6 +21,17 @@ def both(ranks: int, first: int, count: int, folder) -> tuple[list, list]:
 def test_random_programs_leave_the_same_bytes(ranks, tmp_path) -> None:
     simulated, real = both(ranks, 0, 25, tmp_path)
     assert simulated == real
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_takes_may_have_room_for_more_and_not_for_less(ranks) -> None:
+    simulated = lk.run(amounts, ranks, f"star:1,cores={ranks}")
+    assert simulated.notes == []
+    assert simulated.results == lk.run(amounts, ranks, "mpi", timeout_s=120).results
+    refused = [found == MPI.ERR_TRUNCATE for found in simulated.results[0]]
+    assert refused == [*(here > there for here, there in AMOUNTS), *(here < there for here, there in AMOUNTS),
+                       False, False] * ranks  # fmt: skip
 
 
 @pytest.mark.mpi

@@ -12,7 +12,7 @@ import numpy as np
 from labkit import MPI
 from tests.support.datatype_programs import datatype_program, numbers
 
-__all__ = ["digests", "logs"]
+__all__ = ["AMOUNTS", "amounts", "digests", "logs"]
 
 _CODES = ("u1", "i2", "i4", "i8", "f4", "f8")
 _MODES = ("fence", "pscw", "lock", "shared lock", "lock all")
@@ -235,3 +235,36 @@ def _file_program(comm: Any, dice: random.Random, seed: int, path: str, log: lis
 
 
 _FILE_KINDS = ("at", "at all", "own", "all", "i", "ordered", "split", "shared", "size")
+
+
+#: elements at the origin, and at the target
+AMOUNTS = ((2, 5), (4, 2), (3, 3))
+
+
+def amounts(comm: Any) -> list[Any]:
+    """Put, get and accumulate less than there is room for, and more: what that leaves, or its error.
+
+    Accumulates of more are left out: Open MPI writes behind the target then.
+    """
+    win = MPI.Win.Allocate(48, 4, comm=comm)
+    here = np.frombuffer(win, np.int32)
+    found: list[Any] = []
+    for target in range(comm.size):
+        for name in ("Put", "Get", "Accumulate"):
+            for origin, there in AMOUNTS:
+                if name == "Accumulate" and origin > there:
+                    continue
+                here[:] = np.arange(12) + 100 * comm.rank
+                mine = np.full(origin, 7, np.int32)
+                win.Fence()
+                said: Any = "done"
+                try:
+                    if comm.rank == 0:
+                        getattr(win, name)(mine, target, [1, there, MPI.INT])
+                except MPI.Exception as error:
+                    said = error.Get_error_class()
+                win.Fence()
+                # what a refused one has moved is no matter
+                found.append((mine.tolist(), here.tolist()) if comm.bcast(said) == "done" else said)
+    win.Free()
+    return found

@@ -18,9 +18,10 @@ from labkit.comm.rma.races import Access
 from labkit.comm.rma.state import Pending
 from labkit.comm.typed import (
     Target,
+    check_room,
     check_sizes,
     data_bytes,
-    fitting,
+    filled,
     is_phantom,
     packed,
     parse_origin,
@@ -171,20 +172,20 @@ class Operations(WindowBase):
         return Simple(memory, offset, wanted.count, wanted.datatype)
 
     @staticmethod
-    def _note(now: Now, rank: int, place: Simple, kind: str) -> None:
+    def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
         """Keep the access, for races."""
         access = Access(kind, now.name, now.world(now.me), here())
-        for low, high in runs_of(place):
+        for low, high in runs_of(place, n_bytes):
             now.state.note_access(now.calls.note_fault, rank, low, high, access)
         now.part.touched[rank] = None
 
     @staticmethod
-    def _beside_stores(now: Now, rank: int, place: Simple, do: _Do) -> _Do:
+    def _beside_stores(now: Now, rank: int, place: Simple, do: _Do, n_bytes: int | None = None) -> _Do:
         """Return what an access does at its target; in checked runs it looks for the target's own stores."""
         epoch, part = now.part.epoch, now.state.parts[rank]
         if not now.calls.looks_at_stores or not epoch.is_fenced or epoch.targets is not None:
             return do
-        runs = runs_of(place)
+        runs = runs_of(place, n_bytes)
 
         def watched() -> Any:
             return do() if part.stores is None else part.stores.around(runs, do)
@@ -237,14 +238,15 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or given is None:
             return
-        wanted = fitting(name, given, target_of(target, given), now.calls.note_fault)
+        wanted = filled(name, given, target_of(target, given))
         place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, "put")
+        moved = data_bytes(given)
+        self._note(now, target_rank, place, "put", moved)
         self._watched(now, given, target_rank)
         on_end = None
         if given.bytes and not (is_phantom(given) or is_phantom(place)):
             data = packed(given)
-            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data))
+            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data), moved)
         self._send(now, target_rank, given.bytes, on_end, _PUT)
 
     def _get(
@@ -254,11 +256,12 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or taken is None:
             return None
-        note, is_far = now.calls.note_fault, target_rank != now.me
-        wanted = fitting(name, taken, target_of(target, taken), note, is_far)
+        wanted = target_of(target, taken)
+        check_room(name, taken, wanted)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, "get")
-        has_data = taken.bytes and not (is_phantom(taken) or is_phantom(place))
+        n_bytes = data_bytes(wanted)
+        has_data = n_bytes and not (is_phantom(taken) or is_phantom(place))
         origin_of = self._watched(now, taken, target_rank)
 
         def read() -> Callable[[], None]:
@@ -274,7 +277,7 @@ class Operations(WindowBase):
             now.hub.catch_up(name)
             read()()
             return None
-        handle = self._begin_fetch(now, target_rank, taken.bytes, read)
+        handle = self._begin_fetch(now, target_rank, n_bytes, read)
         now.part.mutex.acquire(now.hub, name)
         now.part.pending.append(Pending(handle, target_rank, now.me, is_owned))
         now.part.mutex.release(now.hub)
@@ -285,7 +288,8 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or given is None:
             return
-        wanted = fitting(name, given, target_of(target, given), now.calls.note_fault)
+        wanted = filled(name, given, target_of(target, given))
+        check_sizes(name, given, wanted)  # of whole elements only
         combine = _combination(name, op, wanted)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, _kind_of(op, wanted))

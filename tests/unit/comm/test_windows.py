@@ -295,3 +295,24 @@ def test_an_error_at_the_end_of_a_transfer_fails_the_run(monkeypatch) -> None:
     monkeypatch.setattr("labkit.comm.rma.operations.unpack", broken)
     with pytest.raises(lk.errors.RankError, match="no room"):
         lk.run(program, 2, "star:2")
+
+
+def test_a_part_of_an_element_is_put_and_got_as_far_as_it_goes() -> None:
+    def program(comm):
+        memory = np.arange(6.0)
+        gaps = MPI.DOUBLE.Create_vector(3, 1, 2).Commit()
+        win = MPI.Win.Create(memory, 8, comm=comm)
+        got = np.full(6, -1.0)
+        win.Fence()
+        if comm.rank == 0:
+            win.Put(np.full(2, 7.0), 1, (0, 1, gaps))
+            win.Get([got, 1, gaps], 1, (3, 2, MPI.DOUBLE))
+        win.Fence()
+        win.Free()
+        gaps.Free()
+        return memory.tolist(), got.tolist()
+
+    run = lk.run(program, 2, on="star:2")
+    assert run.notes == []
+    assert run.results[1][0] == [7, 1, 7, 3, 4, 5]
+    assert run.results[0][1] == [3, -1, 4, -1, -1, -1]

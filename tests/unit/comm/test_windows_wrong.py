@@ -226,23 +226,3 @@ def test_ranks_that_do_not_agree_are_told() -> None:
 
     with pytest.raises(lk.errors.MismatchError, match=r"Win\.(Fence|Free)"):
         lk.run(program, 2, "star:2")
-
-
-@pytest.mark.parametrize("name", ["Put", "Get", "Accumulate"])
-def test_a_target_of_more_elements_than_the_origin_has_is_filled_as_far_as_they_go_and_said(name) -> None:
-    def program(comm):
-        memory, here = np.arange(4.0), np.full(2, 7.0)
-        win = MPI.Win.Create(memory, 8, comm=comm)
-        win.Fence()
-        if comm.rank == 0:
-            getattr(win, name)(here, 1, (1, 3, MPI.DOUBLE))
-        win.Fence()
-        win.Free()
-        return memory.tolist(), here.tolist()
-
-    run = lk.run(program, 2, on="star:2")
-    changed = {"Put": [0, 7, 7, 3], "Get": [0, 1, 2, 3], "Accumulate": [0, 8, 9, 3]}[name]
-    assert run.results[1][0] == changed
-    assert run.results[0][1] == ([1, 2] if name == "Get" else [7, 7])
-    (note,) = (note for note in run.notes if "is 3 x MPI_DOUBLE, but only 2 are at the origin" in note)
-    assert note.startswith(f"{name} at ")
