@@ -76,7 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
         done = update(root, start.parent, sources if sources.is_dir() else None, arguments.refresh)
         print("\n".join(f"labkit: {line}" for line in done.lines()))
     # Figures must not depend on a network: BokehJS comes from the package.
-    environment = {"BOKEH_RESOURCES": "inline", **_own_matplotlib(), **os.environ}
+    startup = {"PYTHONSTARTUP": str(_CONFIG / "startup.py")}
+    environment = {"BOKEH_RESOURCES": "inline", **startup, **_own_matplotlib(), **os.environ}
     given = os.environ.get("JUPYTER_CONFIG_PATH")
     places = [*([given] if given else []), *([] if arguments.teacher else [str(_STUDENTS)]), str(_CONFIG)]
     environment["JUPYTER_CONFIG_PATH"] = os.pathsep.join(places)

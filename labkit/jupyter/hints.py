@@ -69,6 +69,8 @@ def hint_of(error: BaseException) -> str:
         return "run.ranks is the number of ranks, and run.results has an entry for each"
     if _VALUE.fullmatch(said):
         return _called_value(error)
+    if chosen := re.fullmatch(r"Study\.(\w+)\(\) got an unexpected keyword argument '(\w+)'", said):
+        return _chosen_by_name(error, *chosen.groups())
     if short := re.match(r"(?:Study\.)?(\w+)\(\) missing \d+ required positional argument", said):
         if handed := _handed_over(error, short[1]):
             return handed
@@ -87,6 +89,15 @@ def _called_value(error: BaseException) -> str:
         if hasattr(thing, name) and not callable(getattr(thing, name)):
             return f"{owner}.{name} is a value: write {owner}.{name}, without parentheses"
     return ""
+
+
+def _chosen_by_name(error: BaseException, method: str, name: str) -> str:
+    """Say how a parameter's value is chosen: ``study.expect("log p", n=1000)``."""
+    found = re.search(rf"(\w+)\.{method}\(.*\b{name}=([^,()]+)", _line_of(error))
+    study = _names_at(error).get(found[1]) if found else None
+    if found is None or _is_foreign(type(study)) or name not in getattr(study, "data", ()):
+        return ""
+    return f"one value of {name} is chosen by where: {found[1]}.{method}(..., where={{{name!r}: {found[2]}}})"
 
 
 def _handed_over(error: BaseException, name: str) -> str:

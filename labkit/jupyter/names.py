@@ -121,7 +121,10 @@ def load_when_called() -> None:
     from IPython import get_ipython
 
     shell: Any = get_ipython()
-    if not hasattr(shell, "register_magic_function") or shell.find_cell_magic("spmd") is not None:
+    if not hasattr(shell, "register_magic_function"):
+        return
+    known = shell.find_cell_magic("spmd")
+    if known is not None and not hasattr(known, "is_too_early"):  # what `labkit lab` put there gives way
         return
 
     def spmd(line: str, cell: str | None = None) -> None:

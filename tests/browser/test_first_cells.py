@@ -76,6 +76,7 @@ FIRST = [
 
 #: further ones, of somebody else: mistyped names, things left out, things of MPI in plain cells
 AGAIN = [
+    ("%%spmd -n 2\nrank", ["run a cell `import labkit as lk` first"]),
     ("import labkit as lk\nimport numpy as np", []),
     (
         "def main(comm):\n    return np.int64(comm.rank)\n\nlk.run(main)",
@@ -108,6 +109,10 @@ AGAIN = [
     ('lk.run(main, "mpi")', ["labkit.run(program, 4, on='mpi')"]),
     ('lk.run("main", 4)', ["or the function itself: labkit.run(main, 4)"]),
     ("def f(comm, rank):\n    return rank\n\nlk.run(f, 4)", ["inside, comm.rank is the rank"]),
+    (
+        'sizes = lk.sweep(lambda comm, n: n, [1, 2], n=[10, 20])\nsizes.expect("1", n=10)',
+        ["sizes.expect(..., where={'n': 10})"],
+    ),
     ("lk.sweep(main, [1, 2, 4], reps=3)", ["did you mean 'repeats'?", "-labkit/"]),
     (
         'study = lk.sweep(main, [1, 2, 4, 8, 16], progress=False)\nstudy.expect("1")',

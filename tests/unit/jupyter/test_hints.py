@@ -43,6 +43,7 @@ def fit(x, y):
 
 axes = SimpleNamespace(plot=lambda x: x, shape=3)
 RUN, STUDY = lk.run(program, 2), lk.sweep(program, [1, 2], progress=False)
+SIZES = lk.sweep(program, [1, 2], n=[10, 1000], progress=False)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,8 @@ RUN, STUDY = lk.run(program, 2), lk.sweep(program, [1, 2], progress=False)
         (lambda: len(lk.run(program, 2)), "run.ranks"),
         (lambda: list(lk.algorithms), "dir(lk.algorithms)"),
         (lambda: STUDY.expect(), 'study.expect("p log p") judges a study'),
+        (lambda: SIZES.expect("log p", n=10), "SIZES.expect(..., where={'n': 10})"),
+        (lambda: SIZES.expect("log p", unheard=10), ""),
         (lambda: RUN.results(), "RUN.results is a value: write RUN.results, without parentheses"),
         (lambda: RUN.phases(), "write RUN.phases, without parentheses"),
         (lambda: axes.shape(), ""),  # not labkit's

@@ -1,0 +1,63 @@
+"""What a kernel of ``labkit lab`` has before its first cell."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from labkit.cli import lab
+from labkit.cli.main import main
+
+STARTUP = str(lab._CONFIG / "startup.py")
+
+
+def test_spmd_before_the_import_says_what_to_type() -> None:
+    manager = pytest.importorskip("jupyter_client.manager")
+    pytest.importorskip("ipykernel")
+    said: list[str] = []
+
+    def run(code: str) -> str:
+        said.clear()
+        client.execute_interactive(
+            code, output_hook=lambda one: said.append(str(one["content"])), timeout=300
+        )
+        return " ".join(said)
+
+    environment = {**os.environ, "PYTHONSTARTUP": STARTUP}
+    kernel, client = manager.start_new_kernel(startup_timeout=300, kernel_name="python3", env=environment)
+    try:
+        for early in ("%%spmd -n 2\nrank", "%spmd -n 2"):
+            assert "run a cell `import labkit as lk` first" in run(early)
+        assert "sys.modules: False" in run("import sys\nprint('sys.modules:', 'labkit' in sys.modules)")
+        run("import labkit as lk")
+        assert "2 ranks on star" in run("%%spmd -n 2\nrank")
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)
+
+
+def test_a_plain_python_is_left_alone() -> None:
+    names = runpy.run_path(STARTUP)
+    assert not [name for name in names if "spmd" in name]
+
+
+def test_a_startup_file_of_ones_own_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    (tmp_path / "00_start.ipynb").write_text("{}")
+    given: list[str] = []
+
+    def start(program: str, command: list[str], environment: dict[str, str]) -> None:
+        given.append(environment["PYTHONSTARTUP"])
+
+    monkeypatch.setattr(os, "execve", start)
+    monkeypatch.setattr(os, "chdir", lambda folder: None)
+    for own in (None, "/home/me/.pythonrc"):
+        monkeypatch.delenv("PYTHONSTARTUP", raising=False)
+        if own:
+            monkeypatch.setenv("PYTHONSTARTUP", own)
+        main(["lab", "--in-place", "--notebooks", str(tmp_path)])
+    assert given == [STARTUP, "/home/me/.pythonrc"]
