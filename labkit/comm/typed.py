@@ -18,8 +18,8 @@ from labkit.comm.handles.typebody import type_words
 from labkit.phantom import Sized
 
 __all__ = [
-    "Target", "address_of", "blocks_of", "check_room", "check_sizes", "data_bytes", "filled", "is_phantom",
-    "packed", "parse_origin", "runs_of", "target_of", "unpack",
+    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_phantom",
+    "packed", "parse_origin", "runs_of", "target_of", "unpack", "within",
 ]  # fmt: skip
 
 _ERR_TYPE, _ERR_TRUNCATE = 3, 15
@@ -129,23 +129,24 @@ def check_sizes(name: str, given: Simple, taken: Target) -> None:
         raise _truncated(name, given, taken)
 
 
-def filled(name: str, origin: Simple, target: Target) -> Target:
-    """Return as much of a target as the origin fills.
+def filled(name: str, origin: Simple, target: Target, is_whole: bool = False) -> Target:
+    """Return as much of a target as the origin fills, the last element in part unless it has to be whole.
 
     There may be room for more, as in a receive; not for less (MPI 4.1, section 12.3).
     """
     moved, room = data_bytes(origin), data_bytes(target)
-    if moved > room:
+    if moved < room:
+        target = Target(target.disp, -(-moved * target.count // room), target.datatype)
+    if moved > room or (is_whole and moved != data_bytes(target)):
         raise _truncated(name, origin, target)
-    if moved == room:
-        return target
-    return Target(target.disp, -(-moved * target.count // room), target.datatype)
+    return target
 
 
-def check_room(name: str, origin: Simple, target: Target) -> None:
-    """Refuse a target of more data than the origin, which gets them, has room for."""
+def within(name: str, origin: Simple, target: Target) -> Target:
+    """Return a target whose data fit into the origin, which gets them; it may have room for more."""
     if data_bytes(target) > data_bytes(origin):
         raise _truncated(name, origin, target)
+    return target
 
 
 def _truncated(name: str, origin: Simple, target: Target) -> MPIException:

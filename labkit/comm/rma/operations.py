@@ -18,7 +18,6 @@ from labkit.comm.rma.races import Access
 from labkit.comm.rma.state import Pending
 from labkit.comm.typed import (
     Target,
-    check_room,
     check_sizes,
     data_bytes,
     filled,
@@ -28,6 +27,7 @@ from labkit.comm.typed import (
     runs_of,
     target_of,
     unpack,
+    within,
 )
 
 __all__ = ["Operations"]
@@ -240,13 +240,12 @@ class Operations(WindowBase):
             return
         wanted = filled(name, given, target_of(target, given))
         place = self._place(now, target_rank, wanted)
-        moved = data_bytes(given)
-        self._note(now, target_rank, place, "put", moved)
+        self._note(now, target_rank, place, "put", given.bytes)
         self._watched(now, given, target_rank)
         on_end = None
         if given.bytes and not (is_phantom(given) or is_phantom(place)):
             data = packed(given)
-            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data), moved)
+            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data), given.bytes)
         self._send(now, target_rank, given.bytes, on_end, _PUT)
 
     def _get(
@@ -256,8 +255,7 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or taken is None:
             return None
-        wanted = target_of(target, taken)
-        check_room(name, taken, wanted)
+        wanted = within(name, taken, target_of(target, taken))
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, "get")
         n_bytes = data_bytes(wanted)
@@ -288,8 +286,7 @@ class Operations(WindowBase):
         now = self._begin(name, target_rank)
         if now is None or given is None:
             return
-        wanted = filled(name, given, target_of(target, given))
-        check_sizes(name, given, wanted)  # of whole elements only
+        wanted = filled(name, given, target_of(target, given), is_whole=True)
         combine = _combination(name, op, wanted)
         place = self._place(now, target_rank, wanted)
         self._note(now, target_rank, place, _kind_of(op, wanted))
