@@ -29,6 +29,7 @@ __all__ = [
     "TimeLimitError",
     "UnknownNameError",
     "UnsupportedError",
+    "echoed",
     "unknown_name",
 ]
 
@@ -105,12 +106,28 @@ def _cut_line(found: re.Match[str]) -> str:
     return f"{found[0][:600]}...{found[0][-200:]}"
 
 
+def echoed(text: str) -> str:
+    """Return what has arrived as a message may show it: at most 200 characters of each unbroken part.
+
+    Parameters
+    ----------
+    text : str
+        Of whatever length.
+
+    Returns
+    -------
+    str
+        Longer parts without their middles.
+    """
+    return _ECHO.sub(_cut, text)
+
+
 class _InputError(LabkitError):
     """An error about what has arrived, however long: its message echoes at most 200 characters of it."""
 
     def __init__(self, *args: object) -> None:
         if args and isinstance(args[0], str):
-            args = (_LONG_LINE.sub(_cut_line, _ECHO.sub(_cut, args[0])), *args[1:])
+            args = (_LONG_LINE.sub(_cut_line, echoed(args[0])), *args[1:])
         super().__init__(*args)
 
 

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, LabkitError
 
-__all__ = ["json_of", "text_of", "toml_of"]
+__all__ = ["json_of", "require_file", "text_of", "toml_of"]
 
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
+
+
+def require_file(path: str | os.PathLike[str], error: type[LabkitError] = DataError) -> None:
+    """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends.
+
+    Raises
+    ------
+    LabkitError
+        The one given.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # who opens it says why
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise error(f"{os.fspath(path)!r} is a pipe, a socket or a device; give a file")
 
 
 def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
@@ -23,6 +41,7 @@ def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
     LabkitError
         The one given: it cannot be read, or is something else.
     """
+    require_file(path, error)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as wrong:

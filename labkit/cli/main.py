@@ -21,6 +21,7 @@ from labkit.errors import (
     RankError,
     TimeLimitError,
 )
+from labkit.printed import clean
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -126,7 +127,7 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
             failure |= {"rank": error.rank, "traceback": error.traceback}
         print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))
     sys.stdout.flush()
-    print(f"labkit {arguments.command}: {message}", file=sys.stderr)
+    print(f"labkit {arguments.command}: {clean(message)}", file=sys.stderr)  # it may name what others made
     return code
 
 

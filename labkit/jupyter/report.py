@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import labkit
 from labkit.errors import DataError, MachineError
 from labkit.html import render
+from labkit.plain import require_file
 from labkit.plot.files.browser import find_browser
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def make_report(
 def _read(path: Path) -> tuple[nbformat.NotebookNode, str]:
     import nbformat
 
+    require_file(path)
     try:
         raw = path.read_bytes()
         book = nbformat.reads(raw.decode("utf-8"), as_version=4)

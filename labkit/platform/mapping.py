@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.nearest import nearest
+from labkit.plain import require_file
 
 __all__ = [
     "FORMS",
@@ -241,6 +242,7 @@ def _shown(what: Any) -> str:
 
 
 def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapping:
+    require_file(path, PlatformError)
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name

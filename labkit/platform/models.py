@@ -16,6 +16,7 @@ from typing import Any
 
 from labkit.errors import PlatformError
 from labkit.nearest import nearest
+from labkit.plain import require_file
 from labkit.platform.model_file import read_model, read_options
 from labkit.platform.network_model import OPTIONS, ModelValueError, NetworkModel, frozen
 
@@ -54,6 +55,7 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, Any]]:
     options = read_options(text, words)
     if name.endswith(".toml"):
         path = Path(name)
+        require_file(path, PlatformError)
         try:
             return read_model(path.read_text("utf-8"), path.stem, str(path), names(), _load), options
         except (OSError, UnicodeDecodeError) as error:

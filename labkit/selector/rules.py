@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import ScheduleError
-from labkit.plain import json_of, toml_of
+from labkit.plain import json_of, require_file, toml_of
 from labkit.selector.simple import check_schedule, is_usable
 from labkit.selector.situation import Selector, Situation
 
@@ -142,6 +142,8 @@ class Rules(Selector):
         ScheduleError
             It cannot be read, or is no table of rules.
         """
+        if isinstance(path, str | os.PathLike):
+            require_file(path, ScheduleError)
         try:
             text = Path(path).read_text("utf-8") if isinstance(path, str | os.PathLike) else path.read_text()
             table = json_of(text) if str(path).endswith(".json") else toml_of(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.errors import MachineError
+from labkit.errors import MachineError, echoed
 from labkit.request import Machine, RunRequest, refuse_for_functions
 from labkit.result import Run, median_run
 
@@ -77,7 +77,9 @@ class Simulated(Machine):
         request = super().checked(request)
         refuse_for_functions(request)
         if request.ranks > MOST_RANKS:
-            raise MachineError(f"{self.name} has at most {MOST_RANKS:,} ranks, got {request.ranks:,}")
+            raise MachineError(
+                f"{self.name} has at most {MOST_RANKS:,} ranks, got {echoed(f'{request.ranks:,}')}"
+            )
         on = platform_for(request.on, request.ranks, request.model, request.mapping)
         return request.changed(
             on=on, mapping=None, coll=selector_of(request.coll),

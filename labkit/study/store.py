@@ -20,8 +20,8 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.plain import json_of
-from labkit.study.unpacking import check_archive, check_table, require_file
+from labkit.plain import json_of, require_file
+from labkit.study.unpacking import check_archive, check_table
 
 __all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
 

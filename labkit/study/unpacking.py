@@ -1,34 +1,17 @@
-"""Limits of what is read from others: regular files only, and no zip that is small only when packed."""
+"""Limits of what is read from others: no zip that is small only when packed, no table that fills memory."""
 
 from __future__ import annotations
 
-import os
-import stat
 import zipfile
 
 from labkit.errors import DataError
 
-__all__ = ["MOST_CELLS", "MOST_TABLE_BYTES", "check_archive", "check_table", "require_file"]
+__all__ = ["MOST_CELLS", "MOST_TABLE_BYTES", "check_archive", "check_table"]
 
 #: of all files in a zip together, unpacked
 MOST_TABLE_BYTES = 128 << 20
 #: of a table: each takes some hundred bytes of memory while it is read
 MOST_CELLS = 5_000_000
-
-
-def require_file(path: str | os.PathLike[str]) -> None:
-    """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends.
-
-    Raises
-    ------
-    DataError
-    """
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):  # who opens it says why
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise DataError(f"{os.fspath(path)!r} is a pipe, a socket or a device; give a file")
 
 
 def check_archive(archive: zipfile.ZipFile, name: str, most: int = MOST_TABLE_BYTES) -> None:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from labkit.errors import PlatformError
+from labkit.plain import require_file
 from labkit.platform.spec import ClusterSpec, MachineSpec
 from labkit.platform.xml.builder import Builder
 from labkit.platform.xml.config import Config
@@ -52,6 +53,7 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     PlatformError
         Not readable, not XML, not a platform, or something that is not supported.
     """
+    require_file(path, PlatformError)
     try:
         with path.open("rb") as file:
             reader = _Reader(str(path))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import MachineError, ProgramError
+from labkit.errors import MachineError, ProgramError, echoed
 from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.given_input import given_input
 from labkit.process.tree import JOB_VARIABLE
@@ -111,7 +111,8 @@ def _check_host(ranks: int, hosts: HostFile | None) -> None:
     if ranks > most:
         where = "the hosts of this file" if hosts else "this host"
         raise MachineError(
-            f"{ranks:,} ranks of real MPI are too many for {where}: with {cores} cores at most {most:,} "
+            f"{echoed(f'{ranks:,}')} ranks of real MPI are too many for {where}: "
+            f"with {cores} cores at most {most:,} "
             'are started; simulate larger machines, for example with on="star"'
         )
 

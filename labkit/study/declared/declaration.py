@@ -16,6 +16,7 @@ from typing import Any
 
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
 from labkit.nearest import nearest
+from labkit.plain import require_file, toml_of
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.language.parser import parse
@@ -126,11 +127,12 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     """
     place = Path(path)
     name = os.fspath(path)
+    require_file(place)
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8-sig"))
+        content = toml_of(place.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(f"{name!r} cannot be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataError(f"{name!r} is no TOML file: {error}") from error
     _refuse_unknown(content, _TOP, f"{name}")
     parameters = _table(content, "parameters", name)

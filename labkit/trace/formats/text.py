@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from labkit.errors import DataError
+from labkit.plain import require_file
 
 __all__ = ["first_line", "list_of_files", "open_out", "pieces"]
 
@@ -34,6 +35,7 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
     DataError
         The file cannot be read, or is damaged.
     """
+    require_file(path)
     try:
         with open(path, "rb") as raw:
             is_packed = raw.read(2) == _GZIP
