@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from labkit.synthesis import synthesize as synthesize
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure
-    from labkit.trace import contrast as contrast  # type: ignore[no-redef]
+    from labkit.trace import contrast as contrast
     from labkit.tune import tune as tune
     from labkit.tune.cards import card as card  # type: ignore[no-redef]
 
