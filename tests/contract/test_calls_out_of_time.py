@@ -35,6 +35,7 @@ CALLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     ("text", "why"), [(AFTER, "has called MPI.Finalize() at"), (BEFORE, "MPI is not initialised yet")]

@@ -72,6 +72,7 @@ def test_native_with_rendezvous(problem: str, name: str) -> None:
             performed(schedule, case_of(schedule, np.random.default_rng(1), n), "smpi")
 
 
+@pytest.mark.slow
 @EVERY
 def test_over_messages(problem: str, name: str) -> None:
     for schedule, case, _ in cases(problem, name, [1, 2, 3, 5, 8], empty_on=2):
@@ -86,6 +87,7 @@ def test_over_messages(problem: str, name: str) -> None:
             case.verify()
 
 
+@pytest.mark.slow
 @EVERY
 def test_one_rank_sees_its_part_of_the_whole(problem: str, name: str) -> None:
     for p in (1, 2, 3, 6, 8, 11):

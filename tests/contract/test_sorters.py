@@ -85,6 +85,7 @@ def test_every_input_and_length(sorter: str, ranks: int) -> None:
     require_promises(sorter, run.results, cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sorter", SORTERS)
 def test_every_dtype(sorter: str, dtype: str) -> None:

@@ -89,6 +89,7 @@ def test_messages_times_and_blocks_are_those_of_keys(name: str, exchange: str) -
     same(*both(given, keys, "star:8", exchange=exchange))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STAND_INS)
 def test_those_keys_have_the_distribution(name: str) -> None:
     """They lie in the ranges, but for ends that are no powers of two, and in each as many as it says."""

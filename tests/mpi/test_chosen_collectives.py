@@ -181,6 +181,7 @@ def everywhere(comm):
     return all(right) or right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 def test_every_kind_of_call_takes_what_was_chosen(ranks):
     run = lk.run(everywhere, ranks, "mpi", coll=EVERYWHERE, timeout_s=60)

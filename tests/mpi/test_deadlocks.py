@@ -147,6 +147,7 @@ CASES = {
 BUFFERS = [one for one in CASES if one not in (facing, wrong_tag, one_leaves_early)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", CASES, ids=lambda one: one.__name__)
 def test_a_deadlock_is_told_with_ranks_calls_and_lines(program):
     tells(program)

@@ -20,6 +20,7 @@ def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_sorts_judges_and_writes_a_page(tmp_path: Path) -> None:
     page = tmp_path / "demo.html"
     done = start("--json", "--out", str(page))

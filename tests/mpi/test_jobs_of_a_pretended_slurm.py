@@ -41,6 +41,7 @@ def failing(comm):
     comm.barrier()
 
 
+@pytest.mark.slow
 def test_a_run_is_a_job_that_is_handed_out_once(slurm):
     run = lk.run(program, 2, slurm, kwargs={"n": 3}, repeats=2)
     assert run.results == [6, 6]
@@ -50,6 +51,7 @@ def test_a_run_is_a_job_that_is_handed_out_once(slurm):
     assert job.is_collected(0)
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_is_named(slurm):
     with pytest.raises(RankError, match="not today") as caught:
         lk.run(failing, 2, slurm)

@@ -13,6 +13,7 @@ from labkit.errors import DataError, MachineError, RankError
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.slow
 def test_a_call_that_cannot_be_recorded_is_refused_by_name(tmp_path, real):
     def program(comm):
         said = []

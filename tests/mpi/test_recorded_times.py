@@ -66,6 +66,7 @@ def _envelopes(table, is_simulated):
     return sorted(zip(*(table[n].tolist() for n in ("source", "destination", "tag", "bytes")), strict=True))
 
 
+@pytest.mark.slow
 def test_the_messages_are_those_of_the_simulated_run(real):
     simulated = lk.run(_exchange, 4, "star:4", trace=True).trace
     run = lk.run(_exchange, 4, real, trace=True)

@@ -188,6 +188,7 @@ def _polls(comm):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [_messages, _collectives, _communicators])
 def test_the_lines_of_the_simulated_run(tmp_path, program, real):
     simulated, noted = tmp_path / "simulated.txt", tmp_path / "real.txt"

@@ -40,6 +40,7 @@ def every_algorithm(comm):
     return verified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_every_algorithm_over_real_messages(ranks: int) -> None:
     results = lk.run(every_algorithm, ranks, "mpi", timeout_s=120).results

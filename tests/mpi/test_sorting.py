@@ -45,6 +45,7 @@ def cases_for(sorter: str) -> list[Case]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("sorter", SORTERS)
 def test_generated_keys_are_sorted_to_the_same_bits_as_in_simulation(sorter: str, ranks: int) -> None:

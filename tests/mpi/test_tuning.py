@@ -88,6 +88,7 @@ def _copy(source, target):
             other[...] = one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_whatever_is_tried_the_result_is_the_librarys(ranks):
     results = lk.run(every_collective, ranks, "mpi", timeout_s=120).results

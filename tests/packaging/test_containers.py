@@ -114,6 +114,7 @@ def test_repo2docker_accepts_the_folder():
     assert "g++" in made
 
 
+@pytest.mark.slow
 def test_the_compose_file_is_one():
     if importlib.util.find_spec("check_jsonschema") is None:
         pytest.skip("check-jsonschema is missing (it is in labkit[dev])")

@@ -31,6 +31,7 @@ def test_there_are_workflows_for_tests_wheels_and_site():
     assert {path.stem for path in FILES} >= {"tests", "wheels", "site"}
 
 
+@pytest.mark.slow
 @each
 def test_the_schema_of_workflows_holds(path):
     if importlib.util.find_spec("check_jsonschema") is None:

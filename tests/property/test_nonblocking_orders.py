@@ -7,6 +7,7 @@ order, as MPI wants; when it starts them, what it computes in between and in whi
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def program(comm, calls, orders, delays, way):
     return [(on.rank, None if into is None else into.tolist()) for _, into, on in under_way]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     ranks=st.sampled_from([1, 2, 3, 4, 5, 7, 8, 16]),

@@ -247,6 +247,7 @@ def test_a_rule_may_ask_whether_the_machines_messages_are_copied():
         assert run.collectives == {Situation("alltoall", 4, 40_000, machine="star:4"): name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["graphene", "lichtenberg", "star:4,cores=8"])
 @pytest.mark.parametrize("operation", ["allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter"])
 def test_on_one_host_the_defaults_are_near_the_fastest(on, operation):

@@ -33,6 +33,7 @@ def test_complete_on_many_ranks(problem: str, name: str) -> None:
             assert proof, proof
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problem", "name", "parameter"), WITH_PARAMETERS)
 def test_any_value_of_a_parameter(problem: str, name: str, parameter: str) -> None:
     """Proved, performed and costed with other values than the default."""

@@ -168,6 +168,7 @@ def test_without_mpi_the_simulation_goes_on_and_the_exit_code_tells(
     assert "no MPI here; install one" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_mpi")
 def test_the_large_demo_goes_further(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--large", "--out", str(tmp_path / "page.html")]) == 3
@@ -176,6 +177,7 @@ def test_the_large_demo_goes_further(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["demo", "--large", "--quick"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_mpi")
 def test_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--json", "--out", str(tmp_path / "page.html")]) == 3

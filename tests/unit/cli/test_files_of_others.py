@@ -27,6 +27,7 @@ _READS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
 @pytest.mark.parametrize("what", _READS)
 def test_a_pipe_is_refused_and_not_waited_for(what: str, tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ def test_what_a_poorer_machine_loses_is_said_and_the_rest_stays_closed(poorer: S
     )
 
 
+@pytest.mark.slow
 def test_packages_that_are_named_are_there_where_no_file_can_be_opened(poorer: Sandbox) -> None:
     source = "import csv\nimport scipy.special as s\nfrom scipy import stats\n"
     source += "def f(comm):\n    return [float(s.gamma(5)), float(stats.norm.cdf(0)), csv.QUOTE_ALL]\n"

@@ -119,6 +119,7 @@ def test_libraries_work(sandbox: Sandbox) -> None:
     assert outcome.output == ["still here\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "kind"),
     [

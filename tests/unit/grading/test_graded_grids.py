@@ -138,6 +138,7 @@ def f(comm):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "kind", "words"),
     [

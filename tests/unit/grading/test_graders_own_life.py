@@ -92,6 +92,7 @@ def test_a_script_is_read_in_the_encoding_that_it_names(tmp_path: Path) -> None:
         read_submission(tmp_path / "c.py", "f")
 
 
+@pytest.mark.slow
 def test_a_rank_that_takes_no_answers_and_sleeps_ends_its_run(sandbox: Sandbox) -> None:
     source = """
 import threading

@@ -39,6 +39,7 @@ print(used() - before, "def f(comm)" in source)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILLINGS)
 def test_what_is_not_needed_costs_no_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / "ada.ipynb"

@@ -196,6 +196,7 @@ def f(comm):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [BETWEEN_CALLS, IN_A_MESSAGE])
 def test_short_naps_end_a_run_too(source: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is long enough to be found out by itself; together they would hold up the class."""

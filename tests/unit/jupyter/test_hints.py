@@ -208,6 +208,7 @@ def another_none(comm):
     return data[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
 @pytest.mark.parametrize(
     ("mistake", "hint"),

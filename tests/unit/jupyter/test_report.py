@@ -62,6 +62,7 @@ def test_a_reader_is_told_what_was_not_run_or_failed(tmp_path, cells, warning):
     assert re.search(rf'<p class="warn">[^<]*{warning}', page)
 
 
+@pytest.mark.slow
 def test_cells_are_run_in_a_copy(tmp_path):
     path = written(tmp_path, new_code_cell("print(6 * 7)"))
     before = path.read_bytes()

@@ -31,6 +31,7 @@ def test_every_bit_pattern_comes_back(dtype: str, data: st.DataObject) -> None:
     assert from_codes(to_codes(keys), keys.dtype).tobytes() == keys.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_the_order_of_codes_is_numpys(dtype: str, data: st.DataObject) -> None:

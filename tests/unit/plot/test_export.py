@@ -56,6 +56,7 @@ def test_an_svg_is_made_of_lines_and_says_what_it_shows(figure: plot.Figure, tmp
     assert written == figure.reading
 
 
+@pytest.mark.slow
 @needs_browser
 def test_no_line_of_a_reading_ends_between_a_number_and_its_unit(tmp_path: Path) -> None:
     for before in range(8):  # wherever the line ends
@@ -78,6 +79,7 @@ def test_a_page_keeps_numbers_with_their_units() -> None:
     assert caption[1] == "found 12\xa0ms at 256\xa0ranks"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_grids_of_figures_are_drawn_whole_and_a_reading_inside_is_not_repeated(tmp_path: Path) -> None:
     p = [16, 32, 64, 128, 256]

@@ -164,6 +164,7 @@ def test_counts_are_written_as_in_the_browser(tick: float) -> None:
     assert count_text(tick) == _javascript(COUNT_JS, tick=tick)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tick", [0, 1.2e-5, 3.5e-4, 0.02, 1, 12.5, 1500, 2.5e6, 1e-10])
 @pytest.mark.parametrize("unit", ["s", "B", ""])
 def test_values_are_written_as_in_the_browser(tick: float, unit: str) -> None:

@@ -84,6 +84,7 @@ def test_a_rank_that_starts_when_its_owner_is_gone_does_not_wait_for_it(job, sta
     assert list(job.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_rank_that_finds_its_job_half_removed_lets_the_other_finish(job):
     """The first rank to leave takes the others along, through their launcher."""
     for name in ("folders", PIPE):

@@ -104,6 +104,7 @@ def traced(comm):
         return sum(range(9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "is_needed"),
     [(lambda comm: comm * 2, False), (lambda comm: np.ones(2), True), (imports_inside, True), (traced, True),

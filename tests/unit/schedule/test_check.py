@@ -138,6 +138,7 @@ FAULTS = [wrong_peer, dropped, doubled_contribution, message_sent_twice, swapped
           wrong_length]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 @EVERY
 def test_fault_in_any_operation(problem: str, name: str, fault: Any) -> None:

@@ -260,6 +260,7 @@ def test_a_measure_that_fails_raises_its_own_error() -> None:
         sweep(lambda comm: None, [2, 4], repeats=1, jobs=2, measure=wrong, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [

@@ -18,6 +18,7 @@ def wrong(rank: int, offset: float = 1000.0, drift: float = 4e-5) -> Any:
     return lambda: (MPI.Wtime() + offset * rank) * (1 + drift * rank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drift", [0.0, 4e-5, -4e-5])
 def test_ranks_with_wrong_clocks_start_together(drift: float) -> None:
     def program(comm: Any) -> Any:

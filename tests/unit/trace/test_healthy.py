@@ -12,6 +12,7 @@ def test_there_are_many_of_several_kinds() -> None:
     assert len(HEALTHY) >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 def test_no_wait_state_of_note_is_claimed(name: str) -> None:
     for ranks in (2, 4, 7, 16):

@@ -85,6 +85,7 @@ def test_a_program_without_a_delay_waits_below_a_hundredth(name: str) -> None:
     assert "goes back" not in waiting.reading()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_halving_the_blamed_phase_shortens_the_run_as_said(name: str) -> None:
     run = planted_run([name], 4, 8e-3)

@@ -82,6 +82,7 @@ def check_sums(waiting: Waiting) -> None:
         assert (own["begin_s"].to_numpy()[1:] >= own["end_s"].to_numpy()[:-1] - 1e-15).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [EAGER, RENDEZVOUS])
 @pytest.mark.parametrize(("ranks", "on"), MACHINES)
 @pytest.mark.parametrize("form", FORMS)
@@ -102,6 +103,7 @@ def test_a_late_rank_of_a_ring_is_blamed(form: Any, ranks: int, on: str, count: 
     assert first["cost_s"] == pytest.approx((ranks - 1) * DELAY_S, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 1e-9])
 @pytest.mark.parametrize(("ranks", "on"), MACHINES)
 @pytest.mark.parametrize("form", FORMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import labkit as lk
 from labkit.context import Decisions
@@ -50,6 +51,7 @@ def test_the_library_s_own_is_what_the_selector_chose():
     assert run.collectives[Situation("allreduce", 4, 512, machine="star:4")] == "ring"
 
 
+@pytest.mark.slow
 def test_a_real_run_tells_it_too():
     run = lk.run(program, 2, "mpi", args=(["ring"], "ring"))
     assert run.collectives == {Situation("allreduce", 2, 512, ranks_per_node=2): "ring"}

@@ -85,6 +85,7 @@ def test_without_a_time_the_points_decide(tmp_path):
     assert text.startswith("#!/bin/bash\n")
 
 
+@pytest.mark.slow
 def test_a_job_is_submitted_once_and_found_again(tmp_path, sbatch):
     cluster = lk.slurm(folder=str(tmp_path / "jobs"))
     first = Batch(cluster, print)
@@ -149,6 +150,7 @@ def test_answers_of_squeue(sbatch):
     assert list(commands.job_states(["1", "3"])) == ["3"], "one is forgotten, one is somebody else's"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "kind", "sentence"),
     [

@@ -94,6 +94,7 @@ def test_it_is_a_study_too(bundle, study):
     assert loaded.recipe is None
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_bytes(study, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     one, two = study.bundle(tmp_path / "1.zip"), study.bundle(tmp_path / "2.zip")

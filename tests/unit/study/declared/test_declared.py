@@ -65,6 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_it_runs_judges_and_reports(folder, capsys):
     assert main(["study", "study.toml", "--export", "all.extra-p"]) == 0
     out = capsys.readouterr().out
@@ -158,6 +159,7 @@ def test_a_killed_study_goes_on(folder, capsys):
     assert [line for line in log.read_text().splitlines() if not json.loads(line)] == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_measured(folder, capsys, monkeypatch):
     from labkit.study.declared.results import Results
 
