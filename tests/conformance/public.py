@@ -97,7 +97,7 @@ def seen(ranks: int, folder: Path, program: str, limit: int) -> str:
         return f"fails simulated: {told}"
     if same(real, printed, HOSTS):
         return "same"
-    for _ in range(3):  # chance may repeat itself
+    for _ in range(12):  # chance may repeat itself
         again, _, _ = run("real", ranks, folder, program, limit)
         if not same(real, again, HOSTS):
             return "differs from run to run on real MPI: " + first_difference(real, again, HOSTS)
