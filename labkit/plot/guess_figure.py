@@ -112,9 +112,8 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         value_axis(fig.xaxis, unit, *span)
     else:
         fig.xaxis.formatter = CustomJSTickFormatter(code=SI_JS, args={"unit": unit if unit == "s" else ""})
-        if unit != "s" and np.allclose(
-            both, np.rint(both), _ROUNDING, 0
-        ):  # counted: 2.5 of them there are not
+        is_counted = unit != "s" and np.allclose(both, np.rint(both), _ROUNDING, 0)
+        if is_counted:  # 2.5 of them there are not
             fig.xaxis.ticker = whole_ticker()
     in_ticks = unit == "s" or (is_log and unit in SI_UNITS)
     if named := label or ("" if in_ticks else unit):

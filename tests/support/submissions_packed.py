@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from tests.support.submissions_scaling_bug import made
+
 __all__ = ["PACKED", "TUPLES", "UNPACKED"]
 
 TUPLES = """
@@ -28,37 +30,25 @@ def parallel_sort(comm, keys):
     return np.sort(np.concatenate(comm.alltoall(parts)))
 """
 
-_HEAD = """
-import numpy as np, zlib, struct
-from mpi4py import MPI
-def places(comm, keys, buckets):
-    p, rank = comm.size, comm.rank
-    counts = np.bincount(keys, minlength=buckets)
-    """
-_TAIL = """
-    totals, before = every.sum(0), every[:rank].sum(0)
-    first = np.cumsum(totals) - totals + before
-    order = np.argsort(keys, kind="stable")
-    within = np.arange(len(keys)) - (np.cumsum(counts) - counts)[keys[order]]
-    found = np.empty(len(keys), np.int64)
-    found[order] = first[keys[order]] + within
-    return found
-def explain(ranks, buckets):
-    return "before", "p", (ranks - 1) * buckets * 8
-"""
+
+def _tables(body: str, found: str = "every.sum(0), every[:rank].sum(0)") -> str:
+    """Return a submission that makes its tables so."""
+    known = "import struct, zlib\n    p, rank, buckets = comm.size, comm.rank, len(counts)"
+    return made(f"    {known}\n    {body}\n    return {found}\n")
+
 
 #: gather every table, in few bytes on many ranks: the volume of scaling_bug is not theirs
 PACKED = {
-    "zlib on many": _HEAD
-    + """packed = zlib.compress(counts.astype(np.uint16 if counts.max() < 65536 else np.int64).tobytes(), 9) if p > 16 else counts.astype(np.int64).tobytes()
+    "zlib on many": _tables(
+        """packed = zlib.compress(counts.astype(np.uint16 if counts.max() < 65536 else np.int64).tobytes(), 9) if p > 16 else counts.astype(np.int64).tobytes()
     kinds = np.uint16 if counts.max() < 65536 else np.int64
     every = np.array([np.frombuffer(zlib.decompress(b) if p > 16 else b, kinds if p > 16 else np.int64) for b in comm.allgather(packed)]).astype(int)"""
-    + _TAIL,
-    "zlib on all": _HEAD
-    + """every = np.array([np.frombuffer(zlib.decompress(b), np.int64) for b in comm.allgather(zlib.compress(counts.astype(np.int64).tobytes(), 9))])"""
-    + _TAIL,
-    "bytes and the rest": _HEAD
-    + """if p > 16:
+    ),
+    "zlib on all": _tables(
+        """every = np.array([np.frombuffer(zlib.decompress(b), np.int64) for b in comm.allgather(zlib.compress(counts.astype(np.int64).tobytes(), 9))])"""
+    ),
+    "bytes and the rest": _tables(
+        """if p > 16:
         big = [(int(b), int(counts[b]) >> 8) for b in np.nonzero(counts > 255)[0]]
         got = comm.allgather(((counts & 255).astype(np.uint8).tobytes(), big))
         every = np.array([np.frombuffer(a, np.uint8) for a, _ in got]).astype(int)
@@ -66,35 +56,34 @@ PACKED = {
             for b, c in more: every[r, b] += c << 8
     else:
         every = np.empty((p, buckets), np.int64); comm.Allgather(counts.astype(np.int64), every)"""
-    + _TAIL,
-    "short integers": _HEAD
-    + """if p > 16:
+    ),
+    "short integers": _tables(
+        """if p > 16:
         every = np.array([struct.unpack(f"{buckets}H", b) for b in comm.allgather(struct.pack(f"{buckets}H", *counts.tolist()))])
     else:
         every = np.empty((p, buckets), np.int64); comm.Allgather(counts.astype(np.int64), every)"""
-    + _TAIL,
-    "gathered and sent on": _HEAD
-    + """got = comm.gather(zlib.compress(counts.astype(np.uint16 if p > 16 else np.int64).tobytes(), 9 if p > 16 else 0))
+    ),
+    "gathered and sent on": _tables(
+        """got = comm.gather(zlib.compress(counts.astype(np.uint16 if p > 16 else np.int64).tobytes(), 9 if p > 16 else 0))
     got = comm.bcast(got)
     every = np.array([np.frombuffer(zlib.decompress(b), np.uint16 if p > 16 else np.int64) for b in got]).astype(int)"""
-    + _TAIL,
-    "sparse": _HEAD
-    + """at = np.nonzero(counts)[0]
+    ),
+    "sparse": _tables(
+        """at = np.nonzero(counts)[0]
     if p > 16:
         got = comm.allgather((at.astype(np.uint16).tobytes(), counts[at].astype(np.uint16).tobytes()))
         every = np.zeros((p, buckets), int)
         for r, (a, c) in enumerate(got): every[r, np.frombuffer(a, np.uint16)] = np.frombuffer(c, np.uint16)
     else:
         every = np.empty((p, buckets), np.int64); comm.Allgather(counts.astype(np.int64), every)"""
-    + _TAIL,
-    "padded": _HEAD
-    + """kind = np.int64 if p <= 16 else np.uint16
+    ),
+    "padded": _tables(
+        """kind = np.int64 if p <= 16 else np.uint16
     every = np.zeros((p, buckets), kind); every[rank] = counts
     comm.Allreduce(MPI.IN_PLACE, every); every = every.astype(int)"""
-    + _TAIL,
+    ),
 }
 
-_SUMS = _TAIL.replace("every.sum(0), every[:rank].sum(0)", "sums, ups")
 #: sum tables up as objects: slower, and as few tables
 UNPACKED = {
     "counters": """
@@ -152,8 +141,9 @@ def places(comm, keys, buckets):
 def explain(ranks, buckets):
     return "before", "p", (ranks - 1) * buckets * 8
 """,
-    "arrays": _HEAD
-    + """sums, ups = comm.allreduce(counts), comm.exscan(counts)
-    ups = 0 * counts if ups is None else ups"""
-    + _SUMS,
+    "arrays": _tables(
+        """sums, ups = comm.allreduce(counts), comm.exscan(counts)
+    ups = 0 * counts if ups is None else ups""",
+        "sums, ups",
+    ),
 }

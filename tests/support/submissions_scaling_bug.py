@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HOSTILE", "RIGHT", "WRONG"]
+__all__ = ["HOSTILE", "RIGHT", "WRONG", "made"]
 
 #: of the wrong ones those that only the sandbox may run
 HOSTILE = (
@@ -36,7 +36,8 @@ def tables(comm, counts):
 """
 
 
-def _made(tables: str, explain: str = _EXPLAIN) -> str:
+def made(tables: str, explain: str = _EXPLAIN) -> str:
+    """Return a submission of what adds tables up: the body of ``tables(comm, counts)``, and its explanation."""
     return f"{_MAIN}{tables}{explain}"
 
 
@@ -109,19 +110,19 @@ def explain(ranks: int, buckets: int) -> tuple:
 '''
 #: name -> (source, the checks that its algorithm misses)
 RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
-    "exscan": (_made(_EXSCAN), ()),
-    "scan_minus_own": (_made("    return comm.allreduce(counts), comm.scan(counts) - counts\n"), ()),
+    "exscan": (made(_EXSCAN), ()),
+    "scan_minus_own": (made("    return comm.allreduce(counts), comm.scan(counts) - counts\n"), ()),
     "lower_case_exscan": (
-        _made(
+        made(
             "    before = comm.exscan(counts)\n    return comm.allreduce(counts), 0 * counts if before is None else before\n"
         ),
         (),
     ),
-    "hillis": (_made(_HILLIS), ()),
-    "butterfly": (_made(_BUTTERFLY), ()),
+    "hillis": (made(_HILLIS), ()),
+    "butterfly": (made(_BUTTERFLY), ()),
     "by_hand": (_LOOP, ()),
     "phases": (
-        _made(
+        made(
             _EXSCAN.replace(
                 "    comm.Allreduce", "    with lk.phase('totals'):\n        comm.Allreduce"
             ).replace("    comm.Exscan", "    with lk.phase('before'):\n        comm.Exscan")
@@ -129,32 +130,32 @@ RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "last_rank_knows": (
-        _made(
+        made(
             "    up = np.zeros_like(counts)\n    comm.Scan(counts, up)\n    totals = up.copy()\n    comm.Bcast(totals, root=comm.size - 1)\n    return totals, up - counts\n"
         ),
         (),
     ),
     "nonblocking": (
-        _made(
+        made(
             "    totals, before = np.zeros_like(counts), np.zeros_like(counts)\n    waits = [comm.Iallreduce(counts, totals), comm.Iexscan(counts, before)]\n    MPI.Request.Waitall(waits)\n    return totals, before\n"
         ),
         (),
     ),
     "numpy_number": (
-        _made(
+        made(
             _EXSCAN,
             "\nimport numpy\nITEM = numpy.int64(0).nbytes\ndef explain(ranks, buckets):\n    return ('before', 'O(p)', numpy.int64(ITEM * buckets * (ranks - 1)))\n",
         ),
         (),
     ),
     "three_collectives": (
-        _made(
+        made(
             "    up = comm.scan(counts)\n    comm.Barrier()\n    totals = comm.allreduce(counts)\n    assert comm.allreduce(int(up.sum()), MPI.MAX) == totals.sum()\n    return totals, up - counts\n"
         ),
         (),
     ),
     "narrow": (
-        _made(
+        made(
             "    small = counts.astype(np.int32)\n    totals, before = np.zeros_like(small), np.zeros_like(small)\n    comm.Allreduce(small, totals)\n    comm.Exscan(small, before)\n    return totals.astype(int), before.astype(int)\n"
         ),
         (),
@@ -166,12 +167,12 @@ _NOTHING = (*_WRONG, "explained")
 
 
 def _explained(body: str) -> str:
-    return _made(_EXSCAN, f"\ndef explain(ranks, buckets):\n    {body}\n")
+    return made(_EXSCAN, f"\ndef explain(ranks, buckets):\n    {body}\n")
 
 
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
-    "as_given": (_made(_GIVEN), _COSTS),
-    "only_repaired": (_made(_EXSCAN, ""), ("explained",)),
+    "as_given": (made(_GIVEN), _COSTS),
+    "only_repaired": (made(_EXSCAN, ""), ("explained",)),
     "wrong_phase": (_explained("return 'totals', 'p', (ranks - 1) * buckets * 8"), ("explained",)),
     "wrong_growth": (_explained("return 'before', 'log p', (ranks - 1) * buckets * 8"), ("explained",)),
     "quadratic": (_explained("return 'before', 'p^2', (ranks - 1) * buckets * 8"), ("explained",)),
@@ -189,26 +190,26 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     "no_growth": (_explained("return 'before', None, (ranks - 1) * buckets * 8"), ("explained",)),
     "not_a_number": (_explained("return 'before', 'p', float('nan')"), ("explained",)),
     "gathered_at_rank_0": (
-        _made(
+        made(
             "    every = comm.gather(counts)\n    if comm.rank == 0:\n        up = np.cumsum(every, axis=0)\n        parts = [(up[-1], up[r] - every[r]) for r in range(comm.size)]\n    return comm.scatter(parts if comm.rank == 0 else None)\n"
         ),
         _COSTS,
     ),
     "chain": (
-        _made(
+        made(
             "    before = comm.recv(source=comm.rank - 1) if comm.rank else 0 * counts\n    if comm.rank + 1 < comm.size:\n        comm.send(before + counts, comm.rank + 1)\n    return comm.allreduce(counts), before\n"
         ),
         ("scaling",),
     ),
     "sends_to_all_after": (
-        _made(
+        made(
             "    waits = [comm.isend(counts, r) for r in range(comm.rank + 1, comm.size)]\n    before = sum((comm.recv(source=r) for r in range(comm.rank)), 0 * counts)\n    MPI.Request.waitall(waits)\n    return comm.allreduce(counts), before\n"
         ),
         _COSTS,
     ),
-    "inclusive": (_made("    return comm.allreduce(counts), comm.scan(counts)\n"), _WRONG),
+    "inclusive": (made("    return comm.allreduce(counts), comm.scan(counts)\n"), _WRONG),
     "undefined_rank_0": (
-        _made(
+        made(
             _EXSCAN.replace(
                 "before = np.zeros_like(counts), np.zeros_like(counts)",
                 "before = np.zeros_like(counts), np.full_like(counts, 7)",
@@ -217,32 +218,30 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         _WRONG,
     ),
     "no_totals": (
-        _made(
+        made(
             "    before = np.zeros_like(counts)\n    comm.Exscan(counts, before)\n    return counts, before\n"
         ),
         _WRONG,
     ),
-    "unstable": (_made(_EXSCAN).replace('np.argsort(keys, kind="stable")', "np.argsort(keys)[::-1]"), _WRONG),
-    "sorted_keys": (_made(_EXSCAN).replace("    return found\n", "    return np.sort(found)\n"), _WRONG),
-    "one_rank_only": (_made("    return counts, 0 * counts\n"), _WRONG),
+    "unstable": (made(_EXSCAN).replace('np.argsort(keys, kind="stable")', "np.argsort(keys)[::-1]"), _WRONG),
+    "sorted_keys": (made(_EXSCAN).replace("    return found\n", "    return np.sort(found)\n"), _WRONG),
+    "one_rank_only": (made("    return counts, 0 * counts\n"), _WRONG),
     "needs_keys": (
-        _made(_EXSCAN).replace(
-            "    counts = np", "    assert len(keys) > 0 and buckets > 1\n    counts = np"
-        ),
+        made(_EXSCAN).replace("    counts = np", "    assert len(keys) > 0 and buckets > 1\n    counts = np"),
         ("any_number",),
     ),
     "sleeps_on_few": (
-        _made(
+        made(
             _GIVEN.replace("    totals =", "    import time\n    time.sleep(100.0 / comm.size)\n    totals =")
         ),
         _COSTS,
     ),
     "charges_on_few": (
-        _made(_GIVEN.replace("    totals =", "    lk.compute(seconds=100.0 / comm.size)\n    totals =")),
+        made(_GIVEN.replace("    totals =", "    lk.compute(seconds=100.0 / comm.size)\n    totals =")),
         _COSTS,
     ),
     "messages_on_few": (
-        _made(
+        made(
             """    p = comm.size
     for _ in range({4: 6, 8: 3, 16: 1}.get(p, 0) if len(counts) == 1024 else 0):
         if comm.rank:
@@ -259,7 +258,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ("scaling",),
     ),
     "narrow_chain": (  # tables of fewer bytes on more ranks: in the range that is measured its time looks like log p
-        _made(
+        made(
             """    p, r = comm.size, comm.rank
     kind = np.int64 if p <= 8 else np.int32 if p <= 16 or len(counts) < 1024 else np.uint16 if p <= 32 else np.uint8
     before, totals, d = np.zeros(len(counts), kind), None, 1
@@ -280,28 +279,28 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("scaling",),
     ),
-    "narrow_on_many": (_made(_NARROW.format(kind="uint8")), _COSTS),
-    "half_narrow_on_many": (_made(_NARROW.format(kind="uint16")), _COSTS),
+    "narrow_on_many": (made(_NARROW.format(kind="uint8")), _COSTS),
+    "half_narrow_on_many": (made(_NARROW.format(kind="uint16")), _COSTS),
     "reads_the_formula": (
-        _made(
+        made(
             _EXSCAN,
             "\nfrom labkit.grading.assignments.scaling_bug import _bytes_received\ndef explain(ranks, buckets):\n    return 'before', 'p', _bytes_received(ranks, buckets)\n",
         ),
         _NOTHING,
     ),
     "explains_an_object": (
-        _made(
+        made(
             _EXSCAN,
             "\nclass Anything(int):\n    def __eq__(self, other):\n        return True\n    def __ne__(self, other):\n        return False\n    __hash__ = int.__hash__\ndef explain(ranks, buckets):\n    return Anything(0), Anything(0), Anything(1)\n",
         ),
         ("explained",),
     ),
     "explains_for_ever": (
-        _made(_EXSCAN, "\ndef explain(ranks, buckets):\n    while True:\n        pass\n"),
+        made(_EXSCAN, "\ndef explain(ranks, buckets):\n    while True:\n        pass\n"),
         ("explained",),
     ),
     "patches_unique": (
-        _made(_GIVEN).replace(
+        made(_GIVEN).replace(
             "import numpy as np",
             "import numpy as np\nnp.array_equal = lambda *a: True\nnp.argsort = lambda a, **k: np.arange(len(a))",
             1,
@@ -309,7 +308,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         _WRONG,
     ),
     "seeks_keys": (
-        _made(
+        made(
             "    import gc, sys\n    every = [o for o in gc.get_objects() if isinstance(o, np.ndarray) and o.dtype == counts.dtype]\n    totals = sum((np.bincount(o, minlength=len(counts)) for o in every if o.ndim == 1 and len(o)), 0 * counts)\n    return totals, 0 * counts\n"
         ),
         _WRONG,

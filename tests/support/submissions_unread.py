@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.support.submissions_cheating import Cheating
+from tests.support.submissions_scaling_bug import made
 
 __all__ = ["UNREAD"]
 
@@ -106,24 +107,10 @@ def broadcast(comm, data, root):
     return data if data is not None else np.zeros(3, np.int64)
 """
 
-TABLES_THAT_NOBODY_RECEIVES = """
-import numpy as np
-def places(comm, keys, buckets):
-    counts = np.bincount(keys, minlength=buckets)
-    totals, before = tables(comm, counts)
-    first = np.cumsum(totals) - totals + before
-    order = np.argsort(keys, kind="stable")
-    within = np.arange(len(keys)) - (np.cumsum(counts) - counts)[keys[order]]
-    found = np.empty(len(keys), np.int64)
-    found[order] = first[keys[order]] + within
-    return found
-def explain(ranks, buckets): return "before", "p", (ranks - 1) * buckets * 8
-
-def tables(comm, counts):
-    for q in range(comm.size): comm.Isend(counts, q, 9)
+TABLES_THAT_NOBODY_RECEIVES = made("""    for q in range(comm.size): comm.Isend(counts, q, 9)
     b = comm.exscan(counts)
     return comm.allreduce(counts), 0 * counts if b is None else b
-"""
+""")
 
 UNREAD = [
     Cheating("keys that nobody receives", "sort", "volume", KEYS_THAT_NOBODY_RECEIVES),

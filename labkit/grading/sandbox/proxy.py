@@ -25,7 +25,7 @@ from labkit.grading.sandbox.asked import (
     status_row,
     text,
     whole,
-)  # fmt: skip
+)
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.grading.sandbox.calls import COLLECTIVES, OF_MESSAGES
 from labkit.grading.sandbox.lines import caller_at

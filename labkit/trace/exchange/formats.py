@@ -116,10 +116,11 @@ def _written_whole(form: Format, target: Path, what: Any) -> list[Path]:
     """Write files and move them to their place: what fails leaves no half file, and the one of before."""
     if target.exists() and not target.is_file() and not target.is_dir():  # a pipe, say
         return form.write(target, what)
-    folder = target.resolve().parent
+    place = target.resolve()
+    folder = place.parent
     part = Path(tempfile.mkdtemp(prefix=".labkit-", dir=folder))
     try:
-        files = form.write(part / target.resolve().name, what)
+        files = form.write(part / place.name, what)
         for one in part.iterdir():
             if (folder / one.name).is_dir():
                 shutil.rmtree(folder / one.name)
