@@ -23,6 +23,9 @@ _OPAQUE = 3
 #: types of arrays that know nothing of DLPack's versions
 _UNVERSIONED: weakref.WeakSet[type] = weakref.WeakSet()
 _READ_ONLY = 1
+#: the system's own write, which reports memory that it cannot read
+_write = ctypes.CDLL(None, use_errno=True).write
+_write.argtypes, _write.restype = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_ssize_t
 
 
 class _Interface:
@@ -88,9 +91,7 @@ def _is_readable(address: int, count: int) -> bool:
     """Ask the system whether a read of the first and of the last byte would be a fault."""
     reading, writing = os.pipe()
     try:
-        write = ctypes.CDLL(None, use_errno=True).write
-        write.argtypes, write.restype = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_ssize_t
-        return all(write(writing, place, 1) == 1 for place in (address, address + count - 1))
+        return _write(writing, address, 1) == 1 == _write(writing, address + count - 1, 1)
     finally:
         os.close(reading)
         os.close(writing)
