@@ -65,7 +65,7 @@ class Summary:
     >>> summary.leave(0, "solve", 4.0)
     >>> summary.finish(0, 4.5)
     >>> [(row["phase"], row["call"], row["visits"], row["spent_s"]) for row in summary.rows(["main"])]
-    [('(no phase)', 'computation', 2, 1.5), ('solve', 'computation', 1, 2.0), ('solve', 'Barrier', 1, 1.0)]
+    [('(no phase)', 'computation', 1, 1.5), ('solve', 'computation', 1, 2.0), ('solve', 'Barrier', 1, 1.0)]
     """
 
     def __init__(self, is_real: bool = True, counters: Sequence[str] = ()) -> None:
@@ -75,10 +75,9 @@ class Summary:
         self._below: dict[tuple[int, str], int] = {}
         self._paths: dict[tuple[int, str, int], int] = {}
         self._sums: dict[tuple[int, int], list[float]] = {}
-        # by rank: phases that it is in, until when it is accounted for, in which path, the call it is in
+        # by rank: phases that it is in, until when it is accounted for, the call it is in
         self._stack: dict[int, list[tuple[str, int]]] = {}
         self._since: dict[int, float] = {}
-        self._last: dict[int, int] = {}
         self._open: dict[int, tuple[int, str, float]] = {}
         self._counted: dict[int, Sequence[int]] = {}
 
@@ -93,6 +92,7 @@ class Summary:
         self._compute(rank, now, counted)
         stack = self._stack.setdefault(rank, [])
         stack.append((phase, self._node(stack[-1][1] if stack else 0, phase)))
+        self._visit(rank, stack[-1][1])
 
     def leave(self, rank: int, phase: str, now: float, counted: Sequence[int] = ()) -> None:
         """It leaves the innermost open phase of that name."""
@@ -175,6 +175,7 @@ class Summary:
         if rank in self._open:
             self.over(rank, now, counted)
         self._compute(rank, now, counted)
+        self._visit(rank, 0)
 
     # -- what it comes to -----------------------------------------------------------------------------------
 
@@ -206,7 +207,10 @@ class Summary:
 
     def _path(self, rank: int, call: str, place: int) -> int:
         stack = self._stack.get(rank)
-        key = (stack[-1][1] if stack else 0, call, place)
+        return self._path_at(stack[-1][1] if stack else 0, call, place)
+
+    def _path_at(self, node: int, call: str, place: int) -> int:
+        key = (node, call, place)
         number = self._paths.get(key)
         if number is None:
             number = self._paths[key] = len(self._paths)
@@ -222,17 +226,18 @@ class Summary:
         """Until now the rank has computed, unless it is in a call."""
         if rank in self._open or now <= self._since.get(rank, 0.0):
             return
-        path = self._path(rank, COMPUTATION, -1)
-        if self._last.get(rank) != path:
-            self._of(rank, path)[_VISITS] += 1
-        self._spend(rank, path, now, counted)
+        self._spend(rank, self._path(rank, COMPUTATION, -1), now, counted)
+
+    def _visit(self, rank: int, node: int) -> None:
+        """It has entered a phase, or the program: a visit of what it computes there, however long that is."""
+        self._of(rank, self._path_at(node, COMPUTATION, -1))[_VISITS] += 1
 
     def _spend(self, rank: int, path: int, now: float, counted: Sequence[int]) -> None:
         since = self._since.get(rank, 0.0)
         if now > since:
             sums = self._of(rank, path)
             sums[_SPENT] += now - since
-            self._since[rank], self._last[rank] = now, path
+            self._since[rank] = now
             if counted:
                 for at, (before, after) in enumerate(
                     zip(self._counted[rank], counted, strict=True), len(SUMS)
@@ -254,8 +259,9 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
     Returns
     -------
     pandas.DataFrame
-        By rank and path: rank, path, phase, call, place, visits, spent_s (wait states included: only events
-        tell them apart), messages, bytes, empty_messages, collective_bytes and empty_collectives, as in
+        By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or the
+        program, was entered), spent_s (wait states included: only events tell them apart), messages, bytes,
+        empty_messages, collective_bytes and empty_collectives, as in
         `labkit.trace.waiting.profile.profile_of`; but a collective counts as empty for a rank that gives
         nothing to it, whatever the others give. With ``counters=`` a column for each that the hosts have,
         NaN on those that do not.

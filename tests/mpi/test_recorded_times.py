@@ -16,6 +16,34 @@ from labkit.trace.critical_path import critical_path
 pytestmark = pytest.mark.mpi
 
 
+def _entered(comm):
+    """Phases that compute much, little and nothing, in each other and after each other."""
+    for step in range(3):
+        with lk.phase("step"):
+            sum(range(10_000))
+            with lk.phase("halo"):
+                comm.Sendrecv(
+                    np.ones(8), (comm.rank + 1) % comm.size, 0, np.empty(8), (comm.rank - 1) % comm.size, 0
+                )
+                sum(range(1000))
+                comm.Barrier()
+            if comm.rank == step:
+                with lk.phase("report"):
+                    pass
+
+
+@pytest.mark.parametrize("recording", [{"trace": True}, {"summary": True}])
+def test_phases_and_calls_are_visited_as_often_as_on_the_simulator(recording):
+    visits = []
+    for on in ("mpi", "star:2"):
+        profile = lk.run(_entered, 2, on=on, **recording).profile()
+        profile = profile[profile["call"] != "not yet begun"].astype({"phase": str, "call": str})
+        visits.append(profile.groupby(["rank", "phase", "call"])["visits"].sum().to_dict())
+    assert visits[0] == visits[1]
+    assert visits[0][1, "step > halo", "computation"] == visits[0][1, "step > halo", "Barrier"] == 3
+    assert visits[0][0, "step > report", "computation"] == visits[0][0, "(no phase)", "computation"] == 1
+
+
 def _exchange(comm):
     """Point to point of every kind, in an order that no time decides."""
     rank, p = comm.rank, comm.size

@@ -21,6 +21,7 @@ class PhaseLine {
     at_s_.clear();
     node_.clear();
     open_.clear();
+    entered_.assign(1, 0);  // the program itself
     for (const std::size_t row : rows) {
       // Only what takes no time lies in what ends just then.
       const bool is_told = !phases.depth.empty() && phases.end_s[row] == phases.begin_s[row];
@@ -29,6 +30,7 @@ class PhaseLine {
       const std::int32_t node = below(above, phases.name[row]);
       border(phases.begin_s[row], node);
       open_.emplace_back(phases.end_s[row], node);
+      entered_.push_back(node);
     }
     close(std::numeric_limits<double>::infinity());
   }
@@ -49,6 +51,8 @@ class PhaseLine {
   [[nodiscard]] std::int32_t node_before(std::size_t place) const { return place == 0 ? 0 : node_[place - 1]; }
   [[nodiscard]] std::size_t size() const { return at_s_.size(); }
   [[nodiscard]] double at(std::size_t place) const { return at_s_[place]; }
+  /// The nodes in the order in which they were entered, the root first.
+  [[nodiscard]] std::span<const std::int32_t> entered() const { return entered_; }
 
  private:
   /// Those that are over by then; of those that end just then so many stay open.
@@ -74,7 +78,7 @@ class PhaseLine {
   std::vector<PhaseNode>& nodes_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known_;
   std::vector<double> at_s_;
-  std::vector<std::int32_t> node_;
+  std::vector<std::int32_t> node_, entered_;
   std::vector<std::pair<double, std::int32_t>> open_;
 };
 
@@ -89,6 +93,7 @@ class Builder {
     last_ = std::numeric_limits<std::uint32_t>::max();
     end_ = end_s;
     place_ = 0;
+    for (const std::int32_t node : line_.entered()) visit(path(node, kComputation));
     if (begin_s > 0.0) put(std::min(begin_s, end_s), path(0, kNotBegun));
     while (call_ < calls_.rank.size() && calls_.rank[call_] == rank) {
       waits(rank, -1, 0, calls_.begin_s[call_]);
@@ -140,9 +145,7 @@ class Builder {
     place_ = line_.after(now_);
     while (now_ < until_s) {
       const double border = place_ < line_.size() ? line_.at(place_) : until_s;
-      const std::uint32_t own = path(line_.node_before(place_), kComputation);
-      if (own != last_) visit(own);
-      put(std::min(border, until_s), own);
+      put(std::min(border, until_s), path(line_.node_before(place_), kComputation));
       ++place_;
     }
   }

@@ -155,7 +155,7 @@ def _add_waits(metrics: list[Metric], values: dict[str, Any], waits: Any, table:
 
 def _add_counts(metrics: list[Metric], values: dict[str, Any], profile: Any, table: Any) -> None:
     metrics += [
-        Metric("visits", "visits", "", "how often a rank was there"),
+        Metric("visits", "visits", "", "how often a rank entered it"),
         Metric("messages", "messages", "", "messages sent"),
         Metric("empty_messages", "without payload", "", "messages that only synchronise", "messages"),
         Metric("bytes", "bytes sent", "B", "payload of messages sent"),

@@ -37,8 +37,9 @@ def profile_of(run: Run) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        By rank and path: rank, path, phase, call, place, visits, seconds (without wait states), waiting_s,
-        critical_s (on the critical path), messages and bytes that were sent there, empty_messages (of them
+        By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or the
+        program, was entered), seconds (without wait states), waiting_s, critical_s (on the critical path),
+        messages and bytes that were sent there, empty_messages (of them
         without payload: they only synchronise), collective_bytes (of a real run, what was given to
         collectives: which messages become of it is not seen), empty_collectives (calls of collectives to
         which no rank gives anything) and, of a run with ``count=True``, memory_bytes (the most that the

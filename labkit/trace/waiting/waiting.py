@@ -56,8 +56,9 @@ class Waiting:
         A row for each call path: phase (``"solve > exchange"``), name (its innermost phase), call (or
         `COMPUTATION`), place.
     totals : pandas.DataFrame
-        A row for each rank and call path that it was in: rank, path, phase, call, visits, seconds (without
-        wait states), waiting_s, critical_s (of both, on the critical path).
+        A row for each rank and call path that it was in: rank, path, phase, call, visits (of computation: how
+        often the phase, or the program, was entered), seconds (without wait states), waiting_s, critical_s
+        (of both, on the critical path).
     critical : pandas.DataFrame
         The critical path: rank, begin_s, end_s. It leads over wait states to the rank that came late.
     recording_share : float

@@ -44,18 +44,17 @@ def test_a_trace_and_a_summary_count_the_same_calls_in_the_same_phases(model: st
     on = f"star:{ranks},model={model}"
     traced = lk.run(program, ranks, on, trace=True)
     profiles = [run.profile() for run in (traced, lk.run(program, ranks, on, summary=True))]
-    found = [
-        profile[profile["call"] != "computation"]
-        .astype(dict.fromkeys(keys[1:], str))
-        .groupby(keys)[sums]
-        .sum()
-        for profile in profiles
-    ]
+    found = [profile.astype(dict.fromkeys(keys[1:], str)).groupby(keys)[sums].sum() for profile in profiles]
     pd.testing.assert_frame_equal(*found, check_dtype=False)
     waits = traced.trace.calls[traced.trace.calls["call"] == "Wait"]
     assert set(waits["phase"]) == {"sum", "first", NO_PHASE}
     assert found[0].loc[(ranks - 1, "step > sum", "Wait"), "visits"] == 3
     assert found[0].loc[(ranks - 1, "step > first", "Isend"), "messages"] == 3
+    # how often a phase was entered, whether or not it computes; the program once
+    entered = found[0].loc[ranks - 1].xs("computation", level="call")["visits"]
+    assert entered.to_dict() == {
+        NO_PHASE: 1, "step": 3, "step > work": 3, "step > sum": 3, "step > first": 3, "step > then": 3,
+    }  # fmt: skip
 
 
 def without_begun(comm: Any) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit._kernels import RankLog
 from labkit.errors import DataError
+from labkit.trace.phases import NO_PHASE
 from labkit.trace.recorder.summary import RankSummary
 from labkit.trace.summary import SUMS, Summary, summary_frame
 from tests.support.random_calls import random_step
@@ -207,7 +208,7 @@ def test_phases_that_do_not_nest_and_calls_that_raise() -> None:
     spent = {(phase, call): s for phase, call, s in table[["phase", "call", "spent_s"]].to_numpy().tolist()}
     assert spent == {
         ("a", "computation"): 1.0, ("a > b", "computation"): 1.0, ("b", "computation"): 1.0,
-        ("b", "Send"): 2.0, ("b", "Recv"): 1.0,
+        ("b", "Send"): 2.0, ("b", "Recv"): 1.0, (NO_PHASE, "computation"): 0.0,
     }  # fmt: skip
 
 
