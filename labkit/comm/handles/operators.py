@@ -131,7 +131,7 @@ class Op(Named):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Op):
             return NotImplemented
-        return self._token == other._token or (not self and not other)  # a freed one is OP_NULL
+        return self._token == other._token or (self._function is None is other._function)  # freed: OP_NULL
 
     def _identity(self) -> Any:
         return self._token if self else None
