@@ -91,7 +91,7 @@ def _is_readable(address: int, count: int) -> bool:
     """Ask the system whether a read of the first and of the last byte would be a fault."""
     reading, writing = os.pipe()
     try:
-        return _write(writing, address, 1) == 1 == _write(writing, address + count - 1, 1)
+        return bool(_write(writing, address, 1) == 1 == _write(writing, address + count - 1, 1))
     finally:
         os.close(reading)
         os.close(writing)

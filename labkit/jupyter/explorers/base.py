@@ -11,6 +11,7 @@ import ipywidgets as w
 
 from labkit.errors import LabkitError
 from labkit.html import escape
+from labkit.jupyter.explorers.select import Select
 from labkit.plot.figure import Figure
 from labkit.plot.stills.still import is_live, still_bundle
 from labkit.plot.widget import Picture
@@ -83,7 +84,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         flow = w.Layout(flex_flow="row wrap", align_items="flex-start")
         if is_wide:
             for control in controls:
-                control.layout.width = "17.5em"
+                _fill(control)
             self.children = [heading, w.HBox(list(controls), layout=flow), self._says, *rest]
             return
         column = w.VBox([heading, *controls, self._says], layout=w.Layout(width="21.5em", flex="0 0 auto"))
@@ -233,6 +234,19 @@ def _sentence(error: Exception) -> str:
 
 def _wide() -> Any:
     return w.Layout(width="20em")
+
+
+def _fill(control: Any) -> None:
+    """Let a control share a row with others: its label as wide as its words, the rest for what is chosen."""
+    longest = max(map(len, map(str, getattr(control, "options", ()))), default=0)
+    room = min(max(14.0, 3 + 0.5 * (len(control.description) + longest)), 30.0)  # a letter is half an em
+    control.layout.width, control.layout.flex = "auto", f"1 1 {room}em"
+    control.layout.min_width, control.layout.max_width = f"{room}em", f"{max(room, 22.0)}em"
+    control.layout.margin = "2px 12px 2px 0"
+    if isinstance(control, Select):
+        control.label_width = "auto"
+    elif "description_width" in getattr(control.style, "keys", ()):
+        control.style.description_width = "initial"
 
 
 def choice(label: str, options: Sequence[Any], value: Any, tip: str = "") -> Any:
