@@ -17,6 +17,7 @@ from labkit.nearest import nearest
 
 __all__ = [
     "check_arguments",
+    "check_kind",
     "check_limit",
     "check_program",
     "check_ranks",
@@ -93,6 +94,27 @@ def check_arguments(args: Any, kwargs: Any) -> None:
         )
 
 
+def check_kind(program: Any) -> None:
+    """Refuse what is neither a function nor the path of a script.
+
+    Raises
+    ------
+    ProgramError
+    """
+    if isinstance(program, str | os.PathLike) or callable(program):
+        return
+    arrived = type(program).__name__
+    meant = (
+        "a run is over once it is there: to run its program again, hand over the function: labkit.run(f, 4)"
+        if arrived == "Run"
+        else "if that is what a function returns, hand over the function: labkit.run(f, 4), not "
+        "labkit.run(f(...), 4)"
+    )
+    raise ProgramError(
+        f"a program is a function program(comm, ...) or the path of a script, got {arrived}; {meant}"
+    )
+
+
 def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:
     """Refuse what cannot be run, and return the callable, or the path of a script that exists.
 
@@ -114,12 +136,7 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
         check_script(path)
         return path
-    if not callable(program):
-        arrived = type(program).__name__
-        raise ProgramError(
-            f"a program is a function program(comm, ...) or the path of a script, got {arrived}; if that is "
-            "what a function returns, hand over the function: labkit.run(f, 4), not labkit.run(f(...), 4)"
-        )
+    check_kind(program)
     found: Callable[..., Any] = program
     _refuse_input(program)
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):

@@ -48,6 +48,13 @@ _UNKNOWN = re.compile(
     r"AttributeError: (?:module )?'?(?P<owner>(?:mpi4py\.)?MPI(?:\.\w+)?)'?(?: object)? has no attribute "
     r"'(?P<name>\w+)'"
 )
+_UNDEFINED = re.compile(r"NameError: name '(?P<name>\w+)' is not defined")
+#: what programs begin with
+_IMPORTS = {
+    "np": "import numpy as np", "numpy": "import numpy", "MPI": "from mpi4py import MPI",
+    "lk": "import labkit as lk", "labkit": "import labkit", "math": "import math", "time": "import time",
+    "random": "import random", "pd": "import pandas as pd", "os": "import os", "sys": "import sys",
+}  # fmt: skip
 _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot map 'O' to MPI datatype")
 
 
@@ -83,6 +90,8 @@ def rank_hint(traceback: str) -> str:
         return f"{comm}.Get_{name} is a method: write {comm}.Get_{name}(), or {comm}.{name}"
     if found := _UNKNOWN.search(said):
         return _nearest_name(found["owner"].removeprefix("mpi4py."), found["name"])
+    if (found := _UNDEFINED.search(said)) and found["name"] in _IMPORTS:
+        return f"{found['name']} is defined by {_IMPORTS[found['name']]!r}: write that first"
     if found := _KEYWORD.search(said):
         meant = near(found["name"], _PARAMETERS, 1) if found["call"].lower() in _LOWER else []
         return f"{found['call']} has no {found['name']!r}: did you mean {meant[0]!r}?" if meant else ""

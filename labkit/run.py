@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from labkit.checks import check_kind
 from labkit.errors import MachineError, PlatformError
 from labkit.nearest import near
 from labkit.real.engines.machine import Engines
@@ -67,6 +68,7 @@ def _checked(
     except PlatformError as error:
         raise _or_a_word(error, on) from None
     if held is None:
+        check_kind(program)
         raise MachineError(
             f"how many ranks? on={on!r} holds any number: say it, as in labkit.run(program, 8), or name a "
             'machine of a size, as in on="star:8"'

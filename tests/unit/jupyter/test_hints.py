@@ -208,6 +208,14 @@ def another_none(comm):
     return data[0]
 
 
+def numpy_is_not_imported(comm):
+    return np.zeros(comm.size)  # noqa: F821
+
+
+def another_name_is_unknown(comm):
+    return nowhere  # noqa: F821
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
 @pytest.mark.parametrize(
@@ -219,6 +227,8 @@ def another_none(comm):
         (a_list_is_a_buffer, "comm.Send takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3])"),
         (a_number_is_a_buffer, "comm.bcast takes any object"),
         (a_table_is_a_buffer, "comm.isend takes any object"),
+        (numpy_is_not_imported, "np is defined by 'import numpy as np': write that first"),
+        (another_name_is_unknown, None),
         (letters_are_exchanged, "MPI.Intracomm has no 'Sned': did you mean 'Send'?"),
         (a_letter_is_missing, "MPI.Intracomm has no 'bcst': did you mean 'bcast'?"),
         (a_constant_is_misspelt, "has no 'COMM_WROLD': did you mean 'COMM_WORLD'?"),
@@ -255,6 +265,12 @@ def test_the_command_line_says_it_as_well(tmp_path):
 def test_a_result_in_the_place_of_a_program_is_answered_with_the_function():
     with pytest.raises(ProgramError, match=r"labkit.run\(f, 4\), not labkit.run\(f\(...\), 4\)$"):
         lk.run(fit(3, 4), 4)
+
+
+@pytest.mark.parametrize("how", [(), (4,), (4, "star"), (None, "star:4")])
+def test_a_run_in_the_place_of_a_program_is_answered_with_its_program(how):
+    with pytest.raises(ProgramError, match=r"got Run; a run is over .* hand over the function: labkit.run"):
+        lk.run(RUN, *how)
 
 
 @pytest.mark.mpi
