@@ -132,8 +132,8 @@ SETTINGS: dict[str, Any] = {
     "extensions": ["sphinx.ext.autodoc", "numpydoc", "myst_parser"],
     "html_theme": "alabaster",
     "html_theme_options": {
-        "description": "Reference manual", "fixed_sidebar": True, "page_width": "82rem",
-        "body_max_width": "62rem", "code_font_size": "0.8em",
+        "description": "Reference manual", "fixed_sidebar": True, "page_width": "76rem",
+        "body_max_width": "57rem", "code_font_size": "0.8em",
         "sidebar_width": "16rem",
         "font_family": "system-ui, 'DejaVu Sans', sans-serif", "head_font_family": "system-ui, sans-serif",
         "code_font_family": "'DejaVu Sans Mono', monospace", "show_powered_by": False,
