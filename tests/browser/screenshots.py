@@ -74,7 +74,8 @@ def main() -> int:
     parser.add_argument("--stored", action="store_true")
     parser.add_argument("--height", type=int, default=768)
     asked = parser.parse_args()
-    names = asked.notebooks or sorted(one.name for one in (ROOT / "notebooks").glob("*.ipynb"))
+    names = [f"{Path(one).stem}.ipynb" for one in asked.notebooks]
+    names = names or sorted(one.name for one in (ROOT / "notebooks").glob("*.ipynb"))
     PAGES.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="labkit-shots-"))
     with sync_playwright() as driver:
