@@ -58,6 +58,14 @@ class Outcome:
         end = "" if is_over else ended or "died"
         return cls(max(runs, default=0), skipped, failed, end, sorted(set(_LEFT_OUT.findall(printed))))
 
+    @classmethod
+    def of_parts(cls, parts: list[Outcome]) -> Outcome:
+        """Return what the parts of a file come to that were run one by one."""
+        end = next((part.end for part in parts if part.end), "")
+        ran, skipped = sum(part.ran for part in parts), sum(part.skipped for part in parts)
+        failed = sorted(test for part in parts for test in part.failed)
+        return cls(ran, skipped, failed, end, sorted(test for part in parts for test in part.left_out))
+
     @property
     def is_whole(self) -> bool:
         """Whether all tests ran and none failed."""

@@ -15,6 +15,7 @@ run here stays there as it is. Several of these may run at a time, each with oth
 from __future__ import annotations
 
 import argparse
+import ast
 import fcntl
 import json
 import os
@@ -63,8 +64,9 @@ def run(
     tests: Path,
     arguments: tuple[str, ...] = ("-v",),
     limit: int = LIMIT_S,
+    part: str = "",
 ) -> Outcome:
-    """Run one file of the suite, for at most ``limit`` host seconds."""
+    """Run one file of the suite, or one class of it, for at most ``limit`` host seconds."""
     if machine == "simulated":
         head = [
             str(_BIN / "labkit"),
@@ -88,6 +90,7 @@ def run(
             sys.executable,
         ]
     command = [*head, str(tests / "main.py"), *arguments, "-i", rf"^{name}\.py$"]
+    command += ["-k", f"{name}.{part}."] if part else []
     with tempfile.TemporaryFile("w+", errors="replace") as printed:
         ended = ""
         try:
@@ -101,7 +104,7 @@ def run(
         printed.seek(0)
         text = printed.read()
     (BUILD / "printed").mkdir(exist_ok=True)
-    (BUILD / "printed" / f"{machine}.{ranks}.{name}.txt").write_text(text)
+    (BUILD / "printed" / f"{machine}.{ranks}.{name}{part and '.' + part}.txt").write_text(text)
     said = re.findall(r"^labkit run: (.*)$", text, re.MULTILINE)
     return Outcome.read(text, ranks, said[-1][:200] if said else ended)
 
@@ -116,10 +119,17 @@ def keep(outcomes: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]
         if outcomes:
             kept.truncate(0)
             kept.write(json.dumps(known, indent=0, sort_keys=True))
-        read = {tuple(key.split(" ")): Outcome(**value) for key, value in known.items()}  # type: ignore[arg-type]
+        whole = {key: value for key, value in known.items() if "." not in key}
+        read = {tuple(key.split(" ")): Outcome(**value) for key, value in whole.items()}  # type: ignore[arg-type]
         old = DOCUMENT.read_text() if DOCUMENT.exists() else ""
         DOCUMENT.write_text(table(read, VERSION, old))
     return known
+
+
+def parts_of(file: Path) -> list[str]:
+    """Return the classes of tests in a file of the suite."""
+    nodes = ast.parse(file.read_text()).body
+    return sorted(one.name for one in nodes if isinstance(one, ast.ClassDef) and one.name.startswith("Test"))
 
 
 def planned(names: list[str], ranks: list[int], machines: list[str]) -> list[tuple[str, int, str]]:
@@ -153,7 +163,15 @@ def main() -> int:
         if key in results and not given.again:
             continue
         began = time.monotonic()
-        outcome = run(machine, ranks, name, tests, limit=given.limit)
+        parts = []
+        for part in parts_of(tests / f"{name}.py") if ranks > MANY else [""]:
+            own = f"{key}.{part}" if part else key
+            if own not in results or given.again:
+                results = keep(
+                    {own: run(machine, ranks, name, tests, limit=given.limit, part=part).as_dict()}
+                )
+            parts.append(Outcome(**results[own]))  # type: ignore[arg-type]
+        outcome = Outcome.of_parts(parts)
         results = keep({key: outcome.as_dict()})
         mark = "ok" if outcome.is_whole else outcome.end or f"{len(outcome.failed)} failed"
         print(f"{key}: {outcome.passed} passed, {mark} ({time.monotonic() - began:.0f} s)", flush=True)
