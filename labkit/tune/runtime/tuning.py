@@ -205,10 +205,16 @@ class Tuning:
         assert known is not None
         took = search.times[known.winner]
         if known.distance:
-            holds = search.winner == known.winner
-            said = f"the second then, {known.second}, {'is not faster' if holds else 'is faster'}"
+            lost = took / search.times[search.winner] - 1
+            holds = lost <= self._plan.similar
+            said = f"the second then, {known.second}, is not faster"
             if len(search.times) == 1:
                 said = "there was no other codelet then"
+            elif search.winner != known.winner:
+                said = (
+                    f"it takes {format_share(lost)} more than the second then, {known.second}; "
+                    f"{'up to' if holds else 'only'} {format_share(self._plan.similar)} may be lost"
+                )
         else:
             holds = known.time_s / (1 + _REMEMBERED) <= took <= known.time_s * (1 + _REMEMBERED)
             said = f"it takes {format_seconds(took)}, and took {format_seconds(known.time_s)} then"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import sqlite3
 import sys
 from contextlib import closing
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
+from labkit import MPI
 from labkit.errors import DataError, LabkitError, RankError
 from labkit.tune import Codelet, FunctionSet, Monitor
 from labkit.tune.runtime.history import History, Record, farthest_similar, records_of
@@ -229,6 +231,28 @@ def test_history_is_taken_over_verified_and_discarded(tmp_path):
     changed = lk.run(slower, 2, "star").results[0]
     assert changed.winner == "b"
     assert "discarded" in changed.events[0]
+
+
+def halo(comm, n, steps, history):
+    grid = comm.Create_cart(MPI.Compute_dims(comm.size, 3), periods=[True] * 3)
+    cells = np.zeros((n, n, n))
+    forms = ["SIr_aao_pack", "Persistent_aao", "IsIr_pair"]
+    how = {"forms": forms, "history": history, "measurements": 4}
+    with lk.tune.neighborhood(grid, cells, width=1, **how) as exchange:
+        for _ in range(steps):
+            exchange()
+        return exchange.explain().decisions[0]
+
+
+def test_what_is_remembered_is_kept_if_it_loses_no_more_than_may_be_lost(tmp_path):
+    path = tmp_path / "history.sqlite"
+    for n in (8, 14):
+        lk.run(halo, 8, "torus:2x2x2", args=(n, 20, path))
+    found = lk.run(halo, 8, "torus:2x2x2", args=(9, 20, path)).results[0]
+    assert found.trials == 10  # of the winner then and the second then
+    assert re.search(
+        r"verified: it takes .*% more than the second then, .*; up to 5% may be lost", found.events[0]
+    )
 
 
 def test_how_far_records_are_similar():
