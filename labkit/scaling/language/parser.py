@@ -286,9 +286,9 @@ class _Parser:
         """Return a sum to a power, in its order of growth."""
         self.check_exponent(k, at)
         self.bounded(base, at, k)
+        if any(product.coefficient == 0 for product in base):
+            self.fail(at, "0 is not an order of growth")
         if len(base) == 1:
-            if base[0].coefficient == 0:
-                self.fail(at, "0 is not an order of growth")
             return (base[0].power(k),)
         if k > 0:  # (a + b)^k grows as a^k + b^k
             return tuple(p.power(k) for p in base)
@@ -297,6 +297,8 @@ class _Parser:
     def leading(self, terms: tuple[Product, ...], at: int) -> Product:
         if len(terms) == 1:
             return terms[0]
+        if any(product.coefficient == 0 for product in terms):
+            self.fail(at, "0 is not an order of growth")
         if len(frozenset().union(*(p.symbols for p in terms))) > 1:
             self.fail(at, "a sum in several parameters cannot stand in a denominator or a logarithm")
         return max(terms, key=lambda p: p.term())

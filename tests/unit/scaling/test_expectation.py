@@ -93,6 +93,9 @@ def test_reads(text: str, triple: tuple[object, ...]) -> None:
         ("p^65", 1, "64"),
         ("10^(10^10)", 1, "64"),
         ("2^(p^2)", 1, "exponent"),
+        ("p/(0+9)", 3, "0 is not an order"),
+        ("log(0+9)", 4, "0 is not an order"),
+        ("sqrt(0+p)", 1, "0 is not an order"),
     ],
 )
 def test_refuses_with_a_position_and_examples(text: str, position: int, word: str) -> None:
