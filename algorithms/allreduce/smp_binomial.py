@@ -48,7 +48,7 @@ def rounds(group: Group, node: int = 8, segments: int = 1) -> Iterator[Step]:
         lambda part: block("recv", part),
         lambda part, turn: block("incoming2" if turn else "incoming", part),
         segments,
-        is_overlapped=segments > 1,
+        ahead=int(segments > 1),
     )
     yield from down(team, tree, lambda part: block("recv", part), segments, is_posted=False)
 

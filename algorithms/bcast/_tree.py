@@ -12,8 +12,8 @@ from labkit.schedule.trees import Tree, two_level
 
 __all__ = ["in_two_levels", "pipelined"]
 
-#: segments of a pipeline, and ranks of a node, where nothing else is said
-SEGMENTS, NODE = 8, 8
+#: segments of a pipeline, how many are received ahead, and ranks of a node, where nothing else is said
+SEGMENTS, AHEAD, NODE = 8, 1, 8
 
 
 def pipelined(
@@ -21,11 +21,11 @@ def pipelined(
 ) -> Algorithm:
     """Return the broadcast down ``tree(size, **shape)``, numbered from the root on, segment by segment."""
 
-    def rounds(group: Group, segments: int = segments, **values: int) -> Iterator[Step]:
+    def rounds(group: Group, segments: int = segments, ahead: int = AHEAD, **values: int) -> Iterator[Step]:
         team = everyone(group, group.root)
-        return down(team, tree(group.size, **shape | values), _data, segments, is_posted)
+        return down(team, tree(group.size, **shape | values), _data, segments, is_posted, ahead)
 
-    def cost(ranks: int, n_bytes: float, segments: int = segments, **values: int) -> Cost:
+    def cost(ranks: int, n_bytes: float, segments: int = segments, ahead: int = AHEAD, **values: int) -> Cost:
         return _cost(tree(ranks, **shape | values), n_bytes, segments)
 
     return _algorithm(name, rounds, cost, shape, segments)
@@ -36,11 +36,15 @@ def in_two_levels(
 ) -> Algorithm:
     """Return the broadcast down a tree over the leaders of nodes, and one over the ranks of every node."""
 
-    def rounds(group: Group, segments: int = segments, node: int = NODE) -> Iterator[Step]:
+    def rounds(
+        group: Group, segments: int = segments, ahead: int = AHEAD, node: int = NODE
+    ) -> Iterator[Step]:
         whole = two_level(group.size, node, tree, tree, group.root)
-        return down(everyone(group), whole, _data, segments, is_posted)
+        return down(everyone(group), whole, _data, segments, is_posted, ahead)
 
-    def cost(ranks: int, n_bytes: float, segments: int = segments, node: int = NODE) -> Cost:
+    def cost(
+        ranks: int, n_bytes: float, segments: int = segments, ahead: int = AHEAD, node: int = NODE
+    ) -> Cost:
         return _cost(two_level(ranks, node, tree, tree), n_bytes, segments)
 
     return _algorithm(name, rounds, cost, {"node": NODE}, segments)
@@ -69,5 +73,5 @@ def _algorithm(
         schedule=rounds,
         cost=cost,
         parts=in_segments(segments),
-        parameters={**shape, "segments": segments},
+        parameters={**shape, "segments": segments, "ahead": AHEAD},
     )

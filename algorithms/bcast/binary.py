@@ -6,7 +6,8 @@ Ranks are numbered from the root on, level by level; see `labkit.schedule.trees.
 and another one every two: ``2*(d + m - 2) * (alpha + n/m*beta)``; in general with the latest first arrival
 for 2(d-1).
 
-**Requires**: nothing; any number of ranks, any root. Parameter: `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `segments` (m), `ahead`
+(segments whose receive is posted ahead: 1).
 
 **Properties**: log2(p) deep, and yet a pipeline: for messages of middle length. Inner ranks send the
 message twice, leaves never.

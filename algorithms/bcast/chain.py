@@ -7,7 +7,8 @@ sends each segment to the heads of all chains in turn; everyone else passes it o
 segment every c messages: ``(max over j of (j + l(j)) + (m-1)*c) * (alpha + n/m*beta)``; l(j) is (p-1)/c,
 rounded up for the first ones and down for the others.
 
-**Requires**: nothing; any number of ranks, any root. Parameters: `chains` (c), `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `chains` (c), `segments` (m),
+`ahead` (segments whose receive is posted ahead: 1).
 
 **Properties**: between the pipeline (one chain) and the flat tree (p - 1 chains): shorter ways, a busier
 root.

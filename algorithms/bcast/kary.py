@@ -6,7 +6,8 @@ Ranks are numbered from the root on, level by level; see `labkit.schedule.trees.
 root's pace counts, min(k, p - 1) messages for each segment: ``(d + (m-1)*min(k, p-1)) * (alpha + n/m*beta)``
 with d the latest first arrival, k*log_k(p) about.
 
-**Requires**: nothing; any number of ranks, any root. Parameters: `radix` (k), `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `radix` (k), `segments` (m),
+`ahead` (segments whose receive is posted ahead: 1).
 
 **Properties**: every rank sends to few others, which suits short pipelines in wide machines; k times the
 volume of a chain.

@@ -7,7 +7,8 @@ multiple of k*d sends to those j*d further on, j = k - 1 ... 1.
 missing; with m segments ``(d + (m-1)*c) * (alpha + n/m*beta)`` with d the messages until the last
 rank has the first segment, and c the root's children.
 
-**Requires**: nothing; any number of ranks, any root. Parameters: `radix` (k), `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `radix` (k), `segments` (m),
+`ahead` (segments whose receive is posted ahead: 1).
 
 **Properties**: with k = 2 the binomial tree, with k = p the flat one; a larger k is better where a sender's
 start-ups overlap.

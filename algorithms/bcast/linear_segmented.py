@@ -2,7 +2,8 @@
 
 **Cost**: the root's port is busy for p - 1 messages a segment: ``m*(p-1) * (alpha + n/m*beta)``.
 
-**Requires**: nothing; any number of ranks, any root. Parameter: `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `segments` (m), `ahead`
+(segments whose receive is posted ahead: 1).
 
 **Properties**: no faster than in one piece, but all ranks can begin to work on the first segments early.
 

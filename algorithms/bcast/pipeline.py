@@ -6,7 +6,8 @@ waiting for it, so that it is ready for the next one (two segments are under way
 **Cost**: with m segments p - 2 messages until the first one is at the last but one rank, m more:
 ``(p + m - 2) * (alpha + n/m*beta)``, for every p > 1.
 
-**Requires**: nothing; any number of ranks, any root. Parameter: `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `segments` (m), `ahead`
+(segments whose receive is posted ahead: 1).
 
 **Properties**: every port carries the message once: nearly ``n*beta`` for long messages and few ranks; the
 best m is sqrt((p-2)*n*beta/alpha). Only neighbours talk.

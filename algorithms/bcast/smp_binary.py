@@ -7,7 +7,8 @@ nodes' trees are one tree: a rank serves the leaders below it before the ranks o
 segment, the longest way through both levels; c is the number of the root's children, inside its node and
 outside.
 
-**Requires**: nothing; any number of ranks, any root. Parameters: `node` (ranks of a node), `segments` (m).
+**Requires**: nothing; any number of ranks, any root. Parameters: `node` (ranks of a node), `segments` (m),
+`ahead` (segments whose receive is posted ahead: 1).
 
 **Properties**: between nodes the message goes once for each node, and nobody serves more than four
 others; segments follow one another through both levels.

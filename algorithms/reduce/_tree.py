@@ -20,15 +20,17 @@ def pipelined(
 ) -> Algorithm:
     """Return the reduction up ``tree(size, **shape)``, segment by segment; `commutative` if it needs that.
 
-    The tree is numbered from the root on; if the operator does not commute, from rank 0 on.
+    The tree is numbered from the root on; if the operator does not commute, from rank 0 on. Among the
+    parameters of its shape, `ahead` says how many receives are posted, for trees without branches.
     """
 
     def rounds(group: Group, segments: int = segments, **values: int) -> Iterator[Step]:
         first = group.root if group.commutative else 0
-        return rounds_below(group, tree(group.size, **shape | values), first, segments)
+        ahead, form = _apart(shape | values)
+        return rounds_below(group, tree(group.size, **form), first, segments, ahead=ahead)
 
     def cost(ranks: int, n_bytes: float, segments: int = segments, **values: int) -> Cost:
-        return cost_of(tree(ranks, **shape | values), n_bytes, segments)
+        return cost_of(tree(ranks, **_apart(shape | values)[1]), n_bytes, segments)
 
     return Algorithm(
         name,
@@ -43,11 +45,12 @@ def pipelined(
 
 
 def rounds_below(
-    group: Group, tree: Tree, first: int = 0, segments: int = 1, is_in_front: bool = False
+    group: Group, tree: Tree, first: int = 0, segments: int = 1, is_in_front: bool = False, ahead: int = 1
 ) -> Iterator[Step]:
     """Yield the way up a tree whose number 0 is rank `first`, then the result's way to the root.
 
-    Parts follow one another; the next one is received while the last one is combined.
+    Parts follow one another; the next one is received while the last one is combined; `ahead` is that of
+    `labkit.schedule.phases.up`, more than 2 for one child only, whose parts have their own places.
     """
     me, root = group.ranks, group.root
     top = (tree.top + first) % group.size
@@ -56,9 +59,9 @@ def rounds_below(
         everyone(group, first),
         tree,
         lambda part: block("partial", part),
-        lambda part, turn: block("incoming2" if turn else "incoming", part),
+        lambda part, turn: block("incoming2" if turn % 2 else "incoming", part),
         segments,
-        is_overlapped=True,
+        ahead,
         is_in_front=is_in_front,
     )
     if top == root:
@@ -66,6 +69,11 @@ def rounds_below(
     else:
         yield group.send(whole("partial"), to=root, where=me == top)
         yield group.recv(whole("recv"), source=top, where=me == root)
+
+
+def _apart(values: dict[str, int]) -> tuple[int, dict[str, int]]:
+    """Take `ahead` out of parameters; what is left shapes the tree."""
+    return values.get("ahead", 1), {name: value for name, value in values.items() if name != "ahead"}
 
 
 def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:

@@ -6,7 +6,8 @@ segment; two segments are under way at every rank (double buffering).
 **Cost**: ``(p + m - 2) * (alpha + n/m*beta)`` with m segments (p > 1). Combining adds as much
 as the messages, times gamma, at most: the next part is received meanwhile.
 
-**Requires**: nothing; any number of ranks, any root, any associative operator. Parameter: `segments`.
+**Requires**: nothing; any number of ranks, any root, any associative operator. Parameters: `segments` (m),
+`ahead` (1: the next segment is received while one is combined; more: so many receives are posted).
 
 **Properties**: every port carries the message once; operands in rank order.
 
@@ -24,4 +25,4 @@ from labkit.schedule import trees
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = pipelined("pipeline", lambda size: trees.chains(size, 1))
+ALGORITHM = pipelined("pipeline", lambda size: trees.chains(size, 1), ahead=1)

@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1]))  # for tests.support, wherever the benchmark is started
 #: Operation of a program -> the option of smpirun that chooses its algorithm.
 ALGORITHMS = {name: option for name, (_, _, option) in EVERY.items() if option}
+#: options that choose what a collective is made of.
+INNER: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def algorithms(program: str) -> list[str]:
     chosen = [ALGORITHMS[word] for word in sorted(set(re.findall(r"[a-z_]+", program))) if word in ALGORITHMS]
     if len({option.partition(":")[0] for option in chosen}) < len(chosen):
         raise ValueError(f"two algorithms for one collective: {chosen}")
-    return chosen
+    return [*chosen, *INNER]
 
 
 def _run(command: list[str], folder: Path, limit_s: float | None) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,8 @@
 greatest relative difference of a rank's time for a short, a middle and a long message on a star of RANKS/NODE
 hosts. Where SMPI first makes communicators of nodes, the second of two calls counts. ``--goldens`` measures
 all on several machines and writes those that are the same to `tests/golden/simgrid_collectives.json`;
-``--goldens 64`` measures anew only what has 64 ranks, and keeps the rest of the file.
+``--goldens 64 allreduce:rab1`` measures anew only what has 64 ranks and this name, and keeps the rest of the
+file. Where SMPI's is made of other collectives, those are chosen of which labkit's is made (`INNER`).
 """
 
 from __future__ import annotations
@@ -39,8 +40,17 @@ WORDS = {
 SEGMENT = {
     "flattree_pipeline": 8192, "NTSB": 8192, "NTSL": 8192, "NTSL_Isend": 8192, "SMP_binary": 8192,
     "SMP_linear": 8192, "smp_binomial_pipeline": 4096, "ompi_pipeline": 131072, "ompi_chain": 65536,
-    "ompi_binary": 32768, "ompi_in_order_binary": 32768, "ompi_split_bintree": 16384,
+    "ompi_binary": 32768, "ompi_split_bintree": 16384,
 }  # fmt: skip
+#: collectives that SMPI makes of others -> the ones that labkit's is made of
+INNER = {
+    "allreduce:redbcast": ["reduce:binomial", "bcast:binomial_tree"],
+    "allreduce:rab1": ["allgather:NTSLR"],
+    "allreduce:rab2": ["alltoall:ring", "allgather:NTSLR"],
+    "allgather:GB": ["gather:ompi_binomial", "bcast:binomial_tree"],
+    "alltoall:pair_one_barrier": ["barrier:ompi_bruck"],
+    "alltoall:ring_one_barrier": ["barrier:ompi_bruck"],
+}
 GOLDENS = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_collectives.json"
 SPECS = (
     "star:20,bw=1Gbps,lat=24us",
@@ -56,6 +66,15 @@ SIZES = {"bcast": 65536, "reduce": 65536, "allreduce": 16 * 17 * 256, "barrier":
 TABLE = Path(__file__).parents[2] / "datasets" / "selectors" / "smpi_names.toml"
 
 
+def segment_of(problem: str, theirs: str, ranks: int, size: int) -> int:
+    """Return the bytes of SMPI's segments for a message of `size`."""
+    if (problem, theirs) == ("reduce", "ompi_pipeline"):
+        if ranks > 0.0410 / 1024 * size + 9.7128:
+            return 1024
+        return 32768 if ranks > 0.0033 / 1024 * size + 1.6761 else 65536
+    return SEGMENT.get(theirs, 1 << 30)
+
+
 def measure(
     problem: str, theirs: str, mine: str, size: int, ranks: int, spec: str, folder: Path
 ) -> dict[str, Any]:
@@ -69,6 +88,7 @@ def measure(
     word = WORDS[problem]
     driver.ALGORITHMS.clear()
     driver.ALGORITHMS[word] = f"smpi/{problem}:{theirs}"
+    driver.INNER[:] = [f"smpi/{option}" for option in INNER.get(f"{problem}:{theirs}", ())]
     words = [word, *([str(size)] if problem != "barrier" else [])]
     words += ["0"] if problem in ("bcast", "gather", "reduce", "scatter") else []
     is_by_nodes = re.match("smp|mpich_smp|loosely|mvapich2_(smp|two)", theirs, re.IGNORECASE) is not None
@@ -78,7 +98,10 @@ def measure(
     begin, end = np.array([[0.0, *mark] for mark in marks]).T[-2:]
     problem = "reduce_scatter_block" if "block" in word else problem
     node = int(spec.partition("cores=")[2] or 1)
-    values = {"node": node, "segments": ceil(max(size, 1) / SEGMENT.get(theirs, 1 << 30))}
+    segments = ceil(max(size, 1) / segment_of(problem, theirs, ranks, size))
+    ahead = 2 if (problem, theirs) == ("reduce", "ompi_pipeline") else 1
+    values = {"node": node, "segments": segments, "ahead": segments if theirs.startswith("NTS") else ahead}
+    values |= {"chains": max(ranks // 2, 1)} if theirs == "ompi_chain" else {}
     known = [key for key in values if key in registry.get(problem, mine).parameters and ":" not in mine]
     name = ":".join([mine, *(f"{key}={values[key]}" for key in known)])
     return {
@@ -105,14 +128,20 @@ def difference(*what: Any) -> str:
         return "unmet"
 
 
-def write_goldens(numbers: list[int]) -> None:
-    """Measure everything on several machines at these numbers of ranks, and keep what is the same."""
-    kept = [found for found in json.loads(GOLDENS.read_text()) if len(found["end_s"]) not in numbers]
+def write_goldens(numbers: list[int], names: list[str]) -> None:
+    """Measure all, or what is named, on several machines and numbers of ranks, and keep what is the same."""
+    kept = [
+        found
+        for found in json.loads(GOLDENS.read_text())
+        if len(found["end_s"]) not in numbers or (names and found["smpi"] not in names)
+    ]
     table = tomllib.loads(TABLE.read_text())
     with tempfile.TemporaryDirectory() as folder:
         for ranks, problem in product(numbers, WORDS):
             for spec, (theirs, mine) in product(MACHINES[ranks], table[problem].items()):
                 size = SIZES.get(problem, 4096)
+                if names and f"{problem}:{theirs}" not in names:
+                    continue
                 try:
                     found = measure(problem, theirs, mine, size, ranks, spec, Path(folder))
                     error = error_of(found)
@@ -136,7 +165,8 @@ def is_same(text: str) -> bool:
 def main() -> int:
     """Compare; returns 0."""
     if sys.argv[1:2] == ["--goldens"]:
-        write_goldens([int(text) for text in sys.argv[2:]] or list(MACHINES))
+        numbers = [int(word) for word in sys.argv[2:] if word.isdigit()]
+        write_goldens(numbers or list(MACHINES), [word for word in sys.argv[2:] if ":" in word])
         return 0
     ranks, node = (int(text) for text in (*sys.argv[1:3], *("16", "1")[len(sys.argv[1:3]) :]))
     table = tomllib.loads(TABLE.read_text())

@@ -24,33 +24,43 @@ def no_buffer(part: int, number: int) -> None:
     """Messages without content."""
 
 
-def down(team: Team, tree: Tree, section: Parts, parts: int = 1, is_posted: bool = True) -> Iterator[Step]:
+def down(
+    team: Team, tree: Tree, section: Parts, parts: int = 1, is_posted: bool = True, ahead: int = 1
+) -> Iterator[Step]:
     """Yield one step for each part: take it from the parent, send it to the children.
 
-    The receive of the next part is posted before a part is passed on (double buffering). The sends of a part
-    are posted together and then waited for; or each is waited for before the next one.
+    The receives of the next `ahead` parts are posted before a part is passed on (one: double buffering), and
+    the sends of so many parts are open together; with as many as there are parts nobody waits for a send
+    before the end. Or each send is waited for before the next one, if they are not posted.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     children = [_at(slot, number, size) for slot in tree.children]
     has_child = np.any([child >= 0 for child in children], axis=0) if children else False
     has_parent = parent >= 0
+    open_parts = min(ahead, parts)
+    received, sent = (lambda part: part % (open_parts + 1)), (lambda part: open_parts + 1 + part % open_parts)
 
     def post(part: int) -> Step:
         if part >= parts:
             return NO_STEP
-        return team.irecv(section(part), parent, where=has_parent, label=part % 2)
+        return team.irecv(section(part), parent, where=has_parent, label=received(part))
 
-    yield post(0) if parts > 1 else team.recv(section(0), parent, where=has_parent)
+    if parts == 1:
+        yield team.recv(section(0), parent, where=has_parent)
+    else:
+        yield from map(post, range(open_parts))
     for part in range(parts):
         if parts > 1:
-            yield post(part + 1) + team.wait(where=has_parent, label=part % 2)
+            yield post(part + open_parts) + team.wait(where=has_parent, label=received(part))
         for child in children:
             if is_posted:
-                yield team.isend(section(part), child, where=child >= 0, label=2)
+                yield team.isend(section(part), child, where=child >= 0, label=sent(part))
             else:
                 yield team.send(section(part), child, where=child >= 0)
-        if is_posted:
-            yield team.wait(where=has_child, label=2)
+        if is_posted and part + 1 >= open_parts:
+            yield team.wait(where=has_child, label=sent(part + 1))  # those of the oldest part that is open
+    for part in range(parts + 1, parts + open_parts) if is_posted else ():
+        yield team.wait(where=has_child, label=sent(part))
 
 
 def up(
@@ -59,42 +69,45 @@ def up(
     partial: Parts,
     incoming: Buffers = no_buffer,
     parts: int = 1,
-    is_overlapped: bool = False,
+    ahead: int = 0,
     is_in_front: bool = False,
 ) -> Iterator[Step]:
     """Yield the way up: every number combines what its children send, then sends the sum to its parent.
 
     Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
-    order for k-nomial trees. With `is_overlapped` the next message is being received while the last one is
-    combined; ``incoming(part, turn)`` is then one of two buffers by turn.
+    order for k-nomial trees. With `ahead` the next message is being received while the last one is combined;
+    with 2 and more so many receives are posted when one is waited for. ``incoming(part, turn)`` is then one
+    of two or so many buffers, by turn.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     slots = [_at(slot, number, size) for slot in tree.children[::-1]]
     turns = [(part, child) for part in range(parts) for child in slots]
+    buffers = max(ahead, 2)
 
     def post(turn: int) -> Step:
         if turn >= len(turns):
             return NO_STEP
         part, child = turns[turn]
-        return team.irecv(incoming(part, turn % 2), child, where=child >= 0, label=turn % 2)
+        return team.irecv(incoming(part, turn % buffers), child, where=child >= 0, label=turn % buffers)
 
-    if is_overlapped:
-        yield post(0)
+    yield from map(post, range(max(ahead - 1, 1) if ahead else 0))
     for turn, (part, child) in enumerate(turns):
-        has_child, received, total = child >= 0, incoming(part, turn % 2), partial(part)
-        if is_overlapped:
-            yield team.wait(where=has_child, label=turn % 2) + post(turn + 1)
-        else:
+        has_child, received, total = child >= 0, incoming(part, turn % buffers), partial(part)
+        if ahead == 0:
             yield team.recv(received, child, where=has_child)
+        elif ahead == 1:
+            yield team.wait(where=has_child, label=turn % buffers) + post(turn + 1)
+        else:
+            yield post(turn + ahead - 1) + team.wait(where=has_child, label=turn % buffers)
         if received is not None and total is not None:
             yield team.combine(received, total, source_first=is_in_front, where=has_child)
         if (turn + 1) % len(slots) == 0:
             if parts == 1:
                 yield team.send(total, parent, where=parent >= 0)
             else:
-                yield team.isend(total, parent, where=parent >= 0, label=2)
+                yield team.isend(total, parent, where=parent >= 0, label=buffers)
     if slots and parts > 1:
-        yield team.wait(where=parent >= 0, label=2)
+        yield team.wait(where=parent >= 0, label=buffers)
 
 
 def pass_around(team: Team, section: Callable[[Ints], Section | None]) -> Iterator[Step]:
