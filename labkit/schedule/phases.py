@@ -38,7 +38,12 @@ def down(
     has_child = np.any([child >= 0 for child in children], axis=0) if children else False
     has_parent = parent >= 0
     open_parts = min(ahead, parts)
-    received, sent = (lambda part: part % (open_parts + 1)), (lambda part: open_parts + 1 + part % open_parts)
+
+    def received(part: int) -> int:
+        return part % (open_parts + 1)
+
+    def sent(part: int) -> int:
+        return open_parts + 1 + part % open_parts
 
     def post(part: int) -> Step:
         if part >= parts:
