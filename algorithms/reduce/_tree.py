@@ -16,21 +16,25 @@ TEMPORARIES = tuple(Temporary(name, like="send") for name in ("partial", "incomi
 
 
 def pipelined(
-    name: str, tree: Callable[..., Tree], segments: int = 8, commutative: bool = False, **shape: int
+    name: str,
+    tree: Callable[..., Tree],
+    segments: int = 8,
+    commutative: bool = False,
+    has_ahead: bool = False,
+    **shape: int,
 ) -> Algorithm:
     """Return the reduction up ``tree(size, **shape)``, segment by segment; `commutative` if it needs that.
 
-    The tree is numbered from the root on; if the operator does not commute, from rank 0 on. Among the
-    parameters of its shape, `ahead` says how many receives are posted, for trees without branches.
+    The tree is numbered from the root on; if the operator does not commute, from rank 0 on. A tree without
+    branches may have a parameter `ahead`: how many receives are posted.
     """
 
-    def rounds(group: Group, segments: int = segments, **values: int) -> Iterator[Step]:
+    def rounds(group: Group, segments: int = segments, ahead: int = 1, **values: int) -> Iterator[Step]:
         first = group.root if group.commutative else 0
-        ahead, form = _apart(shape | values)
-        return rounds_below(group, tree(group.size, **form), first, segments, ahead=ahead)
+        return rounds_below(group, tree(group.size, **shape | values), first, segments, ahead=ahead)
 
-    def cost(ranks: int, n_bytes: float, segments: int = segments, **values: int) -> Cost:
-        return cost_of(tree(ranks, **_apart(shape | values)[1]), n_bytes, segments)
+    def cost(ranks: int, n_bytes: float, segments: int = segments, ahead: int = 1, **values: int) -> Cost:
+        return cost_of(tree(ranks, **shape | values), n_bytes, segments)
 
     return Algorithm(
         name,
@@ -40,7 +44,7 @@ def pipelined(
         requirements=Requirements(commutative=commutative),
         parts=in_segments(segments),
         temporaries=TEMPORARIES,
-        parameters={**shape, "segments": segments},
+        parameters={**shape, "segments": segments} | ({"ahead": 1} if has_ahead else {}),
     )
 
 
@@ -69,11 +73,6 @@ def rounds_below(
     else:
         yield group.send(whole("partial"), to=root, where=me == top)
         yield group.recv(whole("recv"), source=top, where=me == root)
-
-
-def _apart(values: dict[str, int]) -> tuple[int, dict[str, int]]:
-    """Take `ahead` out of parameters; what is left shapes the tree."""
-    return values.get("ahead", 1), {name: value for name, value in values.items() if name != "ahead"}
 
 
 def cost_of(tree: Tree, n_bytes: float, segments: int = 1) -> Cost:

@@ -286,19 +286,21 @@ class _Parser:
         """Return a sum to a power, in its order of growth."""
         self.check_exponent(k, at)
         self.bounded(base, at, k)
-        if any(product.coefficient == 0 for product in base):
-            self.fail(at, "0 is not an order of growth")
+        self.refuse_zero(base, at)
         if len(base) == 1:
             return (base[0].power(k),)
         if k > 0:  # (a + b)^k grows as a^k + b^k
             return tuple(p.power(k) for p in base)
         return (self.leading(base, at).power(k),)
 
+    def refuse_zero(self, terms: tuple[Product, ...], at: int) -> None:
+        if any(product.coefficient == 0 for product in terms):
+            self.fail(at, "0 is not an order of growth")
+
     def leading(self, terms: tuple[Product, ...], at: int) -> Product:
         if len(terms) == 1:
             return terms[0]
-        if any(product.coefficient == 0 for product in terms):
-            self.fail(at, "0 is not an order of growth")
+        self.refuse_zero(terms, at)
         if len(frozenset().union(*(p.symbols for p in terms))) > 1:
             self.fail(at, "a sum in several parameters cannot stand in a denominator or a logarithm")
         return max(terms, key=lambda p: p.term())
