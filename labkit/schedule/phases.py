@@ -64,8 +64,8 @@ def down(
                 yield team.send(section(part), child, where=child >= 0)
         if is_posted and part + 1 >= open_parts:
             yield team.wait(where=has_child, label=sent(part + 1))  # those of the oldest part that is open
-    for part in range(parts + 1, parts + open_parts) if is_posted else ():
-        yield team.wait(where=has_child, label=sent(part))
+    if is_posted and open_parts > 1:
+        yield team.wait(where=has_child)  # the sends of the last parts
 
 
 def up(
