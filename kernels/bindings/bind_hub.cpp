@@ -100,7 +100,18 @@ void require(bool is_good) {
   if (!is_good) throw nb::python_error();
 }
 
-void catch_up(Hub& hub) { require(hub.catch_up_host()); }
+/// The rank of this hub that runs. Between its ranks, or while one of another run goes on, there is none.
+Rank running(const Hub& hub) {
+  if (hub.current() < 0) throw std::logic_error("no rank of this run is running");
+  return hub.current();
+}
+
+/// The running rank, with what its code has taken charged to it.
+Rank caught_up(Hub& hub) {
+  const Rank rank = running(hub);
+  require(hub.catch_up_host());
+  return rank;
+}
 
 void register_python_side(nb::dict names) {
   PythonSide& side = python_side();
@@ -246,39 +257,31 @@ void bind_hub_class(nb::module_& module) {
              return out;
            }, "How often the tolerance was in force, and what the certificates found.")
       .def("clock", [](Hub& hub, Rank rank) { return hub.engine().clock(rank); }, nb::arg("rank"))
-      .def("now", [](Hub& hub) {
-             catch_up(hub);
-             return hub.engine().clock(hub.current());
-           }, "The running rank's clock, free of cost.")
-      .def("wtime", [](Hub& hub) {
-             catch_up(hub);
-             return hub.engine().wtime(hub.current());
-           }, "The running rank's clock, as MPI_Wtime.")
+      .def("now", [](Hub& hub) { return hub.engine().clock(caught_up(hub)); }, "The running rank's clock, free of cost.")
+      .def("wtime", [](Hub& hub) { return hub.engine().wtime(caught_up(hub)); }, "The running rank's clock, as MPI_Wtime.")
       .def("compute", [](Hub& hub, double seconds) {
-             catch_up(hub);
+             caught_up(hub);
              require(hub.compute(seconds));
            }, "Charge the running rank seconds of a core; it waits for them where its host has more ranks than cores.")
       .def("compute_flops", [](Hub& hub, double flops) {
-             catch_up(hub);
+             caught_up(hub);
              require(hub.compute_flops(flops));
            })
-      .def("sleep", [](Hub& hub, double seconds) {
-             catch_up(hub);
-             hub.engine().sleep(hub.current(), seconds);
-           }, "Let the running rank's clock go on; no core is needed.")
+      .def("sleep", [](Hub& hub, double seconds) { hub.engine().sleep(caught_up(hub), seconds); },
+           "Let the running rank's clock go on; no core is needed.")
       .def("measure_host", [](Hub& hub, double flops_per_cpu_s) {
              hub.host_clock().measure(static_cast<std::size_t>(hub.engine().rank_count()), flops_per_cpu_s);
            }, nb::arg("flops_per_cpu_s"),
            "From now on each second of this thread's CPU time in a rank's code counts for so many operations.")
       .def("now_ahead", [](Hub& hub) {
              HostClock& clock = hub.host_clock();
-             const double flops = clock.is_on() ? clock.take_ahead(static_cast<std::size_t>(hub.current())) : 0.0;
+             const double flops = clock.is_on() ? clock.take_ahead(static_cast<std::size_t>(running(hub))) : 0.0;
              require(!(flops > 0.0) || hub.compute_flops(flops));
-             return hub.engine().clock(hub.current());
+             return hub.engine().clock(running(hub));
            }, "The running rank's clock, just before a call that charges what was spent.")
       .def("now_after", [](Hub& hub) {
              hub.skip_host();
-             return hub.engine().clock(hub.current());
+             return hub.engine().clock(running(hub));
            }, "The running rank's clock, just after a call: what noting it took is nobody's.")
       .def("replay_host", [](Hub& hub, const nb::list& ranks, double flops_per_cpu_s) {
              HostClock::Stretches stretches;
@@ -303,7 +306,7 @@ void bind_hub_class(nb::module_& module) {
            "What each rank has spent between its calls: nanoseconds, as int64.")
       .def_prop_ro("is_host_used_up", [](Hub& hub) { return hub.host_clock().is_used_up(); },
            "Whether the ranks have been charged all that was to be replayed, and no more.")
-      .def("catch_up_host", &catch_up, "Charge the running rank what it has spent since its last call.")
+      .def("catch_up_host", [](Hub& hub) { caught_up(hub); }, "Charge the running rank what it has spent since its last call.")
       .def("skip_host", &Hub::skip_host, "What has been spent until now is nobody's.")
       .def("set_noise", [](Hub& hub, std::uint64_t seed, double period_s, double mean_s,
                            std::vector<double> slowdown) {
@@ -334,10 +337,10 @@ void bind_hub_class(nb::module_& module) {
       .def("operations", &operations_of, nb::arg("rank"),
            "What a rank has under way: (name, ranks that have not come, is waited for, its agent) each.")
       .def("keep_calls", &Hub::keep_calls, "Note every call, for a time-independent trace.")
-      .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(hub.current(), text); },
+      .def("begin_collective", [](Hub& hub, const std::string& text) { hub.calls().begin_collective(running(hub), text); },
            nb::arg("text"), "The running rank calls a collective: its action in the trace.")
-      .def("end_collective", [](Hub& hub) { hub.calls().end_collective(hub.current()); })
-      .def("declare_group", [](Hub& hub, const std::string& text) { hub.calls().declare(hub.current(), text); },
+      .def("end_collective", [](Hub& hub) { hub.calls().end_collective(running(hub)); })
+      .def("declare_group", [](Hub& hub, const std::string& text) { hub.calls().declare(running(hub), text); },
            nb::arg("text"), "A line of the trace that declares a communicator.")
       .def("call_lines",
            [](Hub& hub, Rank rank) {

@@ -12,9 +12,10 @@ import ctypes
 import signal
 import sys
 import threading
-import time
 from types import FrameType, TracebackType
 from typing import Any, Protocol
+
+from labkit import host_clock
 
 __all__ = ["TimeLimit", "TimeUp"]
 
@@ -62,12 +63,12 @@ class TimeLimit:
     def __enter__(self) -> TimeLimit:
         if self._seconds is None:
             return self
-        self._began = time.monotonic()
+        self._began = host_clock.monotonic()
         self._simulation.hub.set_limit(self._seconds, self._passed)
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
             self._is_signal = True
             self._before = signal.signal(signal.SIGALRM, self._on_alarm)
-            self._timer_before = signal.setitimer(signal.ITIMER_REAL, self._seconds, _AGAIN_S)
+            self._timer_before = host_clock.setitimer(signal.ITIMER_REAL, self._seconds, _AGAIN_S)
         else:
             thread = threading.get_ident()
             threading.Thread(target=self._watch, args=(thread,), daemon=True).start()
@@ -79,12 +80,12 @@ class TimeLimit:
         if self._seconds is None:
             return
         if self._is_signal:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            host_clock.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self._before)
             left, interval = self._timer_before
             if left:  # somebody else's timer: give it what is left of its time
-                left = max(left - (time.monotonic() - self._began), 1e-3)
-                signal.setitimer(signal.ITIMER_REAL, left, interval)
+                left = max(left - (host_clock.monotonic() - self._began), 1e-3)
+                host_clock.setitimer(signal.ITIMER_REAL, left, interval)
             return
         with self._lock:
             self._is_over.set()

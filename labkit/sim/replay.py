@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from labkit import host_clock
 from labkit.checks import check_limit
 from labkit.errors import DeadlockError, TimeLimitError
 from labkit.platform.mapping import crowding
@@ -98,11 +98,11 @@ def replay(
     """
     check_limit(timeout_s)
     tolerance = check_tolerance(tolerance)
-    began = time.perf_counter()
+    began = host_clock.perf_counter()
     limit = float("inf") if timeout_s is None else began + timeout_s
 
     def still() -> None:
-        if time.perf_counter() > limit:
+        if host_clock.perf_counter() > limit:
             raise TimeLimitError(
                 f"reading the trace took more than its time limit of {timeout_s:g} s of host time"
             )
@@ -111,7 +111,7 @@ def replay(
     name = "trace"
     if isinstance(source, str | os.PathLike):
         actions, name = _read(Path(source), limit_bytes, still), Path(source).name
-    read_s = time.perf_counter() - began
+    read_s = host_clock.perf_counter() - began
     ranks = int(actions.ranks)
     machine = platform_for(on, ranks, model, mapping)
     network = machine.network(model)
@@ -122,8 +122,8 @@ def replay(
     slow_hosts = troubled.disturb(engine, built)
     if trace and hasattr(engine, "note_calls"):
         engine.note_calls()
-    if not engine.run(lambda: time.perf_counter() < limit):
-        if time.perf_counter() < limit:
+    if not engine.run(lambda: host_clock.perf_counter() < limit):
+        if host_clock.perf_counter() < limit:
             raise _deadlock(engine, ranks)
         raise TimeLimitError(
             f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
@@ -135,7 +135,7 @@ def replay(
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)
         run.notes.append(f"noise: {troubled}")
-    run.host_seconds = time.perf_counter() - began
+    run.host_seconds = host_clock.perf_counter() - began
     return run
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
 
+from labkit import host_clock
 from labkit.errors import LabkitError, MachineError
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
@@ -60,7 +60,7 @@ def simulate(request: RunRequest) -> Run:
     RankError, DeadlockError, MismatchError, TimeLimitError, KeyboardInterrupt
         The run failed; nothing of it is left.
     """
-    began = time.perf_counter()
+    began = host_clock.perf_counter()
     machine, ranks = request.on, request.ranks
     network = machine.network(request.model)
     troubled = request.noise.seeded(request.seed)
@@ -94,7 +94,7 @@ def simulate(request: RunRequest) -> Run:
     if target is not None:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))
-    run = _as_run(simulation, request.name, machine, network, notes, time.perf_counter() - began)
+    run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
     notes.extend(simulation.context.decisions.notes())
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
     notes.extend(left_over(simulation))

@@ -6,12 +6,11 @@ import contextlib
 import gc
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from labkit import _kernels, context
+from labkit import _kernels, context, host_clock
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
 from labkit.comm.handles.exceptions import RunEnded
@@ -180,16 +179,13 @@ class Simulation:
             After every rank has been unwound.
         """
         self._main = main
-        self._deadline_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
-        stack: list[Simulation] = _local.__dict__.setdefault("stack", [])
-        stack.append(self)
+        self._deadline_s = None if self.timeout_s is None else host_clock.monotonic() + self.timeout_s
         try:
             live = Live(self.title, self._status, self.output.last_lines)
             self.output.is_watched = live.is_on
             with self.output, _patient_collector(self.ranks), live, TimeLimit(self, self.timeout_s):
                 self._run()
         finally:
-            stack.pop()
             self.swaps.close()
             self._main = None
             self.hub.close()
@@ -200,6 +196,15 @@ class Simulation:
             raise failure
 
     def _run(self) -> None:
+        # before and after it a rank of another run, which started this one, may be the running one
+        stack: list[Simulation] = _local.__dict__.setdefault("stack", [])
+        stack.append(self)
+        try:
+            self._run_ranks()
+        finally:
+            stack.pop()
+
+    def _run_ranks(self) -> None:
         try:
             outcome = self.hub.run(self._rank_main)
         except BaseException as error:
@@ -261,7 +266,7 @@ class Simulation:
 
     def _struck_without_room(self, error: BaseException) -> bool:
         """Whether the time limit struck where no stack was left for its handler, which then did not run."""
-        is_late = self._deadline_s is not None and time.monotonic() >= self._deadline_s
+        is_late = self._deadline_s is not None and host_clock.monotonic() >= self._deadline_s
         return isinstance(error, RecursionError) and is_late and self._failure is None
 
     def _as_failure(self, error: BaseException) -> BaseException:
