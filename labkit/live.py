@@ -14,10 +14,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from time import monotonic  # of the host, also where ranks of a script later find simulated time in `time`
 from types import TracebackType
 from typing import Any, Protocol
-
-from labkit import host_clock
 
 __all__ = ["Lines", "Live", "View", "finished_in", "told_to"]
 
@@ -74,7 +73,7 @@ class Live:
         self._over = threading.Event()
         self._view = _view()
         self._thread = threading.Thread(target=self._watch, name="labkit-live", daemon=True)
-        self._began_s = host_clock.monotonic()
+        self._began_s = monotonic()
 
     @property
     def is_on(self) -> bool:
@@ -105,7 +104,7 @@ class Live:
                 self._view.end(self._said())  # type: ignore[union-attr]
 
     def _said(self) -> str:
-        return f"{self._title}: {host_clock.monotonic() - self._began_s:.1f} s of host time; {self._status()}"
+        return f"{self._title}: {monotonic() - self._began_s:.1f} s of host time; {self._status()}"
 
 
 # -- views ---------------------------------------------------------------------------------------------------

@@ -152,8 +152,9 @@ class Algorithm:
     temporaries : tuple
         Work buffers of the schedule.
     parameters : mapping of str to int
-        What can be set besides (radix, number of segments, ranks of a node), with the values it has:
-        keyword arguments of `schedule`, `cost`, `parts` and the work buffers' `blocks`.
+        What can be set besides (radix, number of segments, ranks of a node), with the values it has; those
+        that are 0 are switches, which 1 turns on. They are keyword arguments of `schedule`, `cost`, `parts`
+        and the work buffers' `blocks`.
     expectations : mapping of str to str
         Phase -> how its time is expected to grow with the ranks p at a fixed amount of input per rank;
         the empty name stands for the makespan (algorithms that are programs).
@@ -176,7 +177,7 @@ class Algorithm:
         Raises
         ------
         ScheduleError
-            For a parameter that it does not have, or a value below 1.
+            For a parameter that it does not have, or a value below 1 (of a switch: below 0).
 
         Examples
         --------
@@ -187,8 +188,11 @@ class Algorithm:
             if key not in self.parameters:
                 known = ", ".join(f"{k}={v}" for k, v in self.parameters.items()) or "none"
                 raise ScheduleError(f"{self.problem}/{self.name} has no parameter {key!r}; it has: {known}")
-            if value < 1:
-                raise ScheduleError(f"{self.problem}/{self.name}: {key} must be at least 1, got {value}")
+            least = min(self.parameters[key], 1)
+            if value < least:
+                raise ScheduleError(
+                    f"{self.problem}/{self.name}: {key} must be at least {least}, got {value}"
+                )
         if not values:
             return self
         return replace(

@@ -5,43 +5,83 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
+import numpy as np
+
 from labkit.registry import Algorithm, Cost
-from labkit.schedule import Group, Step, block, blocks
+from labkit.schedule import Group, Section, Step, block, blocks
+from labkit.schedule.phases import to_all
+from labkit.schedule.section import Ints
+from labkit.schedule.team import Team
 
-__all__ = ["through_mesh"]
+__all__ = ["first_of", "line", "through_mesh", "turns"]
 
-
-def through_mesh(name: str, dims: Callable[[int], Sequence[int]], is_last_first: bool = True) -> Algorithm:
-    """Return the allgather through the mesh ``dims(ranks)``, along its last or its first dimension first."""
-    return Algorithm(
-        name,
-        "allgather",
-        schedule=lambda group: _rounds(group, dims(group.size), is_last_first),
-        cost=lambda ranks, n_bytes: _cost(dims(ranks), n_bytes),
-    )
+Dims = Callable[[int], Sequence[int]]
 
 
-def _rounds(group: Group, dims: Sequence[int], is_last_first: bool) -> Iterator[Step]:
-    """Yield for each dimension of a row-major mesh the exchanges with all other ranks of the line.
+def through_mesh(name: str, dims: Dims) -> Algorithm:
+    """Return the allgather through the row-major mesh ``dims(ranks)``, along its last dimension first."""
 
-    From the last dimension on, what a rank knows is one stretch of blocks; from the first on, it is spread.
-    """
+    def rounds(group: Group, in_order: int = 0) -> Iterator[Step]:
+        return (_in_order if in_order else _around)(group, dims(group.size))
+
+    def cost(ranks: int, n_bytes: float, in_order: int = 0) -> Cost:
+        return _cost(dims(ranks), n_bytes, in_order > 0)
+
+    return Algorithm(name, "allgather", schedule=rounds, cost=cost, parameters={"in_order": 0})
+
+
+def line(group: Group, dims: Sequence[int], axis: int) -> Team:
+    """Return the teams of the ranks that differ in one coordinate of a row-major mesh."""
+    inner, d, me = prod(dims[axis + 1 :]), dims[axis], group.ranks
+    number = me // inner % d
+    return Team(group, number, d, lambda other: me + (np.asarray(other) - number) * inner, d)
+
+
+def first_of(group: Group, dims: Sequence[int], axis: int) -> Ints:
+    """Return whom a rank serves first: number 0 of its line, in the last of three dimensions the next one."""
+    return line(group, dims, axis).number + 1 if len(dims) == 3 and axis == 0 else 0
+
+
+def _around(group: Group, dims: Sequence[int]) -> Iterator[Step]:
+    """Yield for each dimension the exchanges with all other ranks of the line, the nearest first."""
     me = group.ranks
     yield group.copy(block("send"), block("recv", me))
-    axes = range(len(dims))
-    for axis in reversed(axes) if is_last_first else axes:
-        inner, outer, d = prod(dims[axis + 1 :]), prod(dims[:axis]), dims[axis]
-        for i in range(1, d):
-            mine = me // inner % d
-            to, source = me + ((mine + i) % d - mine) * inner, me + ((mine - i) % d - mine) * inner
-            if is_last_first:
-                known, new = (blocks("recv", rank // inner * inner, inner) for rank in (me, source))
-            else:
-                rule = ((outer - 1) * d * inner + 1, 1, d * inner)
-                known, new = (blocks("recv", rank % (d * inner), *rule) for rank in (me, source))
-            yield group.sendrecv(known, to, new, source)
+    for axis in reversed(range(len(dims))):
+        team, known = line(group, dims, axis), _known(dims, axis)
+        for i in range(1, team.largest):
+            to, source = ((team.number + way) % team.largest for way in (i, -i))
+            yield team.sendrecv(known(me), to, known(team.rank(source)), source)
 
 
-def _cost(dims: Sequence[int], n_bytes: float) -> Cost:
-    """Return the exact cost: d - 1 messages along a dimension of d ranks; every block arrives once."""
-    return Cost(sum(d - 1 for d in dims), (prod(dims) - 1) * n_bytes)
+def _in_order(group: Group, dims: Sequence[int]) -> Iterator[Step]:
+    """Yield for each dimension all receives at once, and one send after another."""
+    yield group.copy(block("send"), block("recv", group.ranks))
+    for axis in reversed(range(len(dims))):
+        yield from _spread(line(group, dims, axis), _known(dims, axis), first_of(group, dims, axis))
+
+
+def _spread(team: Team, known: Callable[[Ints], Section], first: Ints) -> Iterator[Step]:
+    return to_all(team, lambda _: known(team.group.ranks), lambda number: known(team.rank(number)), first)
+
+
+def _known(dims: Sequence[int], axis: int) -> Callable[[Ints], Section]:
+    """Return which blocks a rank knows before the exchange along an axis: one stretch."""
+    inner = prod(dims[axis + 1 :])
+    return lambda rank: blocks("recv", np.asarray(rank) // inner * inner, inner)
+
+
+def _cost(dims: Sequence[int], n_bytes: float, is_in_order: bool) -> Cost:
+    """Return the exact cost: along each dimension as many messages as `turns` says."""
+    messages = [turns(dims, axis, is_in_order) for axis in range(len(dims))]
+    volume = sum(number * prod(dims[axis + 1 :]) for axis, number in enumerate(messages))
+    return Cost(sum(messages), volume * n_bytes)
+
+
+def turns(dims: Sequence[int], axis: int, is_in_order: bool) -> int:
+    """Return the messages one after another along a dimension of d ranks.
+
+    They are d - 1; if all serve the ranks in the same order, the last rank has to wait d - 2 turns before it
+    can send for the first time.
+    """
+    d = dims[axis]
+    return 2 * d - 3 if is_in_order and d > 2 and (len(dims), axis) != (3, 0) else d - 1

@@ -27,6 +27,9 @@ from labkit.schedule.powers import largest_divisor
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
+#: of what comes from the node before, which alone is waited for before the next turn
+_NEXT = 1
+
 
 def rounds(group: Group, node: int = 4) -> Iterator[Step]:
     """Yield a step for each node."""
@@ -37,13 +40,15 @@ def rounds(group: Group, node: int = 4) -> Iterator[Step]:
     for i in range(n):
         known, new = (home - i) % n * c, (home - i - 1) % n * c
         if i + 1 < n:
-            yield group.irecv(block("recv", new + number), (me - c) % p)
+            yield group.irecv(block("recv", new + number), (me - c) % p, label=_NEXT)
             yield group.isend(block("recv", known + number), (me + c) % p)
         for hop in range(1, c):
             to, source = (number + hop) % c, (number - hop) % c
             yield group.irecv(block("recv", known + source), home * c + source)
             yield group.isend(block("recv", known + number), home * c + to)
-        yield group.wait(p > 1)
+        if i + 1 < n:
+            yield group.wait(label=_NEXT)
+    yield group.wait(p > 1)
 
 
 def cost(ranks: int, n_bytes: float, node: int = 4) -> Cost:

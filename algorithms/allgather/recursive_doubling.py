@@ -2,12 +2,16 @@
 
 In the round with distance d ranks r and r XOR d swap the blocks of their groups of d ranks; groups double.
 If p is no power of two, the first 2*(p - q) ranks (q the largest power of two in p) first fold in pairs:
-the even one hands its block to the odd one, and gets all it lacks at the end.
+the even one hands its block to the odd one, and gets all it lacks at the end. With the switch `subtrees`
+nobody folds: who finds no partner in a round gets what it lacks from others of its group
+(`labkit.schedule.doubling`), as in MPICH.
 
 **Cost**: q = 2**k = p: k rounds, p - 1 blocks of n bytes: ``log2(p)*alpha + (p-1)*n*beta``. Otherwise
-with e = p - q: k + 2 rounds and ``p + sum over j < k of (2**j + min(2**j, e))`` blocks.
+with e = p - q: k + 2 rounds and ``p + sum over j < k of (2**j + min(2**j, e))`` blocks. With
+subtrees, p = q + 1: 2k + 1 rounds.
 
 **Requires**: nothing; any number of ranks (Bruck's algorithm is better where p is no power of two).
+Parameter: `subtrees`.
 
 **Properties**: minimal rounds and volume for powers of two; contiguous messages; no work buffer.
 
@@ -28,15 +32,20 @@ from numpy.typing import NDArray
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
 from labkit.schedule.core import core_of
+from labkit.schedule.doubling import spread, times
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
+def rounds(group: Group, subtrees: int = 0) -> Iterator[Step]:
     """Yield fold, one step for each distance, unfold."""
     me, p = group.ranks, group.size
+    if subtrees:
+        yield group.copy(block("send"), block("recv", me))
+        yield from spread(everyone(group), lambda first, n: blocks("recv", first, n))
+        return
     core = core_of(everyone(group))
     yield group.copy(block("send"), block("recv", me))
     yield group.send(block("recv", me), to=core.neighbor, where=core.is_out) + group.recv(
@@ -66,12 +75,16 @@ def _blocks_of(group_number: NDArray[np.int64], distance: int, extra: int) -> Se
     return blocks("recv", first, end + np.minimum(end, extra) - first)
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
+def cost(ranks: int, n_bytes: float, subtrees: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`; the first group is the largest in each round."""
+    if subtrees:
+        return Cost(int(times(ranks, np.ones_like).max()), int(times(ranks, np.positive).max()) * n_bytes)
     core = floor_power_of_two(ranks)
     extra = ranks - core
     moved = sum(distance + min(distance, extra) for distance in doublings(core)) + (ranks if extra else 0)
     return Cost(core.bit_length() - 1 + 2 * bool(extra), moved * n_bytes)
 
 
-ALGORITHM = Algorithm("recursive_doubling", "allgather", schedule=rounds, cost=cost)
+ALGORITHM = Algorithm(
+    "recursive_doubling", "allgather", schedule=rounds, cost=cost, parameters={"subtrees": 0}
+)

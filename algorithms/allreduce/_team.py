@@ -44,7 +44,7 @@ def _fold(team: Team, core: Core, total: Section, incoming: Section) -> Step:
     return (
         team.send(total, core.neighbor, where=core.is_out)
         + team.recv(incoming, core.neighbor, where=core.has_out)
-        + team.combine(incoming, total, source_first=False, where=core.has_out)
+        + team.combine(incoming, total, source_first=core.kept == 1, where=core.has_out)
     )
 
 
@@ -62,7 +62,7 @@ def doubling(
 ) -> Iterator[Step]:
     """Yield fold, an exchange of all with each partner, unfold."""
     total, incoming = total or whole("recv"), incoming or whole("incoming")
-    core = core_of(team, kept=0)
+    core = core_of(team)
     yield _fold(team, core, total, incoming)
     for k in range(core.size.bit_length() - 1):
         peer = core.team_number(partner(core.number, k))

@@ -38,6 +38,8 @@ def exchange(name: str, is_paired: bool, barriers: str = "none", max_ranks: int 
 
 def _rounds(group: Group, is_paired: bool, barriers: str) -> Iterator[Step]:
     me, p = group.ranks, group.size
+    if barriers == "every":
+        yield from dissemination.rounds(group)
     yield group.copy(block("send", me), block("recv", me))
     if barriers == "one":
         yield from dissemination.rounds(group)
@@ -57,7 +59,7 @@ def _cost(ranks: int, n_bytes: float, barriers: str) -> Cost:
     empty = {
         "none": 0,
         "one": ceil_log2(ranks),
-        "every": messages * ceil_log2(ranks),
+        "every": ranks * ceil_log2(ranks),
         "light": max(messages - 1, 0),
     }[barriers]
     return Cost(messages + empty, messages * n_bytes)

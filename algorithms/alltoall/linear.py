@@ -1,11 +1,12 @@
 """Alltoall in one go: everyone posts all its receives and sends, then waits.
 
 Rank r posts its receives from r + 1, r + 2, ... and its sends to r - 1, r - 2, ... (mod p), so that not
-all ranks start with the same target.
+all ranks start with the same target; with the switch `in_order` both begin with rank 0.
 
-**Cost**: p - 1 messages through every port: ``(p-1) * (alpha + n*beta)``.
+**Cost**: p - 1 messages through every port: ``(p-1) * (alpha + n*beta)``. In order the first that
+find both ports free are r and r XOR i in round i, as many rounds as the next power of two has.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `in_order`.
 
 **Properties**: nobody waits for a round to end, but all p*(p-1) messages are under way at once and share
 the network's links.
@@ -21,26 +22,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
+from labkit.schedule.powers import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
+def rounds(group: Group, in_order: int = 0) -> Iterator[Step]:
     """Yield all receives, all sends, one wait."""
     me, p = group.ranks, group.size
     yield group.copy(block("send", me), block("recv", me))
-    for i in range(1, p):
-        yield group.irecv(block("recv", (me + i) % p), source=(me + i) % p)
-    for i in range(1, p):
-        yield group.isend(block("send", (me - i) % p), to=(me - i) % p)
+    for i in range(p):
+        source = np.full_like(me, i) if in_order else (me + i) % p
+        yield group.irecv(block("recv", source), source, where=source != me)
+    for i in range(p):
+        to = np.full_like(me, i) if in_order else (me - i) % p
+        yield group.isend(block("send", to), to, where=to != me)
     yield group.wait()
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
+def cost(ranks: int, n_bytes: float, in_order: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
-    return Cost(ranks - 1, (ranks - 1) * n_bytes)
+    messages = (1 << ceil_log2(ranks) if in_order else ranks) - 1
+    return Cost(messages, messages * n_bytes)
 
 
-ALGORITHM = Algorithm("linear", "alltoall", schedule=rounds, cost=cost)
+ALGORITHM = Algorithm("linear", "alltoall", schedule=rounds, cost=cost, parameters={"in_order": 0})

@@ -24,4 +24,4 @@ from labkit.schedule.powers import mesh
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = through_mesh("mesh_3d", lambda size: mesh(size, 3))
+ALGORITHM = through_mesh("mesh_3d", lambda size: mesh(size, 3)[::-1])

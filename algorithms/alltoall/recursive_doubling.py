@@ -26,4 +26,4 @@ from labkit.schedule.powers import prime_factors
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = through_mesh("recursive_doubling", prime_factors)
+ALGORITHM = through_mesh("recursive_doubling", prime_factors, is_by_doubling=True)

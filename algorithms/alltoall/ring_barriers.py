@@ -1,9 +1,9 @@
 """Alltoall by shifts, with a barrier before each round.
 
 In round i = 1, ..., p - 1 rank r sends to r + i and receives from r - i (mod p), whatever p is. Before each
-round all meet in a barrier (dissemination).
+round, and before every rank takes over its own block, all meet in a barrier (dissemination).
 
-**Cost**: ``(p-1)*(1+ceil(log2 p))*alpha + (p-1)*n*beta``.
+**Cost**: ``(p-1 + p*ceil(log2 p))*alpha + (p-1)*n*beta``.
 
 **Requires**: nothing; any number of ranks.
 
@@ -14,7 +14,7 @@ in which contention costs more than the barriers.
 ICS 2005. doi:10.1145/1088149.1088202
 
 >>> ALGORITHM.cost(8, 100)
-Cost(rounds=28, volume_bytes=700, reduced_bytes=0.0)
+Cost(rounds=31, volume_bytes=700, reduced_bytes=0.0)
 """
 
 from __future__ import annotations

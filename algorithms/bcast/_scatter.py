@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.schedule import Step, blocks
 from labkit.schedule.powers import doublings
 from labkit.schedule.team import Team
 
-__all__ = ["scatter_parts"]
+__all__ = ["scatter_parts", "scattered"]
 
 
 def scatter_parts(team: Team, numbers: int) -> Iterator[Step]:
@@ -24,3 +25,13 @@ def scatter_parts(team: Team, numbers: int) -> Iterator[Step]:
         yield team.recv(blocks("data", number, length), number - distance, where=is_child) + team.send(
             blocks("data", number + distance, given), number + distance, where=is_parent
         )
+
+
+def scattered(numbers: int, message: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return when every number has its part and has sent on; ``message(n)`` is the time of n parts."""
+    at, number = np.zeros(numbers, np.int64), np.arange(numbers)
+    for distance in reversed(doublings(numbers)):
+        parent = number[(number % (2 * distance) == 0) & (number + distance < numbers)]
+        at[parent] += message(np.minimum(distance, numbers - parent - distance))
+        at[parent + distance] = at[parent]
+    return at

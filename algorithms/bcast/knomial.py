@@ -1,14 +1,15 @@
 """Broadcast along a k-nomial tree: in each round every holder sends to k - 1 others.
 
 Ranks are numbered from the root on. For the distances d = k**i, the largest first, every number that is a
-multiple of k*d sends to those j*d further on, j = k - 1 ... 1.
+multiple of k*d sends to those j*d further on, j = k - 1 ... 1. With the switch `by_level` it sends to them
+in rising order, and sends to nearer ones only when these have the message.
 
 **Cost**: ``ceil(log_k p)*(k-1) * (alpha + n*beta)`` for powers of k, less where the last subtrees are
 missing; with m segments ``(d + (m-1)*c) * (alpha + n/m*beta)`` with d the messages until the last
 rank has the first segment, and c the root's children.
 
 **Requires**: nothing; any number of ranks, any root. Parameters: `radix` (k), `segments` (m),
-`ahead` (segments whose receive is posted ahead: 1).
+`ahead` (segments whose receive is posted ahead: 1; by level none), `by_level`.
 
 **Properties**: with k = 2 the binomial tree, with k = p the flat one; a larger k is better where a sender's
 start-ups overlap.
@@ -16,15 +17,57 @@ start-ups overlap.
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0
 
->>> ALGORITHM.cost(16, 100)
+>>> cost(16, 100)
 Cost(rounds=6, volume_bytes=600.0, reduced_bytes=0.0)
 """
 
 from __future__ import annotations
 
-from labkit.algorithms.bcast._tree import pipelined
-from labkit.schedule import trees
+from collections.abc import Iterator
+from dataclasses import replace
 
-__all__ = ["ALGORITHM"]
+from labkit.algorithms.bcast._tree import AHEAD, pipelined
+from labkit.registry import Cost
+from labkit.schedule import Group, Step, block, trees
+from labkit.schedule.powers import log_ceil
+from labkit.schedule.team import everyone
 
-ALGORITHM = pipelined("knomial", trees.knomial, segments=1, radix=4)
+__all__ = ["ALGORITHM", "cost", "rounds"]
+
+_AT_ONCE = pipelined("knomial", trees.knomial, segments=1, radix=4)
+
+
+def rounds(
+    group: Group, radix: int = 4, segments: int = 1, ahead: int = AHEAD, by_level: int = 0
+) -> Iterator[Step]:
+    """Yield the segments' way down the tree."""
+    if by_level:
+        return _by_level(group, max(radix, 2), segments)
+    at_once = _AT_ONCE.tuned(radix=radix, segments=segments, ahead=ahead).schedule
+    assert at_once is not None
+    return at_once(group)
+
+
+def _by_level(group: Group, radix: int, segments: int) -> Iterator[Step]:
+    team = everyone(group, group.root)
+    number, tree = team.number, trees.knomial(group.size, radix)
+    units = [radix**level for level in reversed(range(log_ceil(group.size, radix)))]
+    for part in range(segments):
+        yield team.recv(block("data", part), tree.parent[number], where=number > 0)
+        for unit in units:
+            is_sender = number % (unit * radix) == 0
+            for hop in range(unit, unit * radix, unit):
+                there = is_sender & (number + hop < group.size)
+                yield team.isend(block("data", part), number + hop, where=there)
+            yield team.wait(where=is_sender & (number + unit < group.size))
+
+
+def cost(
+    ranks: int, n_bytes: float, radix: int = 4, segments: int = 1, ahead: int = AHEAD, by_level: int = 0
+) -> Cost:
+    """Return the exact cost when the number of segments divides the message."""
+    messages = trees.knomial(ranks, radix, by_level > 0).down(segments)
+    return Cost(messages, messages * n_bytes / segments)
+
+
+ALGORITHM = replace(_AT_ONCE, schedule=rounds, cost=cost, parameters={**_AT_ONCE.parameters, "by_level": 0})

@@ -21,18 +21,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.bcast._scatter import scatter_parts
+import numpy as np
+
+from labkit.algorithms.bcast._scatter import scatter_parts, scattered
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, blocks, whole
+from labkit.schedule.doubling import spread, times
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
+def rounds(group: Group, subtrees: int = 0) -> Iterator[Step]:
     """Yield the scatter's levels, one step for each distance, and the hand-over to the rest."""
     team = everyone(group, group.root)
+    if subtrees:
+        yield from scatter_parts(team, group.size)
+        yield from spread(team, lambda first, n: blocks("data", first, n))
+        return
     number, core = team.number, floor_power_of_two(group.size)
     yield from scatter_parts(team, core)
     for distance in doublings(core):
@@ -48,13 +55,28 @@ def rounds(group: Group) -> Iterator[Step]:
     yield team.recv(whole("data"), number - core, where=number >= core)
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
-    """Return the exact cost when the largest power of two in p divides the message."""
+def number_of_parts(ranks: int, subtrees: int = 0) -> int:
+    """Return into how many parts the message is cut."""
+    return ranks if subtrees else floor_power_of_two(ranks)
+
+
+def cost(ranks: int, n_bytes: float, subtrees: int = 0) -> Cost:
+    """Return the exact cost when the largest power of two in p (with subtrees: p) divides the message."""
+    if subtrees:
+        messages, parts = (
+            times(ranks, each, start=scattered(ranks, each)).max() for each in (np.ones_like, np.positive)
+        )
+        return Cost(int(messages), int(parts) * n_bytes / ranks)
     core = floor_power_of_two(ranks)
     levels, late = core.bit_length() - 1, int(ranks > core)
     return Cost(2 * levels + late, 2 * (core - 1) * n_bytes / core + late * n_bytes)
 
 
 ALGORITHM = Algorithm(
-    "scatter_recursive_doubling_allgather", "bcast", schedule=rounds, cost=cost, parts=floor_power_of_two
+    "scatter_recursive_doubling_allgather",
+    "bcast",
+    schedule=rounds,
+    cost=cost,
+    parts=number_of_parts,
+    parameters={"subtrees": 0},
 )

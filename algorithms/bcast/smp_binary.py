@@ -1,7 +1,8 @@
 """Broadcast in two levels, both of them pipelined binary trees.
 
 A node is `node` consecutive ranks; its leader is its first rank, or the root. The leaders' tree and the
-nodes' trees are one tree: a rank serves the leaders below it before the ranks of its own node.
+nodes' trees are one tree, both numbered as heaps: a rank serves the leaders below it before the ranks of its
+own node, one after another.
 
 **Cost**: with m segments ``(d + (m-1)*c) * (alpha + n/m*beta)``: d messages until the last rank has the first
 segment, the longest way through both levels; c is the number of the root's children, inside its node and
@@ -27,4 +28,4 @@ from labkit.schedule import trees
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = in_two_levels("smp_binary", lambda size: trees.kary(size, 2))
+ALGORITHM = in_two_levels("smp_binary", lambda size: trees.heap(size, 2), is_posted=False)

@@ -1,7 +1,7 @@
 """Broadcast in two levels, both of them pipelined chains.
 
 A node is `node` consecutive ranks; its leader is its first rank, or the root. The leaders' tree and the
-nodes' trees are one tree: a rank serves the leaders below it before the ranks of its own node.
+nodes' trees are one tree: a rank serves the leader below it before the rank of its own node.
 
 **Cost**: with m segments ``(d + (m-1)*c) * (alpha + n/m*beta)``: d messages until the last rank has the first
 segment, the longest way through both levels; c is the number of the root's children, inside its node and
@@ -27,4 +27,4 @@ from labkit.schedule import trees
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = in_two_levels("smp_linear", lambda size: trees.chains(size, 1))
+ALGORITHM = in_two_levels("smp_linear", lambda size: trees.chains(size, 1), is_posted=False)

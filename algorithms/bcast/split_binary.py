@@ -44,15 +44,18 @@ def rounds(group: Group, segments: int = 8) -> Iterator[Step]:
     number, tree = team.number, kary(p, 2)
     half = np.where(number % 2 == 1, 0, segments)
     children = [slot[number] for slot in tree.children]
-    has_child = np.any([child >= 0 for child in children], axis=0) if children else False
+    has_child = np.any([number < 0, *(child >= 0 for child in children)], axis=0)
+    is_inner, is_leaf = has_child & (number > 0), ~has_child & (number > 0)
+    yield team.irecv(block("data", half), tree.parent[number], where=is_inner, label=0)
     for part in range(segments):
-        yield team.recv(block("data", half + part), tree.parent[number], where=number > 0)
-        if part > 0:
-            yield team.wait(where=has_child)
+        if part + 1 < segments:  # double buffering
+            following = block("data", half + part + 1)
+            yield team.irecv(following, tree.parent[number], where=is_inner, label=(part + 1) % 2)
+        yield team.wait(where=is_inner, label=part % 2)
+        yield team.recv(block("data", half + part), tree.parent[number], where=is_leaf)
         for slot, child in enumerate(children):
             given = np.where(number == 0, slot * segments, half) + part
-            yield team.isend(block("data", given), child, where=child >= 0)
-    yield team.wait(where=has_child)
+            yield team.send(block("data", given), child, where=child >= 0)
     other = np.where(number % 2 == 1, number + 1, number - 1)
     yield team.sendrecv(
         blocks("data", half, segments),

@@ -13,7 +13,7 @@ from labkit.schedule.powers import log_ceil
 from labkit.schedule.section import Ints
 from labkit.schedule.team import members
 
-__all__ = ["Hop", "hops", "node_blocks", "subtree_blocks"]
+__all__ = ["Hop", "hops", "near_first", "node_blocks", "subtree_blocks"]
 
 Mask = NDArray[np.bool_]
 
@@ -72,3 +72,25 @@ def node_blocks(group: Group, node: int = 8) -> NDArray[np.int64]:
     """Return how many blocks pass through each rank's work buffer: its node's at leaders."""
     inside = members(group, node, group.root)
     return np.where((inside.number == 0) & (group.ranks != group.root), inside.size, 0)
+
+
+def near_first(size: int, radix: int, width: int = 1, ranks: int | None = None) -> tuple[int, int]:
+    """Return messages and blocks until the last rank has its own, down a k-nomial tree with near ones first.
+
+    Every number serves one subtree after another. A number stands for `width` ranks (the last one for what
+    is left of `ranks`), to whom it hands out single blocks at the end.
+    """
+    k, end = max(radix, 2), ranks or size * width
+    hops = [(j * k**i, k**i) for i in range(log_ceil(size, k)) for j in range(1, k)]
+
+    def last(number: int, start: int, counts_blocks: bool) -> int:
+        found, at = start, start
+        for hop, unit in hops:
+            child = number + hop
+            if number % (unit * k) == 0 and child < size:
+                n_blocks = min((child + unit) * width, end) - child * width
+                at += n_blocks if counts_blocks else 1
+                found = max(found, last(child, at, counts_blocks))
+        return max(found, at + min(width, end - number * width) - 1)
+
+    return last(0, 0, False), last(0, 0, True)

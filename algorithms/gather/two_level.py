@@ -1,11 +1,12 @@
 """Gather in two levels: inside every node to its leader, then from the leaders to the root.
 
 A node is `node` consecutive ranks; its leader is its first rank, or the root. Every
-leader collects its node's blocks, and sends them to the root in one message.
+leader collects its node's blocks, and sends them to the root in one message. Leaders and root post all their
+receives at once or, with the switch `in_turn`, receive from one rank after another.
 
 **Cost**: ``(c-1 + N-1)*alpha + (p-1)*n*beta`` for N nodes of c ranks.
 
-**Requires**: nothing; any number of ranks, any root. Parameter: `node` (ranks of a node).
+**Requires**: nothing; any number of ranks, any root. Parameters: `node` (ranks of a node), `in_turn`.
 
 **Properties**: between nodes there is one message a node, instead of one a rank.
 
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from labkit.algorithms.gather._passing import node_blocks
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
@@ -29,28 +32,30 @@ from labkit.schedule.team import leaders, members
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group, node: int = 8) -> Iterator[Step]:
+def rounds(group: Group, node: int = 8, in_turn: int = 0) -> Iterator[Step]:
     """Yield the messages inside nodes, then those between."""
     me, p, root = group.ranks, group.size, group.root
     inside, outside = members(group, node, root), leaders(group, node, root)
     is_leader, is_root, first = inside.number == 0, me == root, me // node * node
+    receive = group.recv if in_turn else group.irecv
     yield group.copy(block("send"), block("recv", root), where=is_root)
     yield group.copy(block("send"), block("node"), where=is_leader & ~is_root)
     yield inside.send(block("send"), 0, where=~is_leader)
     for number in range(1, inside.largest):
         is_there = is_leader & (number < inside.size)
         sender = inside.rank(number)
-        yield group.irecv(block("recv", sender), sender, where=is_there & is_root)
-        yield group.irecv(block("node", sender - first), sender, where=is_there & ~is_root)
+        yield receive(block("recv", sender), sender, where=is_there & is_root)
+        yield receive(block("node", sender - first), sender, where=is_there & ~is_root)
     yield group.wait(where=is_leader)
     yield outside.send(whole("node"), 0, where=~is_root)
     for number in range(1, outside.largest):
         begin = (root // node + number) % outside.largest * node
-        yield outside.irecv(blocks("recv", begin, min(node, p - begin)), number, where=is_root)
+        leader = np.broadcast_to(outside.rank(number), me.shape)
+        yield receive(blocks("recv", begin, min(node, p - begin)), leader, where=is_root)
     yield group.wait(where=is_root)
 
 
-def cost(ranks: int, n_bytes: float, node: int = 8) -> Cost:
+def cost(ranks: int, n_bytes: float, node: int = 8, in_turn: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
     return Cost(min(node, ranks) - 1 + -(-ranks // node) - 1, (ranks - 1) * n_bytes)
 
@@ -61,5 +66,5 @@ ALGORITHM = Algorithm(
     schedule=rounds,
     cost=cost,
     temporaries=(Temporary("node", like="send", blocks=node_blocks),),
-    parameters={"node": 8},
+    parameters={"node": 8, "in_turn": 0},
 )

@@ -61,15 +61,11 @@ def rounds(group: Group) -> Iterator[Step]:
         mine, theirs = number // distance * distance, partner // distance * distance
         kept, given = first_block(mine), first_block(theirs)
         n_kept, n_given = first_block(mine + distance) - kept, first_block(theirs + distance) - given
-        yield group.sendrecv(
-            blocks("partial", given, n_given),
-            peer,
-            blocks("incoming", kept, n_kept),
-            peer,
-            where=~core.is_out,
-        ) + group.combine(
-            blocks("incoming", kept, n_kept), blocks("partial", kept, n_kept), where=~core.is_out
-        )
+        received = blocks("incoming", kept, n_kept)
+        yield group.irecv(received, peer, where=~core.is_out)
+        yield group.send(blocks("partial", given, n_given), peer, where=~core.is_out)
+        yield group.wait(~core.is_out)
+        yield group.combine(received, blocks("partial", kept, n_kept), where=~core.is_out)
     yield group.copy(block("partial", me), block("recv"), where=~core.is_out)
     yield (
         group.send(block("partial", me - 1), to=core.neighbor, where=core.has_out)

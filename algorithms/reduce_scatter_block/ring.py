@@ -36,11 +36,14 @@ def rounds(group: Group) -> Iterator[Step]:
     if p == 1:
         yield group.copy(block("send"), block("recv"))
     for i in range(1, p):
-        passed = block("send" if i == 1 else "partial", me - i)
         arriving = block("recv") if i == p - 1 else block("partial", me - i - 1)
-        yield group.sendrecv(passed, right, arriving, left) + group.combine(
-            block("send", me - i - 1), arriving, source_first=False
-        )
+        yield group.irecv(arriving, left, label=i % 2)
+        if i > 1:
+            yield group.wait(label=(i - 1) % 2)
+            yield group.combine(block("send", me - i), block("partial", me - i), source_first=False)
+        yield group.send(block("send" if i == 1 else "partial", me - i), right)
+    if p > 1:
+        yield group.wait() + group.combine(block("send", me), block("recv"), source_first=False)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -1,10 +1,11 @@
 """Scatter in one go: the root sends every rank its block.
 
-The root posts p - 1 sends and waits for all; everyone else receives once.
+The root posts p - 1 sends and waits for all or, with the switch `in_turn`, sends to one rank after another;
+everyone else receives once.
 
 **Cost**: p - 1 messages through the root's port: ``(p-1) * (alpha + n*beta)``.
 
-**Requires**: nothing; any number of ranks, any root.
+**Requires**: nothing; any number of ranks, any root. Parameter: `in_turn`.
 
 **Properties**: no forwarding and no work buffers, each block travels once; the root's start-ups grow
 with p. Ranks need to know their own block's size only, so the vector version is the same schedule.
@@ -28,18 +29,19 @@ from labkit.schedule import Group, Step, block
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
+def rounds(group: Group, in_turn: int = 0) -> Iterator[Step]:
     """Yield the receives of all, then the sends of the root."""
     me, root = group.ranks, group.root
     others = np.delete(np.arange(group.size), root)
     yield group.recv(block("recv"), source=root, where=me != root)
-    yield group.at_root(len(others)).isend(block("send", others), to=others)
+    top = group.at_root(len(others))
+    yield (top.send if in_turn else top.isend)(block("send", others), to=others)
     yield group.copy(block("send", root), block("recv"), where=me == root) + group.at_root().wait()
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
+def cost(ranks: int, n_bytes: float, in_turn: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
     return Cost(ranks - 1, (ranks - 1) * n_bytes)
 
 
-ALGORITHM = Algorithm("linear", "scatter", schedule=rounds, cost=cost)
+ALGORITHM = Algorithm("linear", "scatter", schedule=rounds, cost=cost, parameters={"in_turn": 0})

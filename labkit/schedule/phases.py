@@ -12,7 +12,7 @@ from labkit.schedule.step import NO_STEP, Step
 from labkit.schedule.team import Team
 from labkit.schedule.trees import Tree
 
-__all__ = ["down", "pass_around", "up"]
+__all__ = ["down", "pass_around", "to_all", "up"]
 
 #: ``section(part)``
 Parts = Callable[[int], Section | None]
@@ -126,6 +126,23 @@ def pass_around(team: Team, section: Callable[[Ints], Section | None]) -> Iterat
             (number - 1) % size,
             where=i < np.asarray(size) - 1,
         )
+
+
+def to_all(
+    team: Team, what: Callable[[Ints], Section], into: Callable[[Ints], Section], first: Ints = 0
+) -> Iterator[Step]:
+    """Yield an exchange of everyone with everyone in teams of one size.
+
+    All receives are posted, then one send follows another, to the numbers from `first` on, around. What goes
+    to a number is ``what(number)``, what comes from it ``into(number)``.
+    """
+    peers = [(np.asarray(first) + turn) % team.largest for turn in range(team.largest)]
+    for peer in peers:
+        yield team.irecv(into(peer), peer, where=peer != team.number)
+    for peer in peers:
+        yield team.send(what(peer), peer, where=peer != team.number)
+    if team.largest > 1:
+        yield team.wait()
 
 
 def _parent(tree: Tree, number: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -100,11 +100,11 @@ def tree_of(parent: Numbers, key: Numbers | None = None) -> Tree:
 
 
 @lru_cache(maxsize=64)
-def knomial(size: int, radix: int) -> Tree:
+def knomial(size: int, radix: int, is_rising: bool = False) -> Tree:
     """Return the k-nomial tree: a number's parent lacks its lowest digit (base `radix`) that is not zero.
 
-    The largest subtrees are served first, the last of equal ones before the others. Radix 2 is the binomial
-    tree; radix >= size the flat one.
+    The largest subtrees are served first, of equal ones the last or, if `is_rising`, the first before the
+    others. Radix 2 is the binomial tree; radix >= size the flat one.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def knomial(size: int, radix: int) -> Tree:
         grows = (number > 0) & (number % (weight * radix) == 0)
         weight = np.where(grows, weight * radix, weight)
     parent = np.where(number == 0, -1, number - number // weight % radix * weight)
-    return tree_of(parent, key=-weight * size - number)
+    return tree_of(parent, key=-weight * size + (number if is_rising else -number))
 
 
 @lru_cache(maxsize=64)
@@ -140,6 +140,18 @@ def kary(size: int, radix: int) -> Tree:
         parent[begin:end] = first + (np.arange(begin, end) - begin) % width
         first, width = begin, width * radix
     return tree_of(parent)
+
+
+@lru_cache(maxsize=64)
+def heap(size: int, radix: int) -> Tree:
+    """Return the k-ary tree numbered as a heap: below i stand ``radix * i + 1 ... radix * i + radix``.
+
+    Examples
+    --------
+    >>> heap(8, 2).parent
+    array([-1,  0,  0,  1,  1,  2,  2,  3])
+    """
+    return tree_of((np.arange(size) - 1) // radix)
 
 
 @lru_cache(maxsize=64)

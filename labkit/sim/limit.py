@@ -15,7 +15,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
-from labkit import host_clock
+from labkit.sim.isolation import host_clock
 
 __all__ = ["TimeLimit", "TimeUp"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labkit import host_clock
 from labkit.checks import check_limit
 from labkit.errors import DeadlockError, TimeLimitError
 from labkit.platform.mapping import crowding
@@ -17,6 +16,7 @@ from labkit.result import Run, phase_frame
 from labkit.selector import Choices
 from labkit.sim.choices import choices_on
 from labkit.sim.deadlock import Waiting, failure
+from labkit.sim.isolation import host_clock
 from labkit.sim.machine import platform_for
 from labkit.sim.replayed_calls import replayed_calls
 from labkit.sim.where import lines_of

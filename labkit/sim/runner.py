@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from labkit import host_clock
 from labkit.errors import LabkitError, MachineError
 from labkit.platform import models
 from labkit.platform.mapping import ListedMapping, crowding
@@ -20,6 +19,7 @@ from labkit.result import Run, phase_frame
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.choices import choices_on
 from labkit.sim.computation import Computation
+from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.kept_heap import kept_heap
 from labkit.sim.isolation.logs import RankLogs

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from labkit import _kernels, context, host_clock
+from labkit import _kernels, context
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import AbortError
 from labkit.comm.handles.exceptions import RunEnded
@@ -28,6 +28,7 @@ from labkit.live import Live
 from labkit.local.costs import KernelCosts, find_calibration
 from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
+from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.logs import register_logs
 from labkit.sim.isolation.process_state import register_swaps
 from labkit.sim.isolation.switching import Swaps

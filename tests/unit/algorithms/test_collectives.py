@@ -55,10 +55,13 @@ def test_any_value_of_a_parameter(problem: str, name: str, parameter: str) -> No
 
 def test_names_of_smpi() -> None:
     table = tomllib.loads((files("labkit.datasets") / "selectors" / "smpi_names.toml").read_text())
-    missing = table.pop("missing")
+    missing, differs = table.pop("missing"), table.pop("differs")
+    on_cores = table.pop("differs_on_cores")
     pairs = [(problem, name) for problem, names in table.items() for name in names.values()]
     assert all(registry.get(problem, name).schedule for problem, name in pairs)
     assert (len(pairs), len(missing)) == (115, 5)
+    assert all(name in table[problem] for problem, name in (one.split("/") for one in (*differs, *on_cores)))
+    assert len(pairs) - len(differs) >= 100
 
 
 @pytest.mark.parametrize(

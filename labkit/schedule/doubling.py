@@ -1,0 +1,110 @@
+"""Doubling among any number of members: who has no partner gets what it lacks from others of its subtree.
+
+In turn k the members r and r XOR 2**k exchange, so that subtrees of 2**k consecutive members, which know the
+same, become subtrees of twice as many. Where the number of members is no power of two, one subtree may be
+shorter than its partner: those that find no partner are then served by those that did, in a tree inside their
+own subtree. Nobody folds, and a member's place needs no other numbering.
+
+R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA
+19(1), 2005. doi:10.1177/1094342005051521
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.schedule.powers import doublings
+from labkit.schedule.section import Section
+from labkit.schedule.step import Step
+from labkit.schedule.team import Team
+
+__all__ = ["Turn", "spread", "times", "turns"]
+
+Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn, as every member sees it.
+
+    Attributes
+    ----------
+    partner : array of int64
+        The number to exchange with; it exists where `is_met`.
+    is_met : array of bool
+    mine, theirs : tuple of (array, array)
+        First number and number of members of the own subtree and of the partner's.
+    hops : list of (array, array, array)
+        Another member of the own subtree each, and where one gives it what it got, or takes it from there.
+    """
+
+    partner: Numbers
+    is_met: Mask
+    mine: tuple[Numbers, Numbers]
+    theirs: tuple[Numbers, Numbers]
+    hops: list[tuple[Numbers, Mask, Mask]]
+
+
+def turns(number: Numbers, size: int) -> Iterator[Turn]:
+    """Yield the turns of `size` members, as these numbers see them."""
+    for width in doublings(size):
+        partner = number ^ width
+        mine, theirs = number // width * width, partner // width * width
+        n_met = size - mine - width  # of the own subtree
+        is_short = (theirs > mine) & (theirs < size) & (theirs + width > size)
+        hops = []
+        for hop in reversed(doublings(width)):
+            other, end = number ^ hop, number // (2 * hop) * (2 * hop) + n_met
+            gives = is_short & (number < other) & (number < end) & (end <= other)
+            takes = is_short & (other < number) & (other < end) & (end <= number)
+            hops.append((other, gives, takes))
+        sizes = [np.clip(size - first, 0, width) for first in (mine, theirs)]
+        yield Turn(partner, partner < size, (mine, sizes[0]), (theirs, sizes[1]), hops)
+
+
+def spread(team: Team, section: Callable[[Numbers, Numbers], Section]) -> Iterator[Step]:
+    """Yield an allgather: ``section(first, n)`` is what `n` members from number `first` on have brought."""
+    for turn in turns(team.number, team.largest):
+        theirs = section(*turn.theirs)
+        yield team.sendrecv(section(*turn.mine), turn.partner, theirs, turn.partner, where=turn.is_met)
+        for other, gives, takes in turn.hops:
+            yield team.send(theirs, other, where=gives)
+            yield team.recv(theirs, other, where=takes)
+
+
+def times(
+    size: int,
+    message: Callable[[Numbers], Numbers],
+    work: Callable[[Turn], Numbers] | None = None,
+    start: Numbers | None = None,
+) -> Numbers:
+    """Return when every member is done, if ``message(n)`` is what a message about a subtree of `n` takes.
+
+    Parameters
+    ----------
+    size : int
+    message : callable
+    work : callable, optional
+        ``work(turn)``: what follows at those that got something.
+    start : array, optional
+        When every member begins; default: at 0.
+    """
+    number = np.arange(size)
+    at = np.zeros_like(number) if start is None else start.copy()
+    for turn in turns(number, size):
+        partner = np.where(turn.is_met, turn.partner, number)
+        longer = np.maximum(message(turn.mine[1]), message(turn.theirs[1]))
+        at = np.where(turn.is_met, np.maximum(at, at[partner]) + longer, at)
+        has_got = turn.is_met.copy()
+        for other, _, takes in turn.hops:
+            taker, giver = number[takes], other[takes]
+            at[taker] = at[giver] = np.maximum(at[taker], at[giver]) + message(turn.theirs[1])[taker]
+            has_got |= takes
+        if work is not None:
+            at = at + np.where(has_got, work(turn), 0)
+    return at
