@@ -1,10 +1,12 @@
 """Allgather as gather and broadcast: everything goes to rank 0 and back.
 
-The blocks go up a binomial tree to rank 0, which then broadcasts all of them down the same tree.
+The blocks go up a binomial tree to rank 0, or, with the switch `flat`, from everyone straight to rank 0,
+which then broadcasts all of them down a binomial tree.
 
-**Cost**: with L = ceil(log2 p): ``2L*alpha + (p-1 + L*p)*n*beta``.
+**Cost**: with L = ceil(log2 p): ``2L*alpha + (p-1 + L*p)*n*beta``; flat ``(p-1 + L)*alpha`` and as
+many bytes.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `flat`.
 
 **Properties**: the baseline: L times the minimal volume, and all of it through rank 0.
 
@@ -31,10 +33,24 @@ from labkit.schedule.trees import knomial
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group) -> Iterator[Step]:
-    """Yield the levels up, then those down."""
+def rounds(group: Group, flat: int = 0) -> Iterator[Step]:
+    """Yield the way up, then the levels down."""
+    yield group.copy(block("send"), block("recv", group.ranks))
+    yield from (_all_at_once if flat else _up)(group)
+    tree = knomial(group.size, 2)
+    yield from down(everyone(group), tree, lambda part: whole("recv"), is_posted=False)
+
+
+def _all_at_once(group: Group) -> Iterator[Step]:
+    me = group.ranks
+    for source in range(1, group.size):
+        yield group.irecv(block("recv", source), source, where=me == 0)
+    yield group.send(block("recv", me), 0, where=me > 0)
+    yield group.wait(where=(me == 0) & (group.size > 1))
+
+
+def _up(group: Group) -> Iterator[Step]:
     me, p = group.ranks, group.size
-    yield group.copy(block("send"), block("recv", me))
     for distance in doublings(p):
         is_child = me % (2 * distance) == distance
         is_parent = (me % (2 * distance) == 0) & (me + distance < p)
@@ -42,13 +58,12 @@ def rounds(group: Group) -> Iterator[Step]:
         yield group.send(blocks("recv", me, length), me - distance, where=is_child) + group.recv(
             blocks("recv", me + distance, theirs), me + distance, where=is_parent
         )
-    yield from down(everyone(group), knomial(p, 2), lambda part: whole("recv"), is_posted=False)
 
 
-def cost(ranks: int, n_bytes: float) -> Cost:
+def cost(ranks: int, n_bytes: float, flat: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
     levels = ceil_log2(ranks)
-    return Cost(2 * levels, (ranks - 1 + levels * ranks) * n_bytes)
+    return Cost((ranks - 1 if flat else levels) + levels, (ranks - 1 + levels * ranks) * n_bytes)
 
 
-ALGORITHM = Algorithm("gather_bcast", "allgather", schedule=rounds, cost=cost)
+ALGORITHM = Algorithm("gather_bcast", "allgather", schedule=rounds, cost=cost, parameters={"flat": 0})

@@ -49,6 +49,7 @@ INNER = {
     "allreduce:rab1": ["allgather:NTSLR"],
     "allreduce:rab2": ["alltoall:ring", "allgather:NTSLR"],
     "allgather:GB": ["gather:ompi_binomial", "bcast:binomial_tree"],
+    "allgatherv:GB": ["bcast:binomial_tree"],
 } | {
     f"{exchange}:{kind}_{count}_barrier": ["barrier:ompi_bruck"]
     for exchange, kind, count in product(("alltoall", "alltoallv"), ("pair", "ring"), ("one", "mpi"))
@@ -81,7 +82,7 @@ SIZES_OF: dict[str, list[int]] = {
     "allreduce:smp_binomial_pipeline": [256, 4096],
     "bcast:mvapich2_inter_node": [256, 8192],
     "bcast:mvapich2_intra_node": [1 << 20, 16 * 17 * 2048],
-    "bcast:ompi_split_bintree": [1 << 19, 1 << 19, 1 << 20],
+    "bcast:ompi_split_bintree": [1 << 15, 1 << 16, 1 << 20],
     "gather:ompi_linear_sync": [4096, 4096, 1 << 17],
     "reduce:mvapich2_two_level": [64, 256],
 }
