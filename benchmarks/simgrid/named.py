@@ -29,7 +29,7 @@ NAMED = {
     "reduce_scatter_block_recursive_halving": (
         "reduce_scatter_block",
         "recursive_halving",
-        "smpi/reduce_scatter:mpich_noncomm",
+        "smpi/reduce_scatter:ompi_basic_recursivehalving",
     ),
     "scatter_linear": ("scatter", "linear", "smpi/scatter:default"),
 }

@@ -21,7 +21,7 @@ SHORT = {"gather_linear", "gatherv_linear"}
 #: SimGrid's return at once where there is nothing to reduce.
 NOT_EMPTY = {"reduce_binomial", "reduce_scatter_block_pairwise"}
 #: Others than SimGrid's where hosts are not alike: the order in which a root receives, or partners are met.
-OTHER_ORDER = {"reduce_linear", "alltoallv_linear", "reduce_scatter_block_recursive_halving"}
+OTHER_ORDER = {"reduce_linear", "alltoallv_linear"}
 ROOTED = ("bcast", "gather", "reduce_binomial", "reduce_linear", "scatter")
 #: The thresholds of SMPI's tables, less the envelope, and of the protocols.
 EDGES = [t - 16 for t in (257, 732, 1426, 3484, 5776, 9376, 15_424, 65_472)] + [65_536]
