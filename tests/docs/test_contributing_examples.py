@@ -69,6 +69,7 @@ def test_the_way_of_a_run_is_drawn_as_the_files_call_each_other() -> None:
             assert f"from labkit.{names[0].removesuffix('.py').replace('/', '.')} import" in front
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", sections())
 def test_example(title: str, tmp_path: Path) -> None:
     programs = []

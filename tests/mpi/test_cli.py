@@ -85,6 +85,7 @@ def test_failure_as_json(labkit):
     assert record["output"][1].startswith("rank 1 of 2")
 
 
+@pytest.mark.slow
 def test_doctor_tries_real_mpi(labkit):
     record = json.loads(labkit("doctor", "--json").stdout)
     (mpi,) = [check for check in record["checks"] if check["name"] == "mpi"]

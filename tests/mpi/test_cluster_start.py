@@ -23,6 +23,7 @@ _OWNER = """
 """
 
 
+@pytest.mark.slow
 def test_cluster_dies_with_a_killed_owner():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_OWNER)], capture_output=True, text=True, timeout=120,

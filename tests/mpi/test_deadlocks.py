@@ -198,6 +198,7 @@ def test_collectives_that_do_not_match_are_told(program, library):
     assert caught.value.output == ["before\n", "before\n"]
 
 
+@pytest.mark.slow
 def test_ranks_that_may_go_on_are_never_blamed():
     def program(comm):
         pause_s = 4.0  # more than twice what nothing may happen in

@@ -38,6 +38,7 @@ def test_it_sorts_judges_and_writes_a_page(tmp_path: Path) -> None:
     assert "<script src=" not in text, "the page must not need a network"
 
 
+@pytest.mark.slow
 def test_without_mpi_it_says_so_and_goes_on(tmp_path: Path) -> None:
     page = tmp_path / "demo.html"
     done = start("--out", str(page), LABKIT_MPI=str(tmp_path / "no-such-mpiexec"))

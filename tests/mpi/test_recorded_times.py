@@ -186,6 +186,7 @@ def test_every_repetition_has_its_own_trace(real):
         _orders(one)
 
 
+@pytest.mark.slow
 def test_times_and_lines_together(real, tmp_path):
     run = lk.run(_exchange, 4, real, trace=True, trace_ti=tmp_path / "t.txt", compute="none")
     assert len(run.trace) == len(lk.run(_exchange, 4, real, trace=True).trace)

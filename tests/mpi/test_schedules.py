@@ -57,6 +57,7 @@ def a_made_one(comm, made):
     return got[::20_000].tolist()
 
 
+@pytest.mark.slow
 def test_a_synthesised_collective_over_real_messages() -> None:
     cables = [(0, 1), (1, 2), (2, 3, {"bw": "1Gbps"}), (3, 0)]
     machine = lk.graph(cables, range(4), bw="10Gbps", lat="1us")

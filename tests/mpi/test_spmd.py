@@ -39,6 +39,7 @@ def notebook(kernel):
     return kernel
 
 
+@pytest.mark.slow
 def test_the_same_cell_on_every_machine_by_one_word(notebook):
     pytest.importorskip("ipyparallel")
     for machine in ("torus:2x2", "mpi", "cluster"):

@@ -83,6 +83,7 @@ def sort(comm: Any, sorter: str, blocks: list[np.ndarray], options: dict[str, An
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sorter", SORTERS)
 @settings(deadline=None, max_examples=12)

@@ -52,6 +52,7 @@ def test_there_are_enough_and_no_two_are_the_same() -> None:
         assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", FEW, ids=" ".join)
 def test_a_few_get_what_they_deserve(which: tuple[str, str]) -> None:
     assert SOURCES[which].wronged(_missed(SOURCES[which])) == (set(), set())

@@ -193,6 +193,7 @@ def test_the_letters_have_a_font_and_no_column_of_its_name() -> None:
     assert not check_integrity(models).error
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_real_beside_simulated() -> None:
     real = lk.run(program, 3, on="mpi", trace=True)

@@ -115,6 +115,7 @@ def test_a_summary_has_the_memory_that_is_counted(ranks: int) -> None:
     assert one == other
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [3])
 def test_a_summary_of_real_mpi_counts_what_a_trace_counts(ranks: int) -> None:

@@ -97,6 +97,7 @@ def test_halving_the_blamed_phase_shortens_the_run_as_said(name: str) -> None:
     assert trial.after.makespan_s == pytest.approx(written.makespan_s, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_planted_delays_on_real_mpi() -> None:
     """What is not found is launched again; wrong is what the host let be twice, and was never found."""
