@@ -1,11 +1,13 @@
 """Allgather through a mesh of two dimensions: along the rows, then along the columns.
 
 Ranks are the points of an a x b mesh, a the largest divisor of p that is not above its square root. Everyone
-sends its block to all others of its row, then the row's b blocks to all others of its column.
+sends its block to all others of its row, then the row's b blocks to all others of its column: to the nearest
+one first or, with the switch `in_order`, to the first one, receives posted before.
 
-**Cost**: ``(a+b-2)*alpha + (p-1)*n*beta``.
+**Cost**: ``(a+b-2)*alpha + (p-1)*n*beta``; in order 2d - 3 messages in a line of d > 2, not d - 1, because
+all begin with the same rank.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `in_order`.
 
 **Properties**: minimal volume in about 2*sqrt(p) messages. If p is prime the mesh is a line.
 

@@ -47,10 +47,8 @@ def rounds(group: Group, swapped: int = 0) -> Iterator[Step]:
     yield group.copy(block("send"), block("recv", me), where=is_own)
     yield group.sendrecv(block("send"), start[me], block("recv", place[me]), place[me], where=~is_own)
     for axis in range(len(dims)):
-        team, known = (
-            line(group, dims, axis),
-            (_stretch(dims, axis, place) if swapped else _apart(dims, axis)),
-        )
+        team = line(group, dims, axis)
+        known = _stretch(dims, axis, place) if swapped else _apart(dims, axis)
         for i in range(1, team.largest):
             to, source = ((team.number + way) % team.largest for way in (i, -i))
             yield team.sendrecv(known(me), to, known(team.rank(source)), source)

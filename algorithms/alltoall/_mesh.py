@@ -86,7 +86,6 @@ def _whole(group: Group, dims: Sequence[int], kept: int) -> Iterator[Step]:
     ``moving`` has p blocks of each of the ranks that differ in the other dimensions.
     """
     me, p, n = group.ranks, group.size, prod(dims[kept:])
-    base = me // n * n
 
     def known(rank: Ints, inner: int) -> Section:
         return blocks("moving", np.asarray(rank) // inner * inner % n * p, inner * p)
@@ -97,17 +96,18 @@ def _whole(group: Group, dims: Sequence[int], kept: int) -> Iterator[Step]:
     yield group.copy(whole("send"), known(me, 1))
     if not kept:
         yield from spread(everyone(group), lambda first, n: blocks("moving", first * p, n * p))
-    for axis in reversed(range(kept, len(dims))) if kept else ():
+        yield group.copy(chosen(me), whole("recv"))
+        return
+    for axis in reversed(range(kept, len(dims))):
         yield from _spread(group, dims, axis, known)
-    yield group.copy(chosen(me), blocks("recv", base, n))
-    if kept:
-        team = line(group, dims, 0)
-        yield from to_all(
-            team,
-            lambda number: chosen(team.rank(number)),
-            lambda number: blocks("recv", np.asarray(team.rank(number)) // n * n, n),
-            first_of(group, dims, 0),
-        )
+    yield group.copy(chosen(me), blocks("recv", me // n * n, n))
+    team = line(group, dims, 0)
+    yield from to_all(
+        team,
+        lambda number: chosen(team.rank(number)),
+        lambda number: blocks("recv", np.asarray(team.rank(number)) // n * n, n),
+        first_of(group, dims, 0),
+    )
 
 
 def _spread(

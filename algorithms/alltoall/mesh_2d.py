@@ -2,12 +2,13 @@
 
 Ranks are the points of an a x b mesh, a the largest divisor of p that is not above its square root. A rank
 first sends to every rank of its column the b blocks that belong in that one's row, then to every rank of its
-row the a blocks that have come together for it.
+row the a blocks that have come together for it. With the switch `whole` everyone sends all its p blocks along
+its row, and what belongs in a column goes there, in order of rank.
 
 **Cost**: ``(a+b-2)*alpha + ((a-1)*b + (b-1)*a)*n*beta``: about 2*sqrt(p) messages and twice the volume for
-squares.
+squares. Whole: 2d - 3 messages in a line of d > 2, those of a row with p blocks.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `whole`.
 
 **Properties**: every block travels at most twice; messages grow. If p is prime the mesh is a line and the
 algorithm that of shifts.

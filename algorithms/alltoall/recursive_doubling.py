@@ -2,12 +2,13 @@
 
 If p is a power of two, rank r exchanges half of all its blocks with r XOR p/2, r XOR p/4, ..., r XOR 1. In
 general the dimensions are the prime factors of p, and along one of f ranks everyone sends p/f blocks to each
-of f - 1 others.
+of f - 1 others. With the switch `whole` nobody chooses: everyone gets all p*p blocks by doubling
+(`labkit.schedule.doubling`) and keeps its own.
 
 **Cost**: ``(sum of (f-1))*alpha + (sum of (f-1)*p/f)*n*beta`` over the prime factors f: ``log2(p) * (alpha +
-p/2*n*beta)`` for powers of two.
+p/2*n*beta)`` for powers of two. Whole: ``log2(p)*alpha + p*(p-1)*n*beta`` for these.
 
-**Requires**: nothing; any number of ranks.
+**Requires**: nothing; any number of ranks. Parameter: `whole`.
 
 **Properties**: fewest rounds for powers of two, as Bruck; blocks stay in order, so that nothing is rotated,
 but messages are strided.

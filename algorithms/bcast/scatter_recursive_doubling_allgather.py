@@ -2,11 +2,13 @@
 
 The message is cut into q parts, q the largest power of two in p. A binomial tree brings part v to number v
 (counted from the root on); then numbers v and v XOR d, d = 1, 2, 4, ..., swap all they have. If p > q, number
-v - q hands the whole message to number v at the end.
+v - q hands the whole message to number v at the end. With the switch `subtrees` there are p parts, one for
+everybody, and who finds no partner in a round gets what it lacks from others of its group
+(`labkit.schedule.doubling`), as in MPICH.
 
 **Cost**: with q = 2**k: ``2k*alpha + 2(q-1)/q*n*beta``, and ``alpha + n*beta`` more if p > q.
 
-**Requires**: nothing; any number of ranks, any root.
+**Requires**: nothing; any number of ranks, any root. Parameter: `subtrees`.
 
 **Properties**: twice the message's volume in few rounds: for messages of middle length.
 
