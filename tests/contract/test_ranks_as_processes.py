@@ -221,6 +221,7 @@ def test_an_executor_of_a_communicator(labkit, on):
     assert (done.returncode, done.stdout) == (0, "1 [0, 1, 4, 9, 16]\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_program_keeps_to_its_end_is_given_up_there(labkit):
     body = (
         "import atexit\natexit.register(print, 'exits')\nclass Summary:\n    def __del__(self):\n"

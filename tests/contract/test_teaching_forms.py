@@ -167,6 +167,7 @@ def allowed(name: str, n: int, p: int) -> tuple[list[int] | None, float]:
     return None, {"sample_sort": 2 * n / p, "histogram_sort": 1.1 * n / p + 1}[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SORTS if name != "mini_sort"])
 def test_a_sort_sorts_and_balances_as_promised(name: str) -> None:
     rng = np.random.default_rng(11)

@@ -33,6 +33,7 @@ def stars(draw):
     return "star," + ",".join(options)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     which=st.sampled_from(SYMMETRIC),

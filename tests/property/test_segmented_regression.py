@@ -44,6 +44,7 @@ def is_told_apart(breaks, lines):
     return bool(np.all(np.abs(after / before - 1) > 0.25)) if len(x) else True
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(curves(), st.integers(0, 10_000))
 def test_without_noise_every_bracket_holds_its_break_and_every_line_is_exact(curve, seed):
@@ -61,6 +62,7 @@ def test_without_noise_every_bracket_holds_its_break_and_every_line_is_exact(cur
         assert piece.slope == pytest.approx(b, rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(curves(), st.integers(0, 10_000), st.sampled_from([0.01, 0.02, 0.03]))
 def test_under_noise_the_curve_is_met_within_the_noise(curve, seed, noise):
@@ -84,6 +86,7 @@ def test_under_noise_the_curve_is_met_within_the_noise(curve, seed, noise):
     assert np.quantile(error, 0.95) < 2 * noise
 
 
+@pytest.mark.slow
 def test_noise_alone_is_rarely_cut():
     """A straight line in noise of 5 %, a hundred times: at most five are cut."""
     cut = 0

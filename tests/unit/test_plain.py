@@ -178,6 +178,7 @@ comm.barrier()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["os.kill(os.getpid(), signal.SIGKILL)", "os.abort()", "signal.raise_signal(15)", "os._exit(0)"]
 )

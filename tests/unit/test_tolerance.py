@@ -107,6 +107,7 @@ def test_a_sweep_hands_it_on_and_remarks_on_it():
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it_and_its_json_tells(tmp_path, capsys):
     script = tmp_path / "p.py"
     script.write_text(SCRIPT)

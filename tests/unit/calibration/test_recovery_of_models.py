@@ -34,6 +34,7 @@ def lab():
     return lk.calibrate(LINK, model="lab", repeats=3)
 
 
+@pytest.mark.slow
 def test_breaks_of_the_default_model_are_found(lab):
     """257, 732 (0.2 % of a message, not worth a break), 1426, ... are sizes with the envelope."""
     wanted = [257, 1426, 3484, 5776, 9376, 15424, 65472]

@@ -153,6 +153,7 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "extrapolate", lambda one, ranks, limit_s: beyond()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_mpi")
 def test_without_mpi_the_simulation_goes_on_and_the_exit_code_tells(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -32,6 +32,7 @@ def test_there_are_enough_and_no_two_are_the_same() -> None:
     assert len({cheating.source for cheating in EVERY}) == len({c.name for c in EVERY}) == len(EVERY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheating", [*EVERY[::24], *UNREAD[:2]], ids=lambda cheating: cheating.name)
 def test_a_few_of_them_pass_nothing(sandbox: Sandbox, cheating: Cheating) -> None:
     assert _points(sandbox, cheating)[0] == 0

@@ -85,6 +85,7 @@ class _Fatal:
         return Verdict(1.0, "fine")
 
 
+@pytest.mark.slow
 def test_a_grader_that_falls_over_takes_nobody_else_down(folder: Path) -> None:
     (folder / "bob.py").write_text(SOURCES["hillis"].replace("group.size", "group.size - 0"))
     grades = grade_folder(find_submissions(folder), replace(QUICK, checks=[_Fatal()]), jobs=2)
@@ -136,6 +137,7 @@ def test_the_command_grades_and_writes(folder: Path, tmp_path: Path, capsys: Any
     assert "Proved complete" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -98,6 +98,7 @@ def _most_ranks(check: Any, seed: Seed) -> int:
     return max(case.ranks for case in check.cases(seed))
 
 
+@pytest.mark.slow
 def test_costs_are_judged_on_as_many_ranks_as_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who knows the tests must not save the work on the numbers of ranks that they leave out."""
     volume, rounds = SORT.check_named("volume"), BROADCAST.check_named("rounds")

@@ -226,6 +226,7 @@ def test_a_dtype_that_is_no_plain_number_is_refused(name: str) -> None:
         decode({"a": [name, [1], 0, False]}, [bytes(8)])
 
 
+@pytest.mark.slow
 def test_bytes_that_trickle_in_are_no_work() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)

@@ -78,6 +78,7 @@ def parallel_sort(comm, keys):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "source", "check"),
     [

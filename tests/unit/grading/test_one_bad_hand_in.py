@@ -60,6 +60,7 @@ def test_every_poisoned_hand_in_becomes_its_students_result(tmp_path: Path) -> N
     assert [(g.student, g.points) for g in again] == [(g.student, g.points) for g in grades]
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_and_shows_each_on_a_line(tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

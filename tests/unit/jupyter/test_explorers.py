@@ -54,6 +54,7 @@ def test_loads_count_the_routes_of_the_machine() -> None:
     assert loads(built, pairs("none", 8)).hottest == []
 
 
+@pytest.mark.slow
 def test_the_topology_explorer_follows_its_controls() -> None:
     one = explorers.topology("torus:4x4")
     assert dict(one.view.facts)["diameter"] == "4 links, 4 µs"

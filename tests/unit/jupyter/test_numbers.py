@@ -18,6 +18,7 @@ def f(comm):
 run = lk.run(f, 2)"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [

@@ -24,6 +24,7 @@ def patterns(dtype: str) -> st.SearchStrategy[np.ndarray]:
     return hnp.arrays(f"u{size}", st.integers(0, 30), elements=elements).map(lambda a: a.view(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_every_bit_pattern_comes_back(dtype: str, data: st.DataObject) -> None:

@@ -49,6 +49,7 @@ def as_runs(keys: Keys, cuts: list[float]) -> tuple[Keys, Keys]:
     return np.concatenate(runs), np.array([len(run) for run in runs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_merging_is_sorting(dtype: str, data: st.DataObject) -> None:
@@ -83,6 +84,7 @@ def test_other_keys_merge_as_numpy_sorts_them(dtype: str) -> None:
     np.testing.assert_array_equal(local.merge(keys, np.array([3, 2, 0])), np.sort(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_unsorted_runs_give_an_order_of_the_keys_or_an_error(dtype: str, data: st.DataObject) -> None:
@@ -101,6 +103,7 @@ def digits_of(keys: Keys, shift: int, bits: int) -> Keys:
     return np.array([(int(key) - offset) >> shift & ((1 << bits) - 1) for key in keys], np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_partition_orders_by_one_digit(dtype: str, data: st.DataObject) -> None:
@@ -116,6 +119,7 @@ def test_partition_orders_by_one_digit(dtype: str, data: st.DataObject) -> None:
     np.testing.assert_array_equal(local.partition(keys, shift, bits)[0], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_partitions_from_the_lowest_digit_sort(dtype: str, data: st.DataObject) -> None:
@@ -127,6 +131,7 @@ def test_partitions_from_the_lowest_digit_sort(dtype: str, data: st.DataObject) 
     np.testing.assert_array_equal(ordered, np.sort(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_classification_agrees_with_searching(dtype: str, data: st.DataObject) -> None:

@@ -62,6 +62,7 @@ def test_a_file_names_hosts_by_number_or_name(tmp_path: Path) -> None:
     assert str(lk.platform("star:3").mapped(str(path)).mapping) == str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -33,6 +33,7 @@ def figure() -> plot.Figure:
     return made
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_png_holds_the_picture_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
     with Image.open(figure.save(tmp_path / "f.png")) as picture:
@@ -44,6 +45,7 @@ def test_a_png_holds_the_picture_and_says_what_it_shows(figure: plot.Figure, tmp
         assert {(0, 0x72, 0xB2), (0xD5, 0x5E, 0x00)} <= colors, "hosts and the route are drawn"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_an_svg_is_made_of_lines_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
     root = ET.fromstring(figure.save(tmp_path / "f.svg").read_text("utf-8"))
@@ -139,6 +141,7 @@ def test_where_the_sandbox_fails_it_is_left_out(
     assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: Path) -> None:
     """Run what the buttons run, in a saved page, and look at the files' first bytes."""

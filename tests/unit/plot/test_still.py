@@ -47,6 +47,7 @@ def shades(png: bytes) -> int:
     return len(image.open(io.BytesIO(png)).convert("RGB").getcolors(1 << 20))
 
 
+@pytest.mark.slow
 def test_every_figure_leaves_a_picture_of_more_than_paper(figures: dict[str, Figure]) -> None:
     for name, figure in figures.items():
         png = draw_still(figure, "png")

@@ -33,6 +33,7 @@ def test_shares_add_up_and_the_crossover_is_marked() -> None:
     assert plot.x_range.end > 15000
 
 
+@pytest.mark.slow
 @needs_browser
 def test_shares_are_drawn_to_a_file(tmp_path: Path) -> None:
     figure = lk.plot.summands(lk.fit(P, 3e-5 * P + 2e-9 * P**2 + 2e-3))

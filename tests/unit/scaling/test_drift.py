@@ -67,6 +67,7 @@ def test_phases_without_a_law_of_their_own(y: list[float], expected: str, match:
         assert verdict.model.error < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.06])
 def test_single_measurements_that_scatter_seldom_hide_an_alarm(noise: float) -> None:
     rng = np.random.default_rng(3)

@@ -183,6 +183,7 @@ def tree_sum(comm: lk.MPI.Comm) -> None:
         comm.allreduce(comm.rank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "is_clear"),
     [(None, True), (Noise(jitter_s=1e-6, period_s=1e-3), True), (Noise(jitter_s=5e-3, period_s=5e-2), False)],

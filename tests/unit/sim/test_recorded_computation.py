@@ -56,6 +56,7 @@ def test_a_study_its_file_and_its_bundle_repeat_it(tmp_path):
         lk.sweep(ring, [3], n=[10], compute=study, repeats=1, progress=False)
 
 
+@pytest.mark.slow
 def test_a_file_is_written_once_and_read_by_the_command_line(tmp_path):
     script, kept = tmp_path / "prog.py", tmp_path / "kept.json"
     script.write_text("from mpi4py import MPI\nsum(range(10000))\nMPI.COMM_WORLD.Barrier()\n")

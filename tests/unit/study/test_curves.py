@@ -85,6 +85,7 @@ def test_algorithms_that_cannot_be_chosen_are_refused(how, error, words):
         lk.sweep(program, [2, 4], progress=False, **how)
 
 
+@pytest.mark.slow
 def test_a_bundle_runs_every_algorithm_again(tmp_path):
     study = lk.sweep(program, [4, 8], coll=["allreduce=ring", "allreduce=rabenseifner"], progress=False)
     written = study.bundle(tmp_path / "x.zip")

@@ -18,6 +18,7 @@ GRIDS = [
 SHORT = [([1], [True], (4, 3), 1), ([2, 3], [True, True], (5, 4), 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS + SHORT)
 def test_every_form_brings_the_halos_of_a_grid(grid):
     forms = [name for name in FORMS if name != "Neighbor_alltoallw"] if grid in SHORT else list(FORMS)

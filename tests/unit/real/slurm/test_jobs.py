@@ -45,6 +45,7 @@ def sbatch(tmp_path, monkeypatch):
     return answer
 
 
+@pytest.mark.slow
 def test_points_of_one_size_share_a_job():
     cluster = lk.slurm(ranks_per_node=4)
     made = points(cluster, (16, 1), (4, 1), (2, 1), (16, 2), (64, 1))

@@ -80,6 +80,7 @@ def again(study):
     return int((study.data["metric"] != "rank_memory_bytes").sum())
 
 
+@pytest.mark.slow
 def test_every_row_is_the_same_when_it_is_run_again(bundle, study):
     found = verify(bundle)
     assert (found.outcome, found.compared, found.differences) == ("same", again(study), [])
@@ -298,6 +299,7 @@ def test_metrics_of_the_host_are_left_out_by_name(tmp_path):
         timed.bundle(tmp_path / "z.zip", host_metrics=["typo"])
 
 
+@pytest.mark.slow
 def test_notebooks_are_taken_in_when_given(study, tmp_path):
     notebook = tmp_path / "my.ipynb"
     notebook.write_text('{"cells": []}')
@@ -391,6 +393,7 @@ def test_a_recipe_that_is_none_is_refused(bundle, tmp_path, old, new, said):
         verify(with_recipe(bundle, tmp_path / "x.zip", old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -404,6 +407,7 @@ def test_a_recipe_that_cannot_be_run_is_never_taken_for_verified(bundle, tmp_pat
     assert not found
 
 
+@pytest.mark.slow
 def test_an_end_by_a_signal_is_told_without_python_s_own_warnings(tmp_path) -> None:
     def program(comm):
         import os

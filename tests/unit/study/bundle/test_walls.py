@@ -151,6 +151,7 @@ print(json.dumps(sorted(confine_program(sys.argv[1], 4 << 30, os.getppid()))))
 """
 
 
+@pytest.mark.slow
 def test_threads_take_no_wall_from_a_plain_user() -> None:
     """A user namespace takes a single thread; NumPy's library of linear algebra has begun some by then."""
     place = Path(tempfile.mkdtemp(dir="/tmp"))  # which a plain user may enter

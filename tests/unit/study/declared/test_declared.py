@@ -241,6 +241,7 @@ def test_too_few_values_are_said_beforehand(folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_two_parameters_are_judged_together(folder, capsys):
     (folder / "study.toml").write_text(
         'program = "sums.py:program"\n[parameters]\nranks = [4, 8, 16, 32, 64]\n'

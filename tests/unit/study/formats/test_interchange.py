@@ -111,6 +111,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
         lk.Study(pd.DataFrame({"kind": ["a"], "metric": ["x"], "value": [1.0]})).export(tmp_path / "a.txt")
 
 
+@pytest.mark.slow
 @given(
     content=st.binary(max_size=300),
     name=st.sampled_from(["experiment.json", "values/0.indx", "values/0.vals"]),
