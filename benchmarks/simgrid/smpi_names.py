@@ -94,15 +94,15 @@ HEAD = """# SMPI's collective algorithms and labkit's
 
 SMPI of SimGrid {version} has {total} collective algorithms beside its selectors. **{same} of them are in
 labkit with the same times**: at every rank within 1e-6 of smpirun's, on a star, a torus and a fat tree,
-wherever SMPI runs them; the column "cores" is a star of hosts with four ranks each. The others are listed
-with what differs. "2 of 3" are machines; "refused" is SMPI's own answer for that number of ranks, "fails" a
-deadlock or a crash of its own.
+wherever SMPI runs them, at one size each (mostly blocks of 4 kB, messages of 64 kB); the column "cores" is
+a star of hosts with four ranks each. The others are listed with what differs. "2 of 3" are machines;
+"refused" is SMPI's own answer for that number of ranks, "fails" a deadlock or a crash of its own.
 
 `python benchmarks/simgrid/smpi_names.py --goldens` measures all and writes this list; the times are kept in
 `tests/golden/simgrid_collectives.json`. SimGrid runs with `network/optim:Full` and `surf/precision:1e-13`:
-without them it merges what happens within a nanosecond and keeps some shares of links from before, which
-moves the ranks of an alltoall on a torus by 1e-6 to 1e-2. Words after colons are parameters: `--coll
-bcast=binary:heap=1`.
+its defaults, which merge what happens within a nanosecond and update shares of links lazily, move the ranks
+of some alltoalls on tori and fat trees by 1e-6 to 1e-2 from its own full solution. Words after colons are
+parameters: `--coll bcast=binary:heap=1`.
 
 """
 TABLE = Path(__file__).parents[2] / "datasets" / "selectors" / "smpi_names.toml"
