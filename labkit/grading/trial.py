@@ -290,8 +290,9 @@ def cause_of(outcome: Outcome) -> str:
 
 
 def first_line(words: str) -> str:
-    """Return the first line of what is wrong, where another check has said the rest."""
-    return (words.splitlines() or [""])[0].rstrip(":")
+    """Return the first line of what is wrong, and a rest of one line; of a longer one others have told."""
+    head, *rest = words.splitlines() or [""]
+    return f"{head} {rest[0].strip()}" if len(rest) == 1 and head.endswith(":") else head.rstrip(":")
 
 
 def shown(value: Any) -> str:
