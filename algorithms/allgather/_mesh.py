@@ -13,7 +13,7 @@ from labkit.schedule.phases import to_all
 from labkit.schedule.section import Ints
 from labkit.schedule.team import Team
 
-__all__ = ["first_of", "line", "through_mesh", "turns"]
+__all__ = ["first_of", "in_order", "line", "nearest_first", "through_mesh", "turns"]
 
 Dims = Callable[[int], Sequence[int]]
 
@@ -44,23 +44,27 @@ def first_of(group: Group, dims: Sequence[int], axis: int) -> Ints:
 
 def _around(group: Group, dims: Sequence[int]) -> Iterator[Step]:
     """Yield for each dimension the exchanges with all other ranks of the line, the nearest first."""
-    me = group.ranks
-    yield group.copy(block("send"), block("recv", me))
+    yield group.copy(block("send"), block("recv", group.ranks))
     for axis in reversed(range(len(dims))):
-        team, known = line(group, dims, axis), _known(dims, axis)
-        for i in range(1, team.largest):
-            to, source = ((team.number + way) % team.largest for way in (i, -i))
-            yield team.sendrecv(known(me), to, known(team.rank(source)), source)
+        yield from nearest_first(line(group, dims, axis), _known(dims, axis))
+
+
+def nearest_first(team: Team, known: Callable[[Ints], Section]) -> Iterator[Step]:
+    """Yield a team's exchange of what ranks know, ``known(rank)``, each with the nearest ones first."""
+    for i in range(1, team.largest):
+        to, source = ((team.number + way) % team.largest for way in (i, -i))
+        yield team.sendrecv(known(team.group.ranks), to, known(team.rank(source)), source)
 
 
 def _in_order(group: Group, dims: Sequence[int]) -> Iterator[Step]:
     """Yield for each dimension all receives at once, and one send after another."""
     yield group.copy(block("send"), block("recv", group.ranks))
     for axis in reversed(range(len(dims))):
-        yield from _spread(line(group, dims, axis), _known(dims, axis), first_of(group, dims, axis))
+        yield from in_order(line(group, dims, axis), _known(dims, axis), first_of(group, dims, axis))
 
 
-def _spread(team: Team, known: Callable[[Ints], Section], first: Ints) -> Iterator[Step]:
+def in_order(team: Team, known: Callable[[Ints], Section], first: Ints) -> Iterator[Step]:
+    """Yield the same with all receives posted, and one send after another from number `first` on."""
     return to_all(team, lambda _: known(team.group.ranks), lambda number: known(team.rank(number)), first)
 
 

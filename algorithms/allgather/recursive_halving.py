@@ -30,10 +30,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.allgather._mesh import line
+from labkit.algorithms.allgather._mesh import line, nearest_first
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.powers import prime_factors
+from labkit.schedule.powers import backwards, prime_factors
 from labkit.schedule.section import Ints
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
@@ -42,21 +42,14 @@ __all__ = ["ALGORITHM", "cost", "rounds"]
 def rounds(group: Group, swapped: int = 0) -> Iterator[Step]:
     """Yield, from the first dimension on, the exchanges with all other ranks of the line."""
     me, dims = group.ranks, prime_factors(group.size)
-    place = _backwards(dims) if swapped else np.arange(group.size)
+    place = backwards(dims) if swapped else np.arange(group.size)
     start, is_own = np.argsort(place), place[me] == me
     yield group.copy(block("send"), block("recv", me), where=is_own)
     yield group.sendrecv(block("send"), start[me], block("recv", place[me]), place[me], where=~is_own)
     for axis in range(len(dims)):
         team = line(group, dims, axis)
         known = _stretch(dims, axis, place) if swapped else _apart(dims, axis)
-        for i in range(1, team.largest):
-            to, source = ((team.number + way) % team.largest for way in (i, -i))
-            yield team.sendrecv(known(me), to, known(team.rank(source)), source)
-
-
-def _backwards(dims: Sequence[int]) -> NDArray[np.int64]:
-    """Return every rank's number with the first dimension as its lowest digit."""
-    return np.arange(prod(dims)).reshape(dims[::-1]).transpose().ravel()
+        yield from nearest_first(team, known)
 
 
 def _stretch(dims: Sequence[int], axis: int, place: NDArray[np.int64]) -> Callable[[Ints], Section]:

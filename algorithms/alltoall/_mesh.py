@@ -11,12 +11,13 @@ on until everyone has everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.allgather._mesh import first_of, line, turns
+from labkit.algorithms.allgather._mesh import first_of, in_order, line, turns
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, Temporary, blocks, whole
 from labkit.schedule.doubling import spread, times
@@ -99,7 +100,8 @@ def _whole(group: Group, dims: Sequence[int], kept: int) -> Iterator[Step]:
         yield group.copy(chosen(me), whole("recv"))
         return
     for axis in reversed(range(kept, len(dims))):
-        yield from _spread(group, dims, axis, known)
+        spread_here = partial(known, inner=prod(dims[axis + 1 :]))
+        yield from in_order(line(group, dims, axis), spread_here, first_of(group, dims, axis))
     yield group.copy(chosen(me), blocks("recv", me // n * n, n))
     team = line(group, dims, 0)
     yield from to_all(
@@ -107,18 +109,6 @@ def _whole(group: Group, dims: Sequence[int], kept: int) -> Iterator[Step]:
         lambda number: chosen(team.rank(number)),
         lambda number: blocks("recv", np.asarray(team.rank(number)) // n * n, n),
         first_of(group, dims, 0),
-    )
-
-
-def _spread(
-    group: Group, dims: Sequence[int], axis: int, known: Callable[[Ints, int], Section]
-) -> Iterator[Step]:
-    team, inner = line(group, dims, axis), prod(dims[axis + 1 :])
-    return to_all(
-        team,
-        lambda _: known(group.ranks, inner),
-        lambda number: known(team.rank(number), inner),
-        first_of(group, dims, axis),
     )
 
 

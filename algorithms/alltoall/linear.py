@@ -22,8 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
 from labkit.schedule.powers import ceil_log2
@@ -35,12 +33,12 @@ def rounds(group: Group, in_order: int = 0) -> Iterator[Step]:
     """Yield all receives, all sends, one wait."""
     me, p = group.ranks, group.size
     yield group.copy(block("send", me), block("recv", me))
-    for i in range(p):
-        source = np.full_like(me, i) if in_order else (me + i) % p
-        yield group.irecv(block("recv", source), source, where=source != me)
-    for i in range(p):
-        to = np.full_like(me, i) if in_order else (me - i) % p
-        yield group.isend(block("send", to), to, where=to != me)
+    for i in range(p - 1):
+        source = i + (me <= i) if in_order else (me + 1 + i) % p
+        yield group.irecv(block("recv", source), source)
+    for i in range(p - 1):
+        to = i + (me <= i) if in_order else (me - 1 - i) % p
+        yield group.isend(block("send", to), to)
     yield group.wait()
 
 

@@ -10,7 +10,7 @@ from labkit.schedule.phases import down
 from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree, two_level
 
-__all__ = ["in_two_levels", "pipelined"]
+__all__ = ["AHEAD", "SEGMENTS", "cost_of", "in_two_levels", "pipelined", "rounds_below"]
 
 #: segments of a pipeline, how many are received ahead, and ranks of a node, where nothing else is said
 SEGMENTS, AHEAD, NODE = 8, 1, 8
@@ -22,11 +22,10 @@ def pipelined(
     """Return the broadcast down ``tree(size, **shape)``, numbered from the root on, segment by segment."""
 
     def rounds(group: Group, segments: int = segments, ahead: int = AHEAD, **values: int) -> Iterator[Step]:
-        team = everyone(group, group.root)
-        return down(team, tree(group.size, **shape | values), _data, segments, is_posted, ahead)
+        return rounds_below(group, tree(group.size, **shape | values), segments, ahead, is_posted)
 
     def cost(ranks: int, n_bytes: float, segments: int = segments, ahead: int = AHEAD, **values: int) -> Cost:
-        return _cost(tree(ranks, **shape | values), n_bytes, segments)
+        return cost_of(tree(ranks, **shape | values), n_bytes, segments)
 
     return _algorithm(name, rounds, cost, shape, segments)
 
@@ -45,16 +44,23 @@ def in_two_levels(
     def cost(
         ranks: int, n_bytes: float, segments: int = segments, ahead: int = AHEAD, node: int = NODE
     ) -> Cost:
-        return _cost(two_level(ranks, node, tree, tree), n_bytes, segments)
+        return cost_of(two_level(ranks, node, tree, tree), n_bytes, segments)
 
     return _algorithm(name, rounds, cost, {"node": NODE}, segments)
+
+
+def rounds_below(
+    group: Group, tree: Tree, segments: int, ahead: int, is_posted: bool = True
+) -> Iterator[Step]:
+    """Yield the way down a tree that is numbered from the root on."""
+    return down(everyone(group, group.root), tree, _data, segments, is_posted, ahead)
 
 
 def _data(part: int) -> Section:
     return block("data", part)
 
 
-def _cost(tree: Tree, n_bytes: float, segments: int) -> Cost:
+def cost_of(tree: Tree, n_bytes: float, segments: int) -> Cost:
     """Return the longest way of the first segment, then the pace of the root: exact for equal segments."""
     rounds = tree.down(segments)
     return Cost(rounds, rounds * n_bytes / segments)

@@ -24,17 +24,14 @@ Cost(rounds=6, volume_bytes=600.0, reduced_bytes=0.0)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from labkit.algorithms.bcast._tree import AHEAD, pipelined
-from labkit.registry import Cost
+from labkit.algorithms.bcast._tree import AHEAD, cost_of, rounds_below
+from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, block, trees
 from labkit.schedule.powers import log_ceil
 from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
-
-_AT_ONCE = pipelined("knomial", trees.knomial, segments=1, radix=4)
 
 
 def rounds(
@@ -43,9 +40,7 @@ def rounds(
     """Yield the segments' way down the tree."""
     if by_level:
         return _by_level(group, max(radix, 2), segments)
-    at_once = _AT_ONCE.tuned(radix=radix, segments=segments, ahead=ahead).schedule
-    assert at_once is not None
-    return at_once(group)
+    return rounds_below(group, trees.knomial(group.size, radix), segments, ahead)
 
 
 def _by_level(group: Group, radix: int, segments: int) -> Iterator[Step]:
@@ -66,8 +61,14 @@ def cost(
     ranks: int, n_bytes: float, radix: int = 4, segments: int = 1, ahead: int = AHEAD, by_level: int = 0
 ) -> Cost:
     """Return the exact cost when the number of segments divides the message."""
-    messages = trees.knomial(ranks, radix, by_level > 0).down(segments)
-    return Cost(messages, messages * n_bytes / segments)
+    return cost_of(trees.knomial(ranks, radix, by_level > 0), n_bytes, segments)
 
 
-ALGORITHM = replace(_AT_ONCE, schedule=rounds, cost=cost, parameters={**_AT_ONCE.parameters, "by_level": 0})
+ALGORITHM = Algorithm(
+    "knomial",
+    "bcast",
+    schedule=rounds,
+    cost=cost,
+    parts=in_segments(1),
+    parameters={"radix": 4, "segments": 1, "ahead": AHEAD, "by_level": 0},
+)

@@ -20,25 +20,20 @@ Cost(rounds=32, volume_bytes=3200, reduced_bytes=0.0)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from labkit.algorithms.bcast._tree import AHEAD, SEGMENTS, pipelined
-from labkit.registry import Cost
+from labkit.algorithms.bcast._tree import AHEAD, SEGMENTS, rounds_below
+from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, block, trees
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
-
-_IN_ROUNDS = pipelined("linear_segmented", trees.flat)
 
 
 def rounds(group: Group, segments: int = SEGMENTS, ahead: int = AHEAD, in_turn: int = 0) -> Iterator[Step]:
     """Yield a step for each segment, or the receives of all segments and the root's sends rank by rank."""
     if not in_turn:
-        by_segment = _IN_ROUNDS.tuned(segments=segments, ahead=ahead).schedule
-        assert by_segment is not None
-        yield from by_segment(group)
+        yield from rounds_below(group, trees.flat(group.size), segments, ahead)
         return
     root, is_other = group.root, group.ranks != group.root
     others = np.delete(np.arange(group.size), root)
@@ -54,6 +49,11 @@ def cost(ranks: int, n_bytes: float, segments: int = SEGMENTS, ahead: int = AHEA
     return Cost((ranks - 1) * segments, (ranks - 1) * n_bytes)
 
 
-ALGORITHM = replace(
-    _IN_ROUNDS, schedule=rounds, cost=cost, parameters={**_IN_ROUNDS.parameters, "in_turn": 0}
+ALGORITHM = Algorithm(
+    "linear_segmented",
+    "bcast",
+    schedule=rounds,
+    cost=cost,
+    parts=in_segments(SEGMENTS),
+    parameters={"segments": SEGMENTS, "ahead": AHEAD, "in_turn": 0},
 )

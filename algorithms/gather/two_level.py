@@ -22,8 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from labkit.algorithms.gather._passing import node_blocks
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
@@ -50,8 +48,8 @@ def rounds(group: Group, node: int = 8, in_turn: int = 0) -> Iterator[Step]:
     yield outside.send(whole("node"), 0, where=~is_root)
     for number in range(1, outside.largest):
         begin = (root // node + number) % outside.largest * node
-        leader = np.broadcast_to(outside.rank(number), me.shape)
-        yield receive(blocks("recv", begin, min(node, p - begin)), leader, where=is_root)
+        of_node = blocks("recv", begin, min(node, p - begin))
+        yield (outside.recv if in_turn else outside.irecv)(of_node, number, where=is_root)
     yield group.wait(where=is_root)
 
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
 from labkit.schedule.core import Core, core_of
-from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.powers import backwards, doublings, floor_power_of_two, prime_factors
 from labkit.schedule.section import Ints
 from labkit.schedule.team import everyone
 
@@ -95,16 +95,8 @@ def _swap(group: Group, core: Core, held: Numbers) -> Iterator[Step]:
     own, is_home = block("partial", first + n_blocks - 1), held == number
     yield group.copy(own, block("recv"), where=is_in & is_home)
     yield group.sendrecv(own, target, block("recv"), target, where=is_in & ~is_home)
-    giver = core.team_number(_backwards(core.size)[me // 2 % core.size])
+    giver = core.team_number(backwards(prime_factors(core.size))[me // 2 % core.size])
     yield group.recv(block("recv"), source=giver, where=core.is_out)
-
-
-def _backwards(size: int) -> Numbers:
-    """Return for each number below a power of two the one whose bits are its own backwards."""
-    number, reverse = np.arange(size), np.zeros(size, np.int64)
-    for distance in doublings(size):
-        reverse = 2 * reverse + (number & distance != 0)
-    return reverse
 
 
 def _delivery(group: Group, core: Core) -> Iterator[Step]:

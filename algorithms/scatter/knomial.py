@@ -33,7 +33,7 @@ from labkit.schedule.trees import knomial as tree_of
 __all__ = ["ALGORITHM", "cost", "rounds", "subtree_blocks"]
 
 
-def subtree_blocks(group: Group, radix: int = 4, near_first: int = 0) -> NDArray[np.int64]:
+def subtree_blocks(group: Group, radix: int = 4) -> NDArray[np.int64]:
     """Return how many blocks pass through each rank's work buffer."""
     return _passing.subtree_blocks(group, radix)
 

@@ -45,7 +45,7 @@ def _begin(group: Group, number: Ints, node: int) -> NDArray[np.int64]:
     return np.where(np.asarray(number) >= nodes, p, (at - home * node) % p)
 
 
-def subtree_blocks(group: Group, node: int = 8, near_first: int = 0) -> NDArray[np.int64]:
+def subtree_blocks(group: Group, node: int = 8) -> NDArray[np.int64]:
     """Return how many blocks pass through each rank's work buffer: those of all nodes below a leader."""
     outside = leaders(group, node, group.root)
     number, n = outside.number, outside.largest

@@ -22,8 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from labkit.algorithms.gather._passing import node_blocks
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
@@ -52,14 +50,13 @@ def hand_out(group: Group, node: int, in_turn: int = 0) -> Iterator[Step]:
 def rounds(group: Group, node: int = 8, in_turn: int = 0) -> Iterator[Step]:
     """Yield the messages between nodes, then those inside."""
     p, root = group.size, group.root
-    send = group.send if in_turn else group.isend
     outside = leaders(group, node, root)
     is_root = group.ranks == root
     yield outside.recv(whole("node"), 0, where=~is_root)
     for number in range(1, outside.largest):
         begin = (root // node + number) % outside.largest * node
-        leader = np.broadcast_to(outside.rank(number), group.ranks.shape)
-        yield send(blocks("send", begin, min(node, p - begin)), leader, where=is_root)
+        of_node = blocks("send", begin, min(node, p - begin))
+        yield (outside.send if in_turn else outside.isend)(of_node, number, where=is_root)
     yield group.wait(where=is_root)
     yield from hand_out(group, node, in_turn)
 

@@ -174,16 +174,18 @@ def error_of(found: dict[str, Any]) -> float:
     return float(np.abs(np.asarray(run.end_s) - end).max() / (end - begin).max())
 
 
-def difference(*what: Any) -> str:
-    """Return the error as text, or what went wrong."""
+def compared(*what: Any) -> tuple[str, dict[str, Any]]:
+    """Return the error as text, or what went wrong; and what was measured, if anything was."""
+    found: dict[str, Any] = {}
     try:
-        return f"{error_of(measure(*what)):.0e}"
+        found = measure(*what)
+        return f"{error_of(found):.0e}", found
     except RuntimeError as error:
-        return "refused" if "can't be used" in str(error) else "fails"
+        return "refused" if "can't be used" in str(error) else "fails", found
     except subprocess.TimeoutExpired:  # some of SMPI's never end
-        return "fails"
+        return "fails", found
     except LabkitError:
-        return "unmet"
+        return "unmet", found
 
 
 def sizes_of(problem: str, theirs: str) -> list[int]:
@@ -200,11 +202,10 @@ def write_goldens() -> None:
         for (column, (ranks, specs)), problem in product(COLUMNS.items(), WORDS):
             for spec, (theirs, mine) in product(specs, table[problem].items()):
                 size = sizes_of(problem, theirs)[:2][-1]
-                what = (problem, theirs, mine, size, ranks, spec, Path(folder))
-                outcome = difference(*what)
+                outcome, found = compared(problem, theirs, mine, size, ranks, spec, Path(folder))
                 outcomes.setdefault((problem, theirs, column), []).append(outcome)
                 if outcome[0].isdigit() and float(outcome) < TOLERANCE:
-                    kept.append(measure(*what))
+                    kept.append(found)
             print(column, problem, flush=True)
     for found in kept:
         if np.ndim(found["begin_s"]) and not any(found["begin_s"]):
@@ -270,7 +271,9 @@ def main() -> int:
         for problem in sys.argv[3:] or WORDS:
             for theirs, mine in table[problem].items():
                 sizes = sizes_of(problem, theirs)
-                found = [difference(problem, theirs, mine, size, ranks, spec, Path(folder)) for size in sizes]
+                found = [
+                    compared(problem, theirs, mine, size, ranks, spec, Path(folder))[0] for size in sizes
+                ]
                 same += all(map(is_same, found))
                 print(f"{problem:15} {theirs:28} {mine:37}", *(f"{text:8}" for text in found), flush=True)
     print(f"{same} are the same")

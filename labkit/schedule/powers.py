@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "backwards",
     "bine_labels",
     "ceil_log2",
     "doublings",
@@ -99,6 +103,17 @@ def prime_factors(size: int) -> tuple[int, ...]:
         if size % d == 0:
             return (d, *prime_factors(size // d))
     return ()
+
+
+def backwards(dims: Sequence[int]) -> NDArray[np.int64]:
+    """Return every number with its digits backwards: of radix ``dims[0]`` the highest, then the lowest one.
+
+    Examples
+    --------
+    >>> backwards((2, 2, 2)), backwards((2, 3))
+    (array([0, 4, 2, 6, 1, 5, 3, 7]), array([0, 2, 4, 1, 3, 5]))
+    """
+    return np.arange(prod(dims)).reshape(dims[::-1]).transpose().ravel()
 
 
 def largest_divisor(size: int, limit: int) -> int:
