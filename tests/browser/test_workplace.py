@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+def test_the_page_that_a_browser_is_handed_leads_on_at_once_with_the_token(lab):
+    handed = Path(unquote(urlsplit(lab.address.read_text().strip()).path)).read_text()
+    assert re.search(
+        r'http-equiv="refresh" content="0;url=http://[^"]+/00_start_here.ipynb\?token=\w+"', handed
+    )
 
 
 def test_the_course_is_seen_and_teachers_buttons_are_not(visitor):
