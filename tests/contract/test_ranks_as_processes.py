@@ -74,6 +74,28 @@ def test_what_a_process_has(labkit, tmp_path, on):
     assert sorted(done.stdout.splitlines()) == sorted([f"{r} says so" for r in range(3)] + ["ends 3"] * 3)
 
 
+PLUGGED = """
+import importlib, host
+plugin = host.plugged()
+assert plugin is importlib.import_module("plugin") and plugin.RANK == rank, plugin.RANK
+"""
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_an_installed_package_finds_what_is_the_users_own_while_it_runs(labkit, tmp_path, on):
+    """As setuptools does, whose commands are loaded by name and try an import that a user's file may answer."""
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "host.py").write_text(
+        "import importlib\ndef plugged():\n    return importlib.import_module('plugin')\n"
+    )
+    (installed / "plugin.py").write_text("import mine\nRANK = mine.rank\n")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/mine.py").write_text("from mpi4py import MPI\nrank = MPI.COMM_WORLD.Get_rank()\n")
+    done = labkit(PLUGGED, on=on, PYTHONPATH=os.pathsep.join(map(str, (installed, tmp_path / "own"))))
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_random_numbers_of_scipy_are_the_ranks_own(labkit):
     done = labkit(

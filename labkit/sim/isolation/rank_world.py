@@ -164,7 +164,11 @@ class OwnModules:
                 return world.load(full)
             if world is not None and full == "mpi4py.MPI":
                 note_import()
-            return shared_import_module(name, package)
+            try:
+                return shared_import_module(name, package)
+            except _DependsOnRankError:  # a module that is the running rank's from now on
+                self._forget()
+                return import_module(full)
 
         def reload(module: ModuleType) -> ModuleType:
             world = self.current()
