@@ -19,6 +19,8 @@ _MOST_STRETCH = 20
 _MOST_NAPS = 4
 #: how often it is looked at, in seconds: each look reads a file for every rank
 _LOOK_S = 1.0
+#: who hands over so much between two looks is at work, however little time that takes it
+_BULK_BYTES = 1 << 16
 
 
 class SubmissionFailure(LabkitError):
@@ -88,8 +90,8 @@ class Budget:
         """What a run has done that has had its time."""
         return self.why_over or f"the run did not end within {self.limits.wall_s:g} s"
 
-    def goes_on(self, watch: Watch) -> bool:
-        """Whether a process that is waited for works, or wants to.
+    def goes_on(self, watch: Watch, come_bytes: int) -> bool:
+        """Whether a process that is waited for works, or wants to; so much has come since the last look.
 
         Raises
         ------
@@ -98,7 +100,7 @@ class Budget:
         """
         if self.is_over():
             raise TooLate("no answer within the time limit")
-        return watch.is_busy()
+        return watch.is_busy(come_bytes)
 
     def spend(self, rank: int, n_bytes: int) -> None:
         """Count a request.
@@ -158,13 +160,17 @@ class Watch:
         self.pid, self.idle_looks = pid, idle_looks
         self._worked, self._idle_looks = "", 0
 
-    def is_busy(self) -> bool:
-        """Whether the process has worked, or wanted to, since one of the last looks."""
+    def is_busy(self, come_bytes: int = 0) -> bool:
+        """Whether the process has worked, or wanted to, since one of the last looks.
+
+        A large message goes through a small buffer: on a busy machine the rank sleeps until the grader has
+        had its turn, and its copying is too short to be seen in the time that it has worked.
+        """
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:  # gone, which its socket tells; or no /proc, and the time limit decides
             return True
         worked = " ".join(fields[11:13])
-        is_idle = fields[0] == "S" and worked == self._worked
+        is_idle = fields[0] == "S" and worked == self._worked and come_bytes < _BULK_BYTES
         self._worked, self._idle_looks = worked, self._idle_looks + 1 if is_idle else 0
         return self._idle_looks < self.idle_looks

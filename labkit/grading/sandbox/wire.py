@@ -60,7 +60,8 @@ class Idle(WireError):
     """The other side does not answer and does not work either."""
 
 
-_Alive = Callable[[], bool]
+#: asked with the bytes that have come since it was asked last
+_Alive = Callable[[int], bool]
 
 
 def write_frame(
@@ -83,7 +84,7 @@ def write_frame(
     deadline_s : float, optional
         Of the monotonic clock.
     is_alive : callable, optional
-        Asked every now and then while nothing is taken; False ends the wait.
+        Asked every now and then while nothing is taken, with 0; False ends the wait.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def _put(descriptor: int, view: memoryview, deadline_s: float | None, is_alive: 
         return os.write(descriptor, view)
     except BlockingIOError:
         is_ready = _wait(descriptor, deadline_s, True, None if is_alive is None else _LOOK_S)
-        if not is_ready and is_alive is not None and not is_alive():
+        if not is_ready and is_alive is not None and not is_alive(0):
             raise Idle("nothing is taken, and no work is done") from None
         return 0
     except OSError as error:
@@ -121,7 +122,7 @@ def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Aliv
     deadline_s : float, optional
         Of the monotonic clock.
     is_alive : callable, optional
-        Asked every now and then while nothing comes; False ends the wait.
+        Asked every now and then, with the bytes that have come since; False ends the wait.
 
     Raises
     ------
@@ -154,11 +155,12 @@ def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Aliv
 
 def _get(descriptor: int, size: int, deadline_s: float | None, is_alive: _Alive | None) -> bytearray:
     data = bytearray()
-    look_s = time.monotonic() + _LOOK_S
+    look_s, seen = time.monotonic() + _LOOK_S, 0
     while len(data) < size:
         if is_alive is not None and time.monotonic() > look_s:  # bytes may trickle in
+            come, seen = len(data) - seen, len(data)
             look_s = time.monotonic() + _LOOK_S
-            if not is_alive():
+            if not is_alive(come):
                 raise Idle("no answer, and no work on one")
         try:
             more = os.read(descriptor, min(size - len(data), 1 << 20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -232,14 +233,29 @@ def test_bytes_that_trickle_in_are_no_work() -> None:
     ours.setblocking(False)
     looks = []
 
-    def is_alive() -> bool:
-        looks.append(theirs.send(b"\0"))
+    def is_alive(come: int) -> bool:
+        looks.append(come)
+        theirs.send(b"\0")
         return len(looks) < 3
 
     theirs.send(b"\0")
     with ours, theirs, pytest.raises(Idle):
         read_frame(ours.fileno(), time.monotonic() + 60, is_alive)
-    assert len(looks) == 3
+    assert looks == [1, 1, 1]
+
+
+def test_who_sleeps_while_a_large_message_is_taken_is_at_work() -> None:
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        while Path(f"/proc/{sleeper.pid}/stat").read_text().split()[2] != "S":
+            time.sleep(0.01)
+        watch = budget.Watch(sleeper.pid, 2)
+        assert [watch.is_busy(come) for come in (0, 1 << 17, 1 << 16, 0, 1 << 16, 0, 1)] == [True] * 6 + [
+            False
+        ]
+    finally:
+        sleeper.kill()
+        sleeper.wait()
 
 
 @pytest.mark.slow
