@@ -21,13 +21,13 @@ _STATEMENT = """\
 places(comm, keys, buckets) gives each key its place in the sorted sequence of the keys of all ranks:
 the number of smaller keys anywhere, and of equal ones on ranks before and before it on its own. keys is
 a NumPy array of integers from 0 to buckets - 1, of any length, also 0. The program that you are given
-is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than O(buckets log
-p) bytes, however they are packed, the time grows with log p, and no chain of messages, each sent after
-the one before was received, is longer than 8 ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about
-the program as it was given: it returns the name of the phase at fault, how the bytes that a rank receives
-in it grow with the ranks ("1", "log p", "p", "p log p", "p^2", ...), and how many bytes of data each rank
-receives in it with these ranks and buckets. Numbers of ranks are drawn anew for every grading, from 1 to
-64."""
+is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than 2 ceil(log2
+p) + 2 tables of 8 bytes a bucket and 200 more, nor more than so many when all is packed, the time grows
+with log p, and no chain of messages, each sent after the one before was received, is longer than 8
+ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about the program as it was given: it returns the
+name of the phase at fault, how the bytes that a rank receives in it grow with the ranks ("1", "log p",
+"p", "p log p", "p^2", ...), and how many bytes of data each rank receives in it with these ranks and
+buckets. Numbers of ranks are drawn anew for every grading, from 1 to 64."""
 
 #: the phase at fault in the program as it is given, and how its bytes grow
 _PHASE, _GROWTH = "before", "p"
@@ -199,7 +199,8 @@ SCALING_BUG = Assignment(
         Correct("any_number", "Any number of ranks, keys and buckets", 2, _any_number, _oracle,
                 "What is in the buffer of rank 0 after an exclusive prefix sum?"),
         Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED, _TOLD],
-              "A rank needs the sum of the tables before it, not the tables.", most_growth=4.0),
+              "A rank needs the sum of the tables before it, not the tables. A list of NumPy's numbers has "
+              "19 bytes a number: send the array.", most_growth=4.0),
         Scaling("scaling", "The time grows with log p", 2,
                 lambda p, seed: _case(seed, p, 20 + _HOT, 1024, hot=_HOT), _oracle, "log p",
                 on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
