@@ -83,7 +83,7 @@ assert plugin is importlib.import_module("plugin") and plugin.RANK == rank, plug
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_an_installed_package_finds_what_is_the_users_own_while_it_runs(labkit, tmp_path, on):
-    """As setuptools does: it loads its commands by name, and tries an import that a user's file may answer."""
+    """As setuptools does: it loads commands by name, and tries an import that a user's file may answer."""
     installed = tmp_path / "site-packages"
     installed.mkdir()
     (installed / "host.py").write_text(

@@ -135,7 +135,7 @@ class RankProxy:
     def _failure(self, kind: str, message: str, is_loading: bool = False) -> SubmissionFailure:
         return self.failure or SubmissionFailure(kind, self.rank, message, is_loading)  # the first says why
 
-    def _alive(self) -> Callable[[], bool]:
+    def _alive(self) -> Callable[[int], bool]:
         """Return what tells whether the process still works; a new one for each wait."""
         return partial(self.budget.goes_on, Watch(self.pid, self.budget.limits.idle_s))
 
