@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from inspect import signature
+from inspect import getdoc, signature
 from typing import Any
 
 from labkit.errors import DataError, UnknownNameError
@@ -82,7 +81,7 @@ class Tune:
         algorithms : sequence of str, optional
             Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``.
         **plan
-            See `Tune`.
+            See `lk.tune`.
 
         Raises
         ------
@@ -103,7 +102,7 @@ class Tune:
         comm : communicator
         functions : FunctionSet
         **plan
-            See `Tune`.
+            See `lk.tune`.
 
         Raises
         ------
@@ -140,7 +139,7 @@ class Tune:
         forms : sequence of str, optional
             Of `labkit.tune.neighborhood.forms.FORMS`; default: all.
         **plan
-            See `Tune`.
+            See `lk.tune`.
 
         Raises
         ------
@@ -166,7 +165,7 @@ class Tune:
         every : int
             Passes between two synchronisations.
         **plan
-            See `Tune`, without `timing`.
+            See `lk.tune`, without `timing`.
 
         Raises
         ------
@@ -185,9 +184,20 @@ class Tune:
         """Run a program with each codelet preselected; see `labkit.tune.runtime.quality.verify`."""
         return verify(program, ranks, on, codelets, **options)
 
+    def _request_for(self, operation: str) -> Callable[..., Request]:
+        def make(comm: Any, algorithms: Sequence[str] | None = None, **plan: Any) -> Request:
+            return self.collective(operation, comm, algorithms, **plan)
+
+        make.__name__ = operation
+        make.__qualname__ = f"tune.{operation}"
+        make.__doc__ = _OF_COLLECTIVE.format(
+            operation, plan=(getdoc(Tune) or "").rpartition("What `plan`")[2]
+        )
+        return make
+
     def __getattr__(self, name: str) -> Callable[..., Request]:
         if name in PROBLEMS:
-            return partial(self.collective, name)
+            return self._request_for(name)
         if name.startswith("_"):
             raise AttributeError(name)
         own = [word for word in dir(self) if word not in PROBLEMS]
@@ -202,6 +212,32 @@ class Tune:
 
     def __reduce__(self) -> Any:
         return Tune, ()
+
+
+_OF_COLLECTIVE = """Make a request for {0}: called as mpi4py's method, it finds the fastest algorithm.
+
+Its first calls try the library's own algorithm and labkit's, then all ranks decide together, and the rest
+takes the fastest, on real MPI and simulated alike::
+
+    with lk.tune.{0}(comm) as {0}:
+        ...
+
+Parameters
+----------
+comm : communicator
+algorithms : sequence of str, optional
+    Default: the library's own and all of labkit's that this communicator can have.
+**plan
+    See below.
+
+Raises
+------
+DataError
+    For a word or number that is not allowed.
+
+Notes
+-----
+What `plan`{plan}"""
 
 
 def _plan(words: dict[str, Any]) -> Any:

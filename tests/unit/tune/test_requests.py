@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import re
 import sqlite3
@@ -17,6 +18,7 @@ from labkit import MPI
 from labkit.errors import DataError, LabkitError, RankError
 from labkit.tune import Codelet, FunctionSet, Monitor
 from labkit.tune.runtime.history import History, Record, farthest_similar, records_of
+from labkit.tune.runtime.plan import plan_of
 
 NAMES = ["library", "ring", "recursive_doubling", "rabenseifner"]
 
@@ -300,6 +302,17 @@ def test_a_history_that_somebody_holds(tmp_path, monkeypatch):
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(LabkitError, match=r"locked for 0\.1 s"):
             lk.run(loop, 2, "star", args=(10, 1), history=path)
+
+
+@pytest.mark.parametrize("operation", ["allreduce", "barrier", "scan"])
+def test_help_says_what_a_request_is_and_what_it_takes(operation):
+    make = getattr(lk.tune, operation)
+    assert inspect.signature(make).parameters.keys() == {"comm", "algorithms", "plan"}
+    text = inspect.getdoc(make)
+    assert text.startswith(f"Make a request for {operation}:")
+    words = plan_of.__annotations__.keys() - {"return"}
+    assert not [word for word in words if f"{word}=" not in text]
+    assert "{" not in text
 
 
 def test_what_is_refused():
