@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.result.by_rank import ByRank
 from labkit.result.recorded import Recorded
+from labkit.result.uncharged import Uncharged
 from labkit.tolerance import ToleranceUse
 from labkit.units import format_bytes, format_count, format_seconds
 
@@ -141,6 +142,9 @@ class Run(Recorded):
     computation : Computation or None
         What the ranks' code took of this host's processor, where that was measured: ``compute=run`` in
         another run charges the same again.
+    uncharged : Uncharged or None
+        What the ranks' code took of this host's processor without being charged
+        (`labkit.result.uncharged.Uncharged`); None where computation is charged, and on a real machine.
     tolerance : ToleranceUse or None
         What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     exploration : Exploration or None
@@ -173,6 +177,7 @@ class Run(Recorded):
     counts: pd.DataFrame | None = None
     exploration: Any = None
     summary: list[dict[str, Any]] | None = None
+    uncharged: Uncharged | None = field(default=None, compare=False)
     #: runs the program again with changes (`what_if`); not kept in files or sent to other processes
     again: Any = field(default=None, compare=False)
 

@@ -16,6 +16,7 @@ from labkit.platform.platform import Platform
 from labkit.regions import Regions
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
+from labkit.result.uncharged import REMARK
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.choices import choices_on
 from labkit.sim.computation import Computation
@@ -31,7 +32,7 @@ from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.leftovers import left_over
 from labkit.sim.measured import NOTE, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
-from labkit.sim.uncharged import REMARK, OwnCode
+from labkit.sim.uncharged import OwnCode
 from labkit.sim.where import place_of
 from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
@@ -89,7 +90,8 @@ def simulate(request: RunRequest) -> Run:
     measuring = kept_heap() if is_timed else contextlib.nullcontext()
     with noting, watching, measuring, OwnCode() as own, Regions(request.regions):
         _run_program(simulation, request, notes)
-    if own.is_notable and not simulation.context.is_charged:
+    uncharged = None if simulation.context.is_charged else own.found
+    if uncharged is not None and uncharged.is_notable:
         notes.append(REMARK)
     if target is not None:
         notes.append(write_calls(simulation, target))
@@ -98,7 +100,7 @@ def simulate(request: RunRequest) -> Run:
     notes.extend(simulation.context.decisions.notes())
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
     notes.extend(left_over(simulation))
-    run.exploration = sightings
+    run.uncharged, run.exploration = uncharged, sightings
     run.machine["deterministic"] = simulation.context.is_deterministic
     if request.compute is not None and request.compute.is_everything:
         run.computation = _computation(simulation, request.compute)

@@ -18,6 +18,7 @@ import pandas as pd
 
 from labkit.errors import LabkitError, StudyWarning
 from labkit.real.repeat import measuring
+from labkit.result.uncharged import REMARK, Uncharged
 from labkit.run import machine_of
 from labkit.study.points import Point, is_real
 from labkit.study.rows import how_counted, run_rows
@@ -60,6 +61,8 @@ class Found:
         By which processes with the same hash seed know each other (`labkit.study.hashing`), in another only.
     conduct : dict or None
         How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
+    uncharged : Uncharged
+        What all repetitions computed without being charged.
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
@@ -72,6 +75,7 @@ class Found:
     printed: tuple[str, str] = ("", "")
     order: int = 0
     conduct: dict[str, Any] | None = None
+    uncharged: Uncharged = field(default_factory=Uncharged)
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ class Job:
             found.failure = error
         for repetition, run in enumerate(runs):
             found.rows.append(self._rows(run, point, repetition))
+            found.uncharged.add(getattr(run, "uncharged", None) or Uncharged())
         if runs:
             found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
             conduct = getattr(runs[0], "conduct", None)
@@ -199,6 +204,7 @@ class Harvest:
     about: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)
     is_deterministic: bool | None = None
+    uncharged: Uncharged = field(default_factory=Uncharged)
 
     def keep(self, point: Point, found: Found) -> None:
         """Keep a point's rows, or its error.
@@ -220,6 +226,7 @@ class Harvest:
                 raise one
             self.rows += [(point.number, row) for row in one]
         self.machines.setdefault(found.on, found.machine)
+        self.uncharged.add(found.uncharged)
         first = next((one for one in rows if not isinstance(one, Exception)), [])
         if (said := how_counted(first, is_real(point.on))) is not None:
             self.counts.setdefault(found.on, said)
@@ -252,6 +259,8 @@ class Harvest:
         for error, (point, *more) in points.items():
             others = f" and {len(more)} more" if more else ""
             warnings.warn(f"the point {point}{others} failed: {error}", StudyWarning, stacklevel=3)
+        if self.uncharged.is_notable and REMARK not in self.remarks:  # none of the runs alone took long
+            self.remarks.append(REMARK)
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
             "counts": self.counts,

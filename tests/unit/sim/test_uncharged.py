@@ -11,7 +11,8 @@ import pytest
 
 import labkit as lk
 from labkit import _kernels
-from labkit.sim.uncharged import REMARK, OwnCode
+from labkit.result.uncharged import REMARK, Uncharged
+from labkit.sim.uncharged import OwnCode
 
 
 def work(seconds: float) -> None:
@@ -56,10 +57,32 @@ def test_a_sweep_and_its_study_say_it_once(tmp_path):
     assert "computation was free" in repr(lk.load(study.save(tmp_path / "study.csv")))
 
 
+def test_runs_that_are_short_are_told_together():
+    """As a sweep of pi is: each run computes for some milliseconds only."""
+
+    def short(comm):
+        work(0.006)
+        comm.Barrier()
+
+    study = lk.sweep(short, ranks=[1, 2, 3, 4, 5, 6, 7, 8], progress=False)
+    assert study.notes["remarks"].count(REMARK) == 1
+    assert REMARK not in lk.sweep(talking, ranks=[2, 3, 4], times=100, progress=False).notes["remarks"]
+    assert REMARK not in lk.sweep(short, ranks=[1, 2, 3], compute="measured", progress=False).notes["remarks"]
+
+
+def test_what_is_notable_is_a_share_that_was_seen_often():
+    one = Uncharged(0.004, 0.01, 2)
+    assert not one.is_notable
+    one.add(Uncharged(0.02, 0.02, 3))
+    assert (one.looks, one.is_notable) == (5, True)
+    one.add(Uncharged(0.0, 0.2, 0))
+    assert not one.is_notable
+
+
 def test_it_ends_with_the_run_and_looks_at_its_own_thread():
     with OwnCode() as own, pytest.raises(ZeroDivisionError):
         raise ZeroDivisionError
-    assert not own.is_notable
+    assert not own.found.is_notable
     notes = []
     thread = threading.Thread(target=lambda: notes.extend(lk.run(free, 2).notes))
     thread.start()
