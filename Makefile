@@ -156,6 +156,8 @@ $(VENV)/.set-up-dev:  EXTRAS := mpi,data,lab,course,dev
 $(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-course $(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
 	@echo "labkit: setting up .venv with [$(EXTRAS)] (half a minute to four, once)"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(EXTRAS)]'
+	@# scikit-build-core puts the folder above the checkout on the path, too: what lies there is nobody's package
+	@$(BIN)/python -c 'from pathlib import Path as P; import sysconfig; f = P(sysconfig.get_path("purelib"), "_editable_skbc_labkit.pth"); f.write_text("".join(l + "\n" for l in f.read_text().splitlines() if l != str(P.cwd().parent)))'
 	@touch $@
 
 build/wheel/.installed: $(VENV)/.set-up-dev $(shell find labkit algorithms datasets -type f -not -name '*.pyc' 2>/dev/null)
