@@ -190,9 +190,7 @@ class Tune:
 
         make.__name__ = operation
         make.__qualname__ = f"tune.{operation}"
-        make.__doc__ = _OF_COLLECTIVE.format(
-            operation, plan=(getdoc(Tune) or "").rpartition("What `plan`")[2]
-        )
+        make.__doc__ = _OF_COLLECTIVE.format(operation, plan=_PLAN)
         return make
 
     def __getattr__(self, name: str) -> Callable[..., Request]:
@@ -237,7 +235,9 @@ DataError
 
 Notes
 -----
-What `plan`{plan}"""
+{plan}"""
+#: once: every rank of a program asks for its request
+_PLAN = "".join((getdoc(Tune) or "").rpartition("What `plan`")[1:])
 
 
 def _plan(words: dict[str, Any]) -> Any:
