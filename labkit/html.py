@@ -18,6 +18,7 @@ __all__ = [
     "escape",
     "number",
     "properties",
+    "prose",
     "quantity",
     "render",
     "table",
@@ -46,6 +47,8 @@ _PREFIXES = (
 )
 #: a noun that ends as plurals do; bias, axis, loss and radius are singular
 _PLURAL = re.compile(r"[a-z]{3,}(?<![aisu])s")
+#: an option of a command line: browsers break lines behind its hyphens
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:baseline;border:0;background:none"
 _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"
@@ -99,6 +102,17 @@ def number(value: float, digits: int = 6) -> str:
         return f"{value:,.0f}"
     text = f"{value:.{digits}g}"
     return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
+def prose(text: str) -> str:
+    """Return a sentence as HTML in which no line ends inside an option.
+
+    Examples
+    --------
+    >>> prose("a < b (--compute measured)")
+    'a &lt; b (<span style="white-space:nowrap">--compute</span> measured)'
+    """
+    return _OPTION.sub(r'<span style="white-space:nowrap">\g<0></span>', escape(text))
 
 
 def badge(match: str) -> str:

@@ -175,11 +175,14 @@ class Machine:
 
     def _unknown(self, option: str, program: Any) -> str:
         """Say that a name is neither an option nor a parameter of the program, and which name is near."""
-        named = [*_parameters(program)][1:]
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        named = [name for name, one in [*_parameters(program).items()][1:] if one.kind in by_name]
         known = [*inspect.signature(RunRequest).parameters, *self.options, *named]
         known = [name for name in known if name not in ("options", "trial")]
         own = f", and {program_name(program)} no such parameter" if callable(program) else ""
         hint = f"; did you mean {_MEANT[option]!r}?" if option in _MEANT else nearest(option, known, 1)
+        if own and not hint:
+            hint = f"; {program_name(program)} takes {', '.join(named) or 'the communicator only'}"
         return f"{self.name} has no option {option!r}{own}{hint}"
 
     def run(self, request: RunRequest) -> Run:

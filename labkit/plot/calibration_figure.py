@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d, Span, Title
+from bokeh.models import ColumnDataSource, HoverTool, Range1d, Span, Title
 from bokeh.plotting import figure
 
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, style_axes, value_axis, wrap
+from labkit.plot.style import (
+    COLORS,
+    DASHES,
+    FONT,
+    MARKERS,
+    heading,
+    share_ticks,
+    style_axes,
+    value_axis,
+    wrap,
+)
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.units import format_share
 
@@ -125,7 +135,7 @@ def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> An
     fig.add_layout(Span(location=0.0, dimension="width", line_color="#444444", line_width=1))
     _style(found, fig)
     fig.yaxis.axis_label = "error"
-    fig.yaxis[0].formatter = NumeralTickFormatter(format="0 %")
+    fig.yaxis[0].formatter = share_ticks()
     return fig
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from labkit.plot.style import (
     MARKERS,
     heading,
     rank_axis,
+    share_ticks,
     style_axes,
     value_axis,
 )
@@ -183,7 +184,7 @@ def _panel(
     if is_speedup:
         value_axis(fig.yaxis, "", low, high)
     else:
-        fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+        fig.yaxis.formatter = share_ticks()
         legend = Legend(items=items, label_text_font=FONT, border_line_color=None, click_policy="hide")
         fig.add_layout(legend, "right")
     fig.add_layout(heading(title, 14), "above")

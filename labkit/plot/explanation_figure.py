@@ -11,7 +11,6 @@ from bokeh.models import (
     FixedTicker,
     HoverTool,
     LinearColorMapper,
-    NumeralTickFormatter,
 )
 from bokeh.plotting import figure
 
@@ -19,7 +18,7 @@ from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, PERCENT, style_axes, time_axis
+from labkit.plot.style import FONT, HEAT, share_ticks, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
 from labkit.trace.states import MESSAGE, STATES
@@ -75,7 +74,7 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     fig = draw_layout(layout, width, height, lambda a, b: shares.get(min((a, b), (b, a)), 0.0), mapper)
     bar = ColorBar(
         color_mapper=mapper, title="mean use of a cable's busier direction",
-        formatter=NumeralTickFormatter(format=PERCENT),
+        formatter=share_ticks(),
         title_text_font=FONT, major_label_text_font=FONT, title_text_font_style="normal",
     )  # fmt: skip
     fig.add_layout(bar, "below")
@@ -157,7 +156,7 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@link"), ("in use", "@share{0.[0] %}")]))
     fig.add_layout(
         ColorBar(
-            color_mapper=mapper, title="in use", formatter=NumeralTickFormatter(format="0 %"),
+            color_mapper=mapper, title="in use", formatter=share_ticks(),
             ticker=FixedTicker(ticks=[0, 0.5, 1.0]), title_text_font=FONT, major_label_text_font=FONT,
             title_text_font_style="normal",
         ),

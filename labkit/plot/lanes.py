@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LegendItem, Range1d
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.html import quantity
-from labkit.plot.style import COLORS, HATCHES, style_axes, time_axis
+from labkit.plot.style import COLORS, HATCHES, share_ticks, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.trace.activity import Activity
 from labkit.trace.states import STATES
@@ -115,7 +115,7 @@ def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
         )  # fmt: skip
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", state.name)]))
         bottom = top
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    fig.yaxis.formatter = share_ticks()
     fig.yaxis.ticker = FixedTicker(ticks=[0, 0.5, 1])
     fig.yaxis.axis_label = "ranks"
     time_axis(fig.xaxis, run.model is not None)

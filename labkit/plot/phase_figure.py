@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem, NumeralTickFormatter
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem
 from bokeh.plotting import figure
 
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
-from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, style_axes
+from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, share_ticks, style_axes
 from labkit.plot.tools import grid_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def shares(
     fig.add_layout(Legend(items=items[::-1], label_text_font=FONT, border_line_color=None), "right")
     fig.xaxis.axis_label = {"ranks": "ranks p"}.get(lines[0].column, lines[0].column)
     fig.yaxis.axis_label = "share of the phases' time"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    fig.yaxis.formatter = share_ticks()
     fig.add_layout(heading("Where the time goes"), "above")
     style_axes([fig])
     fig.xgrid.grid_line_color = None

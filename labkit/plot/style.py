@@ -25,6 +25,7 @@ __all__ = [
     "MARKERS",
     "MATCH_COLORS",
     "PERCENT",
+    "SHARE_JS",
     "SI_JS",
     "count_axis",
     "count_text",
@@ -32,6 +33,8 @@ __all__ = [
     "ink_on",
     "rank_axis",
     "rank_ticks",
+    "share_text",
+    "share_ticks",
     "si_text",
     "style_axes",
     "time_axis",
@@ -59,8 +62,8 @@ HATCHES = (
 )
 #: amounts, from little to much: nothing is the palest, and still to be seen on white
 HEAT = Blues256[216::-1]
-#: a share, for Bokeh's formatters
-PERCENT = "0.[0] %"
+#: a share, for Bokeh's tooltips
+PERCENT = "0.[000] %"
 
 #: writes 0.000012 as "12 µs"; counts (unit "") as 1, 10, 1k, 1M
 SI_JS = """
@@ -78,6 +81,9 @@ const value = Number(tick.toPrecision(9)), power = Math.log2(value);
 if (value < 1e5 || power != Math.round(power)) return value.toLocaleString("en");
 return "2" + String(power).split("").map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("");
 """
+
+#: writes shares with as many digits as they need: 0.0002 as "0.02 %"
+SHARE_JS = 'return Number((100 * tick).toPrecision(3)) + " %"'
 
 
 def si_text(tick: float, unit: str) -> str:
@@ -111,6 +117,22 @@ def count_text(tick: float) -> str:
     if value < 1e5 or power != round(power):
         return f"{value:,.10g}"
     return "2" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(power)))
+
+
+def share_text(tick: float) -> str:
+    """Return what `SHARE_JS` writes.
+
+    Examples
+    --------
+    >>> share_text(0.0002), share_text(0.125), share_text(-0.5)
+    ('0.02 %', '12.5 %', '-50 %')
+    """
+    return f"{float(f'{100 * tick:.3g}'):.10g} %"
+
+
+def share_ticks() -> CustomJSTickFormatter:
+    """Return what writes the ticks of an axis of shares, or of a bar of their colours."""
+    return CustomJSTickFormatter(code=SHARE_JS)
 
 
 #: the space between a number and what follows it: a unit, or what is counted

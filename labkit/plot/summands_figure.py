@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, NumeralTickFormatter, Range1d, Span
+from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d, Span
 from bokeh.plotting import figure
 
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HATCHES, heading, rank_axis, style_axes
+from labkit.plot.style import COLORS, FONT, HATCHES, heading, rank_axis, share_ticks, style_axes
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Verdict
 from labkit.scaling.model import Part
@@ -83,7 +83,7 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
             fig.add_layout(line)
     fig.xaxis.axis_label = {"p": "ranks p"}.get(model.parameter, model.parameter)
     fig.yaxis.axis_label = "share of the model"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    fig.yaxis.formatter = share_ticks()
     measured = 2.0 ** np.arange(np.ceil(np.log2(first)), np.log2(end) + 1e-9)
     rank_axis(fig.xaxis[0], measured, room=max(4, width // 80))
     metric = subject.phase or subject.metric if isinstance(subject, Verdict) else ""

@@ -6,6 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from labkit.html import prose
 from labkit.printed import blocks_of, printed_html
 from labkit.units import format_seconds
 
@@ -40,7 +41,7 @@ def run_html(run: Run, has_output: bool = True) -> str:
     parts.append(f"<div style='opacity:0.8'>{facts}</div>")
     if not run.is_valid:
         parts.append(f"<div style='{_WARN}'>These times may not be used for a verdict.</div>")
-    parts += [f"<div style='{_NOTE}'>{escape(note)}</div>" for note in run.notes]
+    parts += [f"<div style='{_NOTE}'>{prose(note)}</div>" for note in run.notes]
     parts.append(_phases(run))
     if has_output:
         parts.append(_output(run))

@@ -333,7 +333,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         rows.append(("metrics", escape(", ".join(self.metrics))))
         if self.phases:
             rows.append(("phases", escape(", ".join(self.phases))))
-        rows += [("note", escape(text)) for text in self._warnings()]
+        rows += [("note", markup.prose(text)) for text in self._warnings()]
         title = f"Study of {escape(self._subject())}: {len(self)} measurements"
         return markup.card(title, markup.properties(rows) + self._summary_html())
 

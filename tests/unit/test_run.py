@@ -50,7 +50,7 @@ def test_the_programs_parameters_reach_it_by_name():
 def test_the_programs_parameters_are_not_mistaken():
     with pytest.raises(ProgramError, match="'n' is given twice"):
         lk.run(own, 2, n=5, kwargs={"n": 6})
-    with pytest.raises(MachineError, match="no option 'm', and own no such parameter"):
+    with pytest.raises(MachineError, match="no option 'm', and own no such parameter; own takes n, seed"):
         lk.run(own, 2, n=5, m=3)
     with pytest.raises(MachineError, match=r"did you mean 'model'\?"):
         lk.run(own, 2, n=5, modell="lab")

@@ -12,7 +12,6 @@ from bokeh.models import (
     HoverTool,
     Legend,
     LegendItem,
-    NumeralTickFormatter,
     Range1d,
     Span,
 )
@@ -21,7 +20,7 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, MARKERS, heading, style_axes, value_axis
+from labkit.plot.style import COLORS, FONT, MARKERS, heading, share_ticks, style_axes, value_axis
 from labkit.plot.tools import TOOLS, grid_of
 
 __all__ = ["predictions"]
@@ -98,7 +97,7 @@ def _one(
     value_axis(fig.xaxis[0], "B", 6e4, 6.5e6)
     fig.xaxis[0].ticker = FixedTicker(ticks=[1e5, 1e6], minor_ticks=[])
     fig.xaxis.axis_label = "message"
-    fig.yaxis[0].formatter = NumeralTickFormatter(format="0 %")
+    fig.yaxis[0].formatter = share_ticks()
     if is_first:
         fig.yaxis.axis_label = "predicted / measured - 1"
     fig.add_layout(heading(name, 14), "above")

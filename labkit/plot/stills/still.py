@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.plot.stills.glyphs import Columns, draw_glyph, limits, pt
 from labkit.plot.stills.titles import Line, below, draw_above, draw_line, titles
-from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text, wrap
+from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
 
 if TYPE_CHECKING:
     from labkit.plot.figure import Figure
@@ -304,9 +304,8 @@ def _writer(formatter: Any) -> Callable[[float], str]:
         return lambda value: si_text(value, unit)
     if code == COUNT_JS:
         return count_text
-    written = str(getattr(formatter, "format", ""))
-    if "%" in written:
-        return lambda value: f"{100 * value:.1f}".removesuffix(".0") + " %"
+    if code == SHARE_JS:
+        return share_text
     return lambda value: f"{value:,.6g}"
 
 

@@ -15,7 +15,7 @@ import pytest
 import labkit as lk
 from labkit.plot.figure import Figure
 from labkit.plot.stills.still import VARIABLE, draw_still, is_live, still_bundle
-from labkit.plot.style import COUNT_JS, SI_JS, count_text, si_text
+from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text
 
 pytest.importorskip("matplotlib")
 image = pytest.importorskip("PIL.Image")
@@ -163,6 +163,17 @@ def test_several_pictures_become_one(figures: dict[str, Figure]) -> None:
 @pytest.mark.parametrize("tick", [0, 1, 8, 1000, 65536, 100_000, 131072, 2.0**20, 1_500_000])
 def test_counts_are_written_as_in_the_browser(tick: float) -> None:
     assert count_text(tick) == _javascript(COUNT_JS, tick=tick)
+
+
+@pytest.mark.parametrize("tick", [0, 2e-6, 0.0002, 0.00087, 0.05, 0.125, 1 / 3, 0.999, 1, 1.5, 12])
+def test_shares_are_written_as_in_the_browser(tick: float) -> None:
+    assert share_text(tick) == _javascript(SHARE_JS, tick=tick)
+
+
+@pytest.mark.parametrize("top", [1e-5, 0.00087, 0.013, 0.2, 1.0])
+def test_no_two_ticks_of_shares_read_the_same(top: float) -> None:
+    """A bar of colours up to 0.087 % once had three ticks "0 %"."""
+    assert len({share_text(tick) for tick in np.linspace(0.0, top, 6)}) == 6
 
 
 @pytest.mark.slow
