@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from labkit.jupyter.names import matcher_of
-from labkit.jupyter.options import option_values
 
 __all__ = ["completions", "matcher"]
 
@@ -31,6 +30,8 @@ def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
     words = before.split()
     if not words or words[0] not in _MAGICS or before.rstrip() == words[0] == before:
         return None
+    from labkit.jupyter.options import option_values  # late: it loads what runs programs
+
     begun = "" if before[-1].isspace() else words.pop()
     option = words[-1] if len(words) > 1 else ""
     if "=" in begun and begun.startswith("--"):

@@ -28,7 +28,7 @@ def load_ipython_extension(shell: Any) -> None:
     """
     from labkit.jupyter.completion import matcher
     from labkit.jupyter.magic import Spmd, documentation
-    from labkit.jupyter.names import offer_names
+    from labkit.jupyter.names import offer, offer_names
     from labkit.jupyter.numbers import show_plain_numbers
     from labkit.jupyter.warned import name_cells_in_warnings
 
@@ -46,9 +46,7 @@ def load_ipython_extension(shell: Any) -> None:
     magic.__doc__ = documentation()
     shell.register_magic_function(magic, "line_cell", "spmd")
     shell.register_magic_function(_refuse_below, "line", _BELOW)
-    completer: Any = getattr(shell, "Completer", None)
-    if completer is not None:
-        completer.custom_matchers.append(matcher(shell))
+    offer(shell, matcher(shell))
     shell.events.register("post_run_cell", spmd.tell_of_name)
     shell.input_transformers_cleanup.append(_with_body)
     _loaded[id(shell)] = spmd

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["load_when_called", "matcher_of", "names_matcher", "names_of", "offer_names"]
+__all__ = ["load_when_called", "matcher_of", "names_matcher", "names_of", "offer", "offer_names"]
 
 _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
 _IDENTIFIER = "labkit.names"
@@ -106,19 +106,31 @@ def names_matcher(shell: Any) -> Any:
     return matcher_of(_IDENTIFIER, "name", find)
 
 
+def offer(shell: Any, matcher: Any) -> None:
+    """Let a shell ask a matcher, once."""
+    matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
+    known = [getattr(one, "matcher_identifier", "") for one in matchers or []]
+    if matchers is not None and matcher.matcher_identifier not in known:
+        matchers.append(matcher)
+
+
 def offer_names() -> None:
     """Offer them in the running IPython, once."""
     from IPython import get_ipython
 
     shell: Any = get_ipython()
-    matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
-    if matchers is not None and all(getattr(m, "matcher_identifier", "") != _IDENTIFIER for m in matchers):
-        matchers.append(names_matcher(shell))
+    if shell is not None:
+        offer(shell, names_matcher(shell))
 
 
 def load_when_called() -> None:
-    """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it."""
+    """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it.
+
+    Tab knows the words of its line before that.
+    """
     from IPython import get_ipython
+
+    from labkit.jupyter.completion import matcher
 
     shell: Any = get_ipython()
     if not hasattr(shell, "register_magic_function"):
@@ -136,3 +148,4 @@ def load_when_called() -> None:
             shell.run_cell_magic("spmd", line, cell)
 
     shell.register_magic_function(spmd, "line_cell", "spmd")
+    offer(shell, matcher(shell))

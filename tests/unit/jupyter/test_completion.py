@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -66,6 +68,29 @@ def test_the_magics_line_offers_machines_models_and_algorithms(notebook, line, s
     assert {*some} <= {*found}
     assert none not in found
     assert all(one.startswith(line.split(" ")[-1]) for one in found)
+
+
+def test_machines_are_offered_before_the_first_cell_of_the_magic():
+    """In a kernel that has imported labkit and run nothing yet; and no name is offered twice afterwards."""
+    program = (
+        "import sys\n"
+        "from IPython.core.completer import provisionalcompleter\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        "shell.run_cell('import labkit as lk', silent=True)\n"
+        "assert 'labkit.jupyter.options' not in sys.modules\n"
+        "def offered(text):\n"
+        "    with provisionalcompleter():\n"
+        "        return [one.text for one in shell.Completer.completions(text, len(text))]\n"
+        "print(*offered('%%spmd -n 4 --on '))\n"
+        "shell.run_cell('%load_ext labkit', silent=True)\n"
+        "print(*offered('%%spmd -n 4 --on '))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0, said.stderr
+    before, after = (line.split() for line in said.stdout.splitlines())
+    assert before == after == sorted({*before})
+    assert {"mpi", "star", "torus", "graphene"} <= {*before}
 
 
 def test_other_lines_are_left_alone(notebook):
