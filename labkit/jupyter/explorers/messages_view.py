@@ -71,7 +71,8 @@ class Messages:
         one = self.row(step)
         rows = [("from, to", f"rank {one['source']:g}, rank {one['destination']:g}")]
         rows.append(("payload", quantity(float(one["bytes"]), "B")))
-        rows.append(("tag", "of a collective or of labkit's own" if one["tag"] < 0 else f"{one['tag']:g}"))
+        is_own = bool(self.run.trace.is_own[int(self.order[step - 1])]) and one["tag"] >= 0
+        rows.append(("tag", str(int(one["tag"])) if is_own else "none: part of a collective"))
         for name, column in _MOMENTS.items():
             at = float(one.get(column, math.nan))
             rows.append((name, escape(quantity(at, "s")) if math.isfinite(at) else "not recorded"))

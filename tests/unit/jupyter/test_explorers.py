@@ -375,8 +375,9 @@ def test_a_figure_of_ones_own_follows_its_sliders() -> None:
 @pytest.mark.slow
 def test_a_recorded_run_is_played_message_by_message() -> None:
     def ring(comm):
-        comm.sendrecv(bytes(100 * (comm.rank + 1)), (comm.rank + 1) % 5, source=(comm.rank - 1) % 5)
-        comm.barrier()
+        right, left = (comm.rank + 1) % 5, (comm.rank - 1) % 5
+        comm.sendrecv(bytes(100 * (comm.rank + 1)), right, sendtag=1_234_567, source=left)
+        comm.allreduce(1)
 
     run = lk.run(ring, ranks=5, on="star", trace=True)
     player = explorers.messages(run)
@@ -388,6 +389,8 @@ def test_a_recorded_run_is_played_message_by_message() -> None:
         row = player.found.row(step)
         begun.append(row["start_s"])
         assert f"rank {row['source']:g} sends" in player.figure.reading
+        tag = "1234567" if row["context"] == 0 else "none: part of a collective"
+        assert re.search(rf">tag<.*>{tag}<", player.found.html(step))
     assert begun == sorted(begun)
     player.set(step=0, rank=3)
     while player.step.value < player.step.max:
