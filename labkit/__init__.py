@@ -22,8 +22,8 @@
     replay       a recorded trace on another machine
     verify       a bundle: whether its figures come from its source
 
-    explore      explorers to play with: topology, collective, messages, model, sorting, vary,
-                 waits
+    explore      explorers to play with: topology, collective, messages, model, schedule, sorting,
+                 vary, waits
     plot         figures: gantt, phases, scaling, efficiency, heat, ...
     algorithms   sorts and collectives, a file each
     datasets     inputs, flights, machines

@@ -312,8 +312,10 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
     if (problem, name) not in teaching_forms():
         known = ", ".join("/".join(pair) for pair in teaching_forms())
         forms = {of: [one for other, one in teaching_forms() if other == of] for of, _ in teaching_forms()}
-        hint = nearest(name, forms[problem]) if problem in forms else nearest(problem, forms, 1)
-        raise ScheduleError(f"{problem}/{name} has no readable form; there are: {known}{hint}")
+        names = [*forms, *(one for _, one in teaching_forms())]
+        hint = nearest(name, forms[problem]) if problem in forms else nearest(problem, names, 1)
+        asked = f"{problem}/{name}" if name else problem
+        raise ScheduleError(f"{asked} has no readable form; there are: {known}{hint}")
     module = importlib.import_module(f"labkit.algorithms.{_TEACHING}.{problem}.{name}")
     function: Callable[..., Any] = getattr(module, name)
     return function

@@ -58,6 +58,8 @@ def hint_of(error: BaseException) -> str:
         return _INDEXED["Study"] if type(_names_at(error).get("data")).__name__ == "Study" else ""
     if type(error).__name__ == "UsageError" and (magic := re.match(r"Cell magic `%%(\w+)` not found", said)):
         return "write %%spmd" if near(magic[1], ["spmd"]) else ""
+    if isinstance(error, KeyError):
+        return _column_asked_for(error)
     if not isinstance(error, TypeError) or isinstance(error, LabkitError):
         return ""
     if said == "'module' object is not callable":
@@ -76,6 +78,15 @@ def hint_of(error: BaseException) -> str:
             return handed
         own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
         return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")
+    return ""
+
+
+def _column_asked_for(error: KeyError) -> str:
+    """Say how a metric is got out of a study's table, which has a row for each value."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for name, one in {**frame.f_globals, **frame.f_locals}.items():
+            if type(one).__name__ == "Study" and not _is_foreign(type(one)) and error.args[0] in one.metrics:
+                return f"{name}.to_frame(wide=True) has a column for each metric"
     return ""
 
 

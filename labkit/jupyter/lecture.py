@@ -153,7 +153,9 @@ def lecture(problem: str, name: str = "") -> Lecture:
     Parameters
     ----------
     problem, name : str
-        As in `labkit.registry.teaching_forms`; a problem with one readable form needs no name.
+        As in `labkit.registry.teaching_forms`; a problem with one readable form needs no name, an algorithm
+        that no other problem has needs no problem: ``lk.lecture("sample_sort")``; ``"sorting/sample_sort"``
+        is both.
 
     Returns
     -------
@@ -171,12 +173,21 @@ def lecture(problem: str, name: str = "") -> Lecture:
     >>> str(race).splitlines()[0]
     'reduce/binomial: as the lecture writes it, as labkit uses it, and how many times as long the first takes'
     """
-    forms = [one for of, one in registry.teaching_forms() if of == problem]
-    if not name and forms:
-        if len(forms) > 1:
-            raise ScheduleError(f"which of {problem}'s readable forms? {problem} has {', '.join(forms)}")
-        (name,) = forms
+    if not name:
+        problem, name = _only_form(problem)
     return Lecture(problem, name, registry.teaching_form(problem, name))
+
+
+def _only_form(words: str) -> tuple[str, str]:
+    """Return the one readable form that a problem, an algorithm, or both with a slash, stand for."""
+    problem, _, name = words.partition("/")
+    known = registry.teaching_forms()
+    forms = [(of, one) for of, one in known if problem == of and name in ("", one)]
+    forms = forms or [(of, one) for of, one in known if words == one]
+    if len(forms) > 1:
+        several = ", ".join("/".join(one) for one in forms)
+        raise ScheduleError(f"which of the readable forms of {words}? There are {several}")
+    return forms[0] if forms else (problem, name)
 
 
 def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:

@@ -1,4 +1,33 @@
-"""Figures of results, and pages that work offline: each is loaded when it is first used."""
+"""Figures of results, and pages that work offline.
+
+    scaling         measurements with their model and, of a verdict, the expectation and its limits
+    phases          every entry of a study's table as a small scaling figure
+    compare, lines  programs on each machine; several curves of one study
+    efficiency, speedup
+                    speedup and efficiency over the ranks, of a study or several
+    shares          the share of each phase in the time, over the ranks
+    summands        what each summand of a model contributes
+    gantt           what the ranks of a recorded run did over time
+    sends           who sent how much to whom
+    critical_path   the chain of events that the makespan consists of
+    heat            the machine of a run, its cables coloured by their use
+    utilisation     how much of the busiest links was in use, over time
+    waits, delays   who waited where, and what that goes back to: tables; the time line
+    report          metrics, call paths and machine side by side, as Cube does
+    wait_for        who waits for whom in a deadlock
+    topology        a machine
+    calibration     measured and predicted times over the message size
+    predictions     the errors of predictions, network by network
+    misfits         how much longer than predicted each call of a real run took
+    guess           a prediction made before a run, beside what came out
+    card, regions   what a collective costs; its fastest algorithm over ranks and bytes
+    tuning          what a tuned call measured, and what decided
+    plan            when each message of a synthesised collective is under way
+    page, render_page
+                    figures and tables as one page of HTML: a file, a text
+
+Each is loaded when it is first used; ``figure.save("figure.png")`` writes a file.
+"""
 
 from __future__ import annotations
 

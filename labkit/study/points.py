@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +78,9 @@ def plan_points(
         raise DataError("a sweep needs at least one value of ranks and of every parameter")
     for p in counts:
         if isinstance(p, bool) or not isinstance(p, int | np.integer) or p < 1:
-            raise DataError(f"ranks must be whole numbers >= 1; got {p!r}")
+            is_list = isinstance(p, str) and re.fullmatch(r"[\[\d,\s\]]+", p)
+            instead = "; write a list without quotes, as in [2, 4, 8]" if is_list else ""
+            raise DataError(f"ranks must be whole numbers >= 1; got {p!r}{instead}")
     points = []
     for number, (p, machine, net, choice, *values) in enumerate(itertools.product(*axes)):
         is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)

@@ -1,8 +1,16 @@
-"""Explorers, one call each, such as `topology`, `collective`, `schedule` and `sorting`: see `__all__`.
+"""Explorers: pictures with controls, one call each.
 
-In a notebook ``lk.explore.topology()``, or ``from labkit.jupyter import explorers``. Each returns a widget
-with its controls as attributes: ``explorer.set(name=value)`` moves them from Python too. Each is loaded when
-it is first used.
+    topology    a machine: routes, links, diameter, bisection, and what makes links hot
+    collective  a collective, round by round: who sends what to whom, and what each rank then holds
+    schedule    the same of a schedule of one's own, or of a synthesised one
+    sorting     a parallel sort, phase by phase: keys, splitters, exchanges, balance
+    messages    a recorded run, message by message
+    waits       where the time of a run went: metrics, call paths, machine
+    model       measurements to be dragged, and what becomes of the verdict
+    vary        a function's figure, drawn anew whenever a slider is moved
+
+In a notebook ``lk.explore.topology()``. Each returns a widget with its controls as attributes:
+``explorer.set(name=value)`` moves them from Python too. Each is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -23,8 +23,19 @@ def test_labkit_offers_a_table_of_contents(notebook):
     found = offered(notebook, "lk.")
     assert len(found) <= 28
     assert {"run", "sweep", "load", "fit", "judge", "explore", "plot", "algorithms", "datasets"} <= {*found}
-    described = re.findall(r"^    (\w+(?:, \w+)*)  +\w", lk.__doc__, re.MULTILINE)
-    assert sorted(found) == sorted(name for names in described for name in names.split(", "))
+    assert sorted(found) == described(lk)
+
+
+def described(module) -> list[str]:
+    """Return the names in a module's table of contents: those that a line begins with."""
+    found = re.findall(r"^    (\w+(?:, \w+)*)(?:  +\S|$)", module.__doc__, re.MULTILINE)
+    return sorted(name for names in found for name in names.split(", "))
+
+
+def test_help_on_figures_and_explorers_tells_what_each_is():
+    assert described(lk.plot) == sorted(dir(lk.plot))
+    assert described(lk.explore) == sorted(dir(lk.explore))
+    assert all(name in lk.__doc__ for name in dir(lk.explore))
 
 
 def test_figures_and_explorers_alone_are_offered(notebook):

@@ -57,6 +57,8 @@ SIZES = lk.sweep(program, [1, 2], n=[10, 1000], progress=False)
         (lambda: lk.sweep(program), "lk.sweep(program, [2, 4, 8, 16, 32])"),
         (lambda: len(lk.run(program, 2)), "run.ranks"),
         (lambda: list(lk.algorithms), "dir(lk.algorithms)"),
+        (lambda: STUDY.to_frame()["makespan_s"], "STUDY.to_frame(wide=True) has a column for each metric"),
+        (lambda: STUDY.data["messages"], "STUDY.to_frame(wide=True)"),
         (lambda: STUDY.expect(), 'study.expect("p log p") judges a study'),
         (lambda: SIZES.expect("log p", n=10), "SIZES.expect(..., where={'n': 10})"),
         (lambda: SIZES.expect("log p", unheard=10), ""),
@@ -66,6 +68,7 @@ SIZES = lk.sweep(program, [1, 2], n=[10, 1000], progress=False)
         (lambda: lk.run(program(), 4), "hand over the function itself, uncalled: lk.run(program, 4)"),
         (lambda: lk.lecture(), 'lk.lecture("bcast")'),
         (lambda: pd.DataFrame(lk.sweep(program, [1, 2], progress=False)), "study.data"),
+        (lambda: STUDY.data["nothing"], ""),
         (lambda: pd.DataFrame(object()), ""),
         (lambda: len(3), ""),
         (lambda: program(), ""),
@@ -75,7 +78,7 @@ SIZES = lk.sweep(program, [1, 2], n=[10, 1000], progress=False)
     ],
 )
 def test_a_mistake_gets_its_hint_and_any_other_none(mistake, hint):
-    with pytest.raises((TypeError, ValueError)) as caught:
+    with pytest.raises((TypeError, ValueError, KeyError)) as caught:
         mistake()
     assert hint in hint_of(caught.value) if hint else hint_of(caught.value) == ""
 
@@ -92,7 +95,11 @@ def test_a_mistake_gets_its_hint_and_any_other_none(mistake, hint):
         (lambda: lk.run(program, 4.0), MachineError, r"; write 4, or int\(...\)$"),
         (lambda: lk.run(program, 4.5), MachineError, r"got 4.5 \(float\)$"),
         (lambda: lk.sweep(program, [2], N=[1], progress=False), ProgramError, "; did you mean 'n'"),
-        (lambda: lk.lecture("sorting"), ScheduleError, "has exact_splitting_sort, histogram_sort"),
+        (
+            lambda: lk.lecture("sorting"),
+            ScheduleError,
+            "There are sorting/exact_splitting_sort, sorting/histogram_sort",
+        ),
         (lambda: lk.lecture("broadcast"), ScheduleError, "did you mean 'bcast'"),
         (lambda: lk.lecture("bcast", "binomail"), ScheduleError, "did you mean 'binomial'"),
     ],

@@ -61,6 +61,33 @@ def test_a_race_shows_itself_and_says_what_a_form_needs():
         lk.lecture("bcast", "chain")
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("bcast", "bcast/binomial"),
+        ("sample_sort", "sorting/sample_sort"),
+        ("sorting/sample_sort", "sorting/sample_sort"),
+        ("dissemination", "barrier/dissemination"),
+    ],
+)
+def test_an_algorithm_is_found_by_either_of_its_names(words, found):
+    assert "/".join((lk.lecture(words).problem, lk.lecture(words).name)) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("sorting", "which of the readable forms of sorting?.*sorting/mini_sort, sorting/radix_sort"),
+        ("ring", "which of the readable forms of ring? There are allgather/ring, allreduce/ring"),
+        ("smaple_sort", "^smaple_sort has no readable form;.*did you mean 'sample_sort'?"),
+        ("bcast/chain", "^bcast/chain has no readable form"),
+    ],
+)
+def test_what_is_no_one_algorithm_is_refused_with_those_that_are(words, said):
+    with pytest.raises(ScheduleError, match=said.replace("?", r"\?")):
+        lk.lecture(words)
+
+
 @pytest.mark.mpi
 def test_on_real_mpi_a_collective_races_with_the_librarys_own():
     race = lk.lecture("bcast", "binomial").race([2], "mpi", n=10, repeats=2)
