@@ -184,10 +184,15 @@ def _failure(cell: Any) -> Any:
 
 
 def only_static(outputs: Sequence[Any]) -> list[Any]:
-    """Return a cell's outputs without widgets: their still pictures, or else a word in their place."""
+    """Return a cell's outputs without widgets: their still pictures, or else a word in their place.
+
+    Progress that has been taken back is left out: an empty text.
+    """
     kept = []
     for output in outputs:
         data = output.get("data", {})
+        if {*data} == {"text/plain"} and not "".join(data["text/plain"]).strip():
+            continue
         if _WIDGET in data:
             del data[_WIDGET]
             if not {"text/html", "image/png", "image/svg+xml"} & {*data}:

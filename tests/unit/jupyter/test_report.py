@@ -49,6 +49,12 @@ def test_one_file_holds_text_formulas_code_and_pictures_and_fetches_nothing(tmp_
     assert path.read_bytes() == before
 
 
+def test_progress_that_was_taken_back_leaves_no_empty_box(tmp_path):
+    gone, kept = (new_output("display_data", {"text/plain": text}) for text in ("", "seven"))
+    page = report.make_report(written(tmp_path, cell("a = 1", 1, gone, kept))).read_text("utf-8")
+    assert page.count('class="output_area"') == page.count("seven") == 1
+
+
 @pytest.mark.parametrize(
     ("cells", "warning"),
     [
