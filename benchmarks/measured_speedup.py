@@ -2,7 +2,8 @@
 
 π by 2**24 random points and a Julia set of 1024 rows dealt out cyclically, on 1 to 64 ranks of a simulated
 star, their computation measured on this host. Printed is how much of the speed-up that the charged time
-promises (of the rank that computes longest) was reached, median and smallest of RUNS; goal of the median:
+promises (of the rank that computes longest) was reached, median and smallest of RUNS, behind the median
+of the makespans; goal of the median:
 90 %. And, beside it, what all ranks together were charged in terms of one rank alone: work in small pieces
 is other work, as caches and pages go.
 """
@@ -51,13 +52,13 @@ def main() -> int:
                 assert run.computation is not None
                 found.append((run.computation.rank_seconds.max() / run.makespan_s, run))
             shares = sorted(share for share, _ in found)
-            run = found[0][1]
+            makespan_s = float(np.median([one.makespan_s for _, one in found]))
             total_s = float(np.median([one.computation.total_s for _, one in found]))  # type: ignore[union-attr]
             alone_s = alone_s or total_s
             median = float(np.median(shares))
             kept &= median >= GOAL
             print(
-                f"{program.__name__:6} {ranks:3} ranks: {1e3 * run.makespan_s:8.2f} ms, {median:6.1%} of the "
+                f"{program.__name__:6} {ranks:3} ranks: {1e3 * makespan_s:8.2f} ms, {median:6.1%} of the "
                 f"charged speed-up reached (at least {shares[0]:.1%}); all ranks compute "
                 f"{total_s / alone_s:.2f} times what one alone does",
                 flush=True,
