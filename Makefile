@@ -8,6 +8,8 @@ CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeList
 export BOKEH_RESOURCES := inline
 # Tests start thousands of Pythons: each would compile labkit anew where the environment forbids to keep the result.
 unexport PYTHONDONTWRITEBYTECODE
+# An environment that the shell has activated is not this one: IPython would take modules from it.
+unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 

@@ -78,6 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
     # Figures must not depend on a network: BokehJS comes from the package.
     startup = {"PYTHONSTARTUP": str(_CONFIG / "startup.py")}
     environment = {"BOKEH_RESOURCES": "inline", **startup, **_own_matplotlib(), **os.environ}
+    if os.path.realpath(environment.get("VIRTUAL_ENV", sys.prefix)) != os.path.realpath(sys.prefix):
+        del environment["VIRTUAL_ENV"]  # another one, left active: IPython would take modules from it
     given = os.environ.get("JUPYTER_CONFIG_PATH")
     places = [*([given] if given else []), *([] if arguments.teacher else [str(_STUDENTS)]), str(_CONFIG)]
     environment["JUPYTER_CONFIG_PATH"] = os.pathsep.join(places)

@@ -10,7 +10,7 @@ from labkit.errors import MachineError
 if TYPE_CHECKING:
     from labkit.jupyter.magic import Spmd
 
-__all__ = ["load_ipython_extension", "unload_ipython_extension"]
+__all__ = ["load_ipython_extension", "load_when_called", "unload_ipython_extension"]
 
 #: how IPython reads %%spmd where it is not the first line of its cell: as a line magic of this name
 _BELOW = "%spmd"
@@ -50,6 +50,35 @@ def load_ipython_extension(shell: Any) -> None:
     shell.events.register("post_run_cell", spmd.tell_of_name)
     shell.input_transformers_cleanup.append(_with_body)
     _loaded[id(shell)] = spmd
+
+
+def load_when_called() -> None:
+    """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it.
+
+    Tab knows the words of its line before that.
+    """
+    from IPython import get_ipython
+
+    from labkit.jupyter.completion import matcher
+    from labkit.jupyter.names import offer
+
+    shell: Any = get_ipython()
+    if not hasattr(shell, "register_magic_function"):
+        return
+    known = shell.find_cell_magic("spmd")
+    if known is not None and not hasattr(known, "is_too_early"):  # what `labkit lab` put there gives way
+        return
+
+    def spmd(line: str, cell: str | None = None) -> None:
+        """Run a cell on every rank of a machine: loads labkit's extension first."""
+        shell.extension_manager.load_extension("labkit")
+        if cell is None:
+            shell.run_line_magic("spmd", line)
+        else:
+            shell.run_cell_magic("spmd", line, cell)
+
+    shell.register_magic_function(spmd, "line_cell", "spmd")
+    offer(shell, matcher(shell))
 
 
 def unload_ipython_extension(shell: Any) -> None:

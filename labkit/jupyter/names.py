@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["load_when_called", "matcher_of", "names_matcher", "names_of", "offer", "offer_names"]
+__all__ = ["matcher_of", "names_matcher", "names_of", "offer", "offer_names"]
 
 _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
 _IDENTIFIER = "labkit.names"
@@ -121,31 +121,3 @@ def offer_names() -> None:
     shell: Any = get_ipython()
     if shell is not None:
         offer(shell, names_matcher(shell))
-
-
-def load_when_called() -> None:
-    """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it.
-
-    Tab knows the words of its line before that.
-    """
-    from IPython import get_ipython
-
-    from labkit.jupyter.completion import matcher
-
-    shell: Any = get_ipython()
-    if not hasattr(shell, "register_magic_function"):
-        return
-    known = shell.find_cell_magic("spmd")
-    if known is not None and not hasattr(known, "is_too_early"):  # what `labkit lab` put there gives way
-        return
-
-    def spmd(line: str, cell: str | None = None) -> None:
-        """Run a cell on every rank of a machine: loads labkit's extension first."""
-        shell.extension_manager.load_extension("labkit")
-        if cell is None:
-            shell.run_line_magic("spmd", line)
-        else:
-            shell.run_cell_magic("spmd", line, cell)
-
-    shell.register_magic_function(spmd, "line_cell", "spmd")
-    offer(shell, matcher(shell))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import runpy
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,19 +47,36 @@ def test_a_plain_python_is_left_alone() -> None:
     assert not [name for name in names if "spmd" in name]
 
 
-def test_a_startup_file_of_ones_own_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], dict[str, str]]:
+    """What starts ``labkit lab`` without a JupyterLab, and returns the environment that it would get."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     (tmp_path / "00_start.ipynb").write_text("{}")
-    given: list[str] = []
-
-    def start(program: str, command: list[str], environment: dict[str, str]) -> None:
-        given.append(environment["PYTHONSTARTUP"])
-
-    monkeypatch.setattr(os, "execve", start)
+    given: list[dict[str, str]] = []
+    monkeypatch.setattr(os, "execve", lambda program, command, environment: given.append(environment))
     monkeypatch.setattr(os, "chdir", lambda folder: None)
-    for own in (None, "/home/me/.pythonrc"):
-        monkeypatch.delenv("PYTHONSTARTUP", raising=False)
-        if own:
-            monkeypatch.setenv("PYTHONSTARTUP", own)
+
+    def start() -> dict[str, str]:
         main(["lab", "--in-place", "--notebooks", str(tmp_path)])
-    assert given == [STARTUP, "/home/me/.pythonrc"]
+        return given[-1]
+
+    return start
+
+
+@pytest.mark.parametrize("own", [None, "/home/me/.pythonrc"])
+def test_a_startup_file_of_ones_own_comes_first(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[[], dict[str, str]], own: str | None
+) -> None:
+    monkeypatch.delenv("PYTHONSTARTUP", raising=False)
+    if own:
+        monkeypatch.setenv("PYTHONSTARTUP", own)
+    assert started()["PYTHONSTARTUP"] == (own or STARTUP)
+
+
+def test_another_environment_that_is_active_does_not_reach_the_kernels(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[[], dict[str, str]], tmp_path: Path
+) -> None:
+    """IPython would put its packages in front of labkit's, with a warning in every notebook."""
+    for active, seen in ((str(tmp_path), None), (sys.prefix, sys.prefix), ("/no/such", None)):
+        monkeypatch.setenv("VIRTUAL_ENV", active)
+        assert started().get("VIRTUAL_ENV") == seen
