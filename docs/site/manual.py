@@ -14,7 +14,6 @@ import io
 import os
 import shutil
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +30,8 @@ from labkit.platform import machines
 from labkit.platform.spec import kinds
 
 sys.path.insert(0, str(Path(__file__).parent))
-from prose import as_typed, as_written
+from metrics_page import metrics  # noqa: F401  # found by its name, as the other pages are
+from prose import as_typed, as_written, table, title
 
 ROOT = Path(__file__).parents[2]
 #: pages of words, each made by the function of its name
@@ -71,19 +71,6 @@ FORMATS = {
     "Time-independent traces": "labkit.trace.formats.ti_reader",
     "GOAL": "labkit.trace.formats.goal",
 }
-#: a metric's name, its unit, and what it is
-METRICS = (
-    ("makespan_s", "s", "from the first rank's entry into the program to the last rank's exit"),
-    ("phase_s", "s", "the time that the slowest rank spent in a phase; the column ``phase`` says which"),
-    ("messages, bytes", "1, B", "sent by all ranks together"),
-    ("rank_messages, rank_bytes", "1, B", "of one rank, sent or received, whichever is more: the most"),
-    ("rounds", "1", "messages of the longest chain of sends and receives that follow each other"),
-    ("rank_memory_bytes", "B", "the most that the NumPy arrays of a rank held at once"),
-    ("rank_resident_bytes", "B", "on real MPI: by how much the memory of a rank's process grew (VmHWM)"),
-    ("comparisons, rank_comparisons", "1", "of node-local kernels: of all ranks, and the most of one"),
-    ("p2p_messages, p2p_bytes", "1, B", "on real MPI: the program's own, without those inside collectives"),
-    ("collectives", "1", "on real MPI: calls of collectives"),
-)
 
 
 def build(site: Path) -> Path:
@@ -171,29 +158,15 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _title(text: str, line: str = "=") -> list[str]:
-    return [text, line * len(text), ""]
-
-
 def _tree(names: Iterable[str], caption: str, depth: int = 1) -> list[str]:
     inside = [f"   {name}" for name in names]
     return [".. toctree::", f"   :caption: {caption}", f"   :maxdepth: {depth}", "", *inside, ""]
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
-    for row in (head, *rows):
-        for at, cell in enumerate(row):
-            first, *rest = textwrap.dedent(cell).strip().splitlines() or [""]
-            lines.append(f"   {'* -' if not at else '  -'} {first}")
-            lines += [f"       {line}" if line else "" for line in rest]
-    return [*lines, ""]
-
-
 def index() -> list[str]:
     """Return the first page."""
     return [
-        *_title("labkit: reference manual"),
+        *title("labkit: reference manual"),
         "One SPMD program, on real MPI or on a simulated machine; measured, fitted, judged. "
         "`The course and the start page <../index.html>`__.", "",
         *_tree(IDEAS, "Three ideas"),
@@ -222,7 +195,7 @@ def api(folder: Path) -> Iterator[tuple[str, list[str]]]:
                 pages.append(f"{place}.{name}")
                 yield f"{place}.{name}", _page(module, place, name, thing)
             rows.append((f":doc:`{name} <{known[id(thing)]}>`", _first(thing)))
-        lines = [*_title(place), about, "", *_table(("name", "what it is"), rows)]
+        lines = [*title(place), about, "", *table(("name", "what it is"), rows)]
         yield place, [*lines, *_hidden(pages)]
 
 
@@ -232,7 +205,7 @@ def _hidden(pages: list[str]) -> list[str]:
 
 def _page(module: ModuleType, place: str, name: str, thing: Any) -> list[str]:
     kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-    lines = [*_title(f"{place}.{name}"), f".. {kind}:: {module.__name__}::{name}"]
+    lines = [*title(f"{place}.{name}"), f".. {kind}:: {module.__name__}::{name}"]
     if kind == "autoclass":
         lines += ["   :members:", "   :inherited-members: " + ", ".join(_FOREIGN)]
     return [*lines, ""]
@@ -267,40 +240,40 @@ def _first(thing: Any) -> str:
 
 def algorithms() -> Iterator[str]:
     """Yield the page of the algorithms: the words of each file."""
-    yield from _title("Algorithms")
+    yield from title("Algorithms")
     yield "One file, one algorithm: ``labkit.algorithms.PROBLEM.NAME``."
     yield "``coll={'PROBLEM': 'NAME'}`` of a run,"
     yield "or ``--coll PROBLEM=NAME``, chooses the algorithm of a collective."
     yield ""
     for problem in registry.problems():
-        yield from _title(problem, "-")
+        yield from title(problem, "-")
         for name in registry.names(problem):
             doc = inspect.getdoc(importlib.import_module(f"labkit.algorithms.{problem}.{name}")) or ""
-            yield from _title(f"{problem}: {name}", "~")
+            yield from title(f"{problem}: {name}", "~")
             yield from as_written(doc)
 
 
 def platforms() -> Iterator[str]:
     """Yield the page of the platforms: topologies with their options, and named machines."""
-    yield from _title("Platforms")
+    yield from title("Platforms")
     yield 'A machine is a word, ``on="torus:4x4"``, with options behind commas: ``on="star:64,bw=10GBps"``.'
     yield 'Also a SimGrid file (``on="platform.xml"``), a named machine, and what ``labkit.graph`` makes.'
     yield ""
     known: dict[str, str] = {}
     for kind, spec in kinds().items():
-        yield from _title(kind, "-")
+        yield from title(kind, "-")
         yield f"{_first(spec)} ``{spec.FORM}``. Example: ``{kind}:{spec.EXAMPLE[0]}``, {spec.EXAMPLE[1]}."
         yield ""
         for base in reversed(spec.__mro__):
             known |= dict(_attributes(base))
         rows = [(f"``{name}``", known.get(name, "")) for name in spec.options() if name in known]
-        yield from _table(("option", "what it is"), rows)
-    yield from _title("Named machines", "-")
+        yield from table(("option", "what it is"), rows)
+    yield from title("Named machines", "-")
     for name in machines.names():
         machine = machines.load(name)
-        yield from _title(name, "~")
+        yield from title(name, "~")
         yield from [machine.title + ".", ""]
-        yield from _table(("figure", "value, and where it is from"), machine.facts)
+        yield from table(("figure", "value, and where it is from"), machine.facts)
 
 
 def _attributes(thing: Any) -> Iterator[tuple[str, str]]:
@@ -313,13 +286,13 @@ def _attributes(thing: Any) -> Iterator[tuple[str, str]]:
 
 def models() -> Iterator[str]:
     """Yield the page of the network models: title and source of each."""
-    yield from _title("Network models")
+    yield from title("Network models")
     yield 'What a message costs: ``model="smpi"`` of a run, or ``--model smpi``.'
     yield "How a file is written: :doc:`formats`."
     yield ""
     for path in sorted((ROOT / "datasets" / "models").glob("*.toml")):
         table = tomllib.loads(path.read_text("utf-8"))
-        yield from _title(path.stem, "-")
+        yield from title(path.stem, "-")
         yield from [f"{table['title']}.", ""]
         yield from as_typed(table["source"].strip())
 
@@ -328,7 +301,7 @@ def options() -> Iterator[str]:
     """Yield the page of a run's options."""
     from labkit.options import _OPTIONS
 
-    yield from _title("Options of a run")
+    yield from title("Options of a run")
     yield "``labkit run`` and ``%%spmd`` read the same list; :doc:`api/labkit.run` has them as keywords."
     yield ""
     rows = []
@@ -336,33 +309,22 @@ def options() -> Iterator[str]:
         text = str(more.get("help", "")).replace("%%", "%").replace("`", "``")
         shown = "" if default in (None, False, ()) else f"``{default}``"
         rows.append((", ".join(f"``{flag}``" for flag in flags), text, shown))
-    yield from _table(("option", "what it does", "default"), rows)
-
-
-def metrics() -> Iterator[str]:
-    """Yield the page of the metrics that a study keeps."""
-    yield from _title("Metrics")
-    yield "A row of a study's data is one measurement; the column ``metric`` says of what (:doc:`rows`)."
-    yield ""
-    rows = [(", ".join(f"``{one}``" for one in name.split(", ")), unit, text) for name, unit, text in METRICS]
-    yield from _table(("metric", "unit", "what it is"), rows)
-    yield 'What a program counts itself, ``labkit.count("swaps")``, is a metric too: the sum over the ranks,'
-    yield "and ``rank_swaps``, the most of one rank."
+    yield from table(("option", "what it does", "default"), rows)
 
 
 def formats() -> Iterator[str]:
     """Yield the page of the formats of files: what the modules that read them say."""
-    yield from _title("Formats of files")
-    for title, module in FORMATS.items():
-        yield from _title(title, "-")
+    yield from title("Formats of files")
+    for name, module in FORMATS.items():
+        yield from title(name, "-")
         yield from as_written(inspect.getdoc(importlib.import_module(module)) or "")
 
 
 def commands() -> Iterator[str]:
     """Yield the page of the command line: the help of each command."""
-    yield from _title("Commands")
+    yield from title("Commands")
     for name, about in COMMANDS.items():
-        yield from _title(f"labkit {name}", "-")
+        yield from title(f"labkit {name}", "-")
         yield from [f"{about[:1].upper()}{about[1:]}.".replace("`", "``"), ""]
         said = io.StringIO()
         os.environ["COLUMNS"] = "96"

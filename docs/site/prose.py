@@ -1,15 +1,32 @@
-"""Docstrings whose layout is their own, as reStructuredText: prose, and what stands in columns."""
+"""reStructuredText: titles and tables, and docstrings whose layout is their own."""
 
 from __future__ import annotations
 
 import itertools
 import re
 import textwrap
+from collections.abc import Iterable
 
-__all__ = ["as_typed", "as_written"]
+__all__ = ["as_typed", "as_written", "table", "title"]
 
 #: the word that begins a paragraph, as in **Cost**: ...
 _HEAD = re.compile(r"\*\*\w+\*\*")
+
+
+def title(text: str, line: str = "=") -> list[str]:
+    """Return a title; `line` says of which rank."""
+    return [text, line * len(text), ""]
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return a table; a cell may have several lines."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    for row in (head, *rows):
+        for at, cell in enumerate(row):
+            first, *rest = textwrap.dedent(cell).strip().splitlines() or [""]
+            lines.append(f"   {'* -' if not at else '  -'} {first}")
+            lines += [f"       {line}" if line else "" for line in rest]
+    return [*lines, ""]
 
 
 def as_written(text: str) -> list[str]:

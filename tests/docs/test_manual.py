@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("sphinx")
@@ -43,11 +44,37 @@ def test_the_manual_has_every_name_and_every_word(tmp_path):
     words = (manual / "platforms.html").read_text("utf-8")
     for word in (*kinds(), *machines.names(), "loopback_lat", "bb_bw", "routing"):
         assert word in words, word
+    from labkit.trace.counters import EVENTS
+    from labkit.trace.waiting.kinds import KINDS
+
+    metrics = (manual / "metrics.html").read_text("utf-8")
+    for word in (*(kind.name for kind in KINDS), *EVENTS, "critical_path", "delay_cost"):
+        assert word in metrics, word
     for name in ("one-program-two-machines", "rows", "verdicts"):
         assert (manual / f"{name}.html").is_file()
     index = (manual / "searchindex.js").read_text("utf-8")
     found = json.loads(re.search(r"Search\.setIndex\((.*)\)\s*$", index, re.DOTALL)[1])
-    assert {"bisect", "deadlock", "goal"} <= {*found["terms"]}
+    assert {"bisect", "deadlock", "goal", "fenc"} <= {*found["terms"]}
+
+
+@pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
+def test_every_metric_of_a_study_is_described(monkeypatch, on):
+    import labkit as lk
+    from labkit.algorithms.sorting.sample_sort import sample_sort
+
+    def program(comm):
+        with lk.phase("sort"):
+            sample_sort(comm, np.arange(100) * 7 % 100)
+        comm.sendrecv(1, 1 - comm.rank)
+
+    monkeypatch.syspath_prepend(str(SITE))
+    described = {
+        one for names, _, _ in importlib.import_module("metrics_page").METRICS for one in names.split(", ")
+    }
+    how = {"compute": "measured"} if on == "star" else {}
+    study = lk.sweep(program, [2], on=on, repeats=2, progress=False, **how)
+    assert {*study.metrics} <= described
+    assert "comparisons" in study.metrics
 
 
 def test_links_that_lead_nowhere_are_told(tmp_path, monkeypatch):
