@@ -28,6 +28,7 @@ from labkit.cli.main import COMMANDS, main
 from labkit.jupyter.report import with_mathml
 from labkit.platform import machines
 from labkit.platform.spec import kinds
+from labkit.trace.exchange import FORMATS as EXPORTS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from metrics_page import metrics  # noqa: F401  # found by its name, as the other pages are
@@ -67,9 +68,12 @@ FORMATS = {
     "Network models": "labkit.platform.model_file",
     "Named machines": "labkit.platform.machines",
     "SimGrid's platform files": "labkit.platform.xml.reader",
-    "Rules of selectors": "labkit.selector",
+    "Calibrations": "labkit.calibration.files",
+    "Rules of selectors": "labkit.selector.rules",
+    "Rules of MPI libraries": "labkit.selector.formats",
     "Time-independent traces": "labkit.trace.formats.ti_reader",
     "GOAL": "labkit.trace.formats.goal",
+    "MSCCL": "labkit.synthesis.msccl",
 }
 
 
@@ -318,6 +322,15 @@ def formats() -> Iterator[str]:
     for name, module in FORMATS.items():
         yield from title(name, "-")
         yield from as_written(inspect.getdoc(importlib.import_module(module)) or "")
+    yield from title("Recorded runs, for other tools", "-")
+    yield "Written by ``run.export(file)``, of a run with ``trace=True``; ``labkit.read_trace`` reads OTF2."
+    yield ""
+    rows = [
+        (form.opens, f"``{name}``", ", ".join(f"``{ending}``" for ending in form.endings),
+         "a profile: metrics by call path and rank" if form.is_profile else "events: calls, phases, messages")
+        for name, form in EXPORTS.items()
+    ]  # fmt: skip
+    yield from table(("what opens it", "format", "ending", "what it holds"), rows)
 
 
 def commands() -> Iterator[str]:

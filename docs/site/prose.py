@@ -37,7 +37,7 @@ def as_written(text: str) -> list[str]:
     text : str
         Dedented; its first paragraph is prose.
     """
-    first, *parts = text.strip("\n").split("\n\n")
+    first, *parts = [part for part in text.strip("\n").split("\n\n") if part.strip() != "::"]
     lines = [_escaped(" ".join(first.split())), ""]
     for is_prose, group in itertools.groupby(parts, key=_is_prose):
         if is_prose:

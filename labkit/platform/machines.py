@@ -1,4 +1,15 @@
-"""Named machines (``datasets/machines``): every figure has its source or is marked as assumed."""
+"""Named machines (``datasets/machines``): every figure has its source or is marked as assumed.
+
+::
+
+    title = "a cluster of 128 nodes"
+    spec = "fattree:16x8:1x4:1x2,bw=12.5GBps,lat=300ns"   # or zones = "NAME.xml", SimGrid's, beside it
+
+    [[facts]]                                              # one for each figure
+    what = "links"
+    value = "100 Gb/s, 300 ns"
+    source = "the vendor's data sheet"                     # or assumed = "why"
+"""
 
 from __future__ import annotations
 

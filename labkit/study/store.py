@@ -1,4 +1,11 @@
-"""Saves a study as a zip of one table (CSV) and one manifest (JSON), and loads it again.
+"""Saved studies, as `labkit.Study.save` writes them: a zip of one table (CSV) and one manifest (JSON).
+
+::
+
+    data.csv     the rows, as in study.data
+    study.json   format, version, number of rows, the kind of each column (int, float, bool, text), and the
+                 notes: machines and network models with their numbers, the seed, what the counts are,
+                 options of the sweep, points that failed, remarks
 
 The file is written beside its place and then moved there, so that a full disk or an interrupt leaves the
 old file as it was.

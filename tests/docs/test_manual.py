@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import subprocess
 import sys
+import textwrap
+import tomllib
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +79,53 @@ def test_every_metric_of_a_study_is_described(monkeypatch, on):
     study = lk.sweep(program, [2], on=on, repeats=2, progress=False, **how)
     assert {*study.metrics} <= described
     assert "comparisons" in study.metrics
+
+
+def examples_of(module: str) -> list[str]:
+    """Return the examples in a module's docstring, each without its indentation."""
+    text = inspect.getdoc(importlib.import_module(module)) or ""
+    blocks = re.findall(r"::\n\n((?:    .*\n?|\n(?=    ))+)", f"{text}\n")
+    return [textwrap.dedent(one).strip() + "\n" for one in blocks]
+
+
+def test_the_examples_of_formats_can_be_read(tmp_path):
+    import labkit as lk
+
+    tables = examples_of("labkit.study.formats.reader")
+    points = {}
+    for number, table in enumerate(tables):
+        path = tmp_path / f"table{number}"
+        path.write_text(table)
+        study = lk.load(path)
+        points[number] = study.data.groupby(study.parameters[0])["value"].count().tolist()
+    assert list(points.values()) == [[1, 1], [1, 1], [2, 2, 2], [1, 1]]
+    for module in ("labkit.trace.formats.ti_reader", "labkit.trace.formats.goal"):
+        (trace,) = examples_of(module)
+        (tmp_path / "trace").write_text(trace)
+        assert lk.replay(tmp_path / "trace", "star:2").makespan_s > 0
+    (machine,) = examples_of("labkit.platform.machines")
+    assert lk.platform(tomllib.loads(machine)["spec"]).hosts == 128
+    (rules,) = examples_of("labkit.selector.rules")
+    (tmp_path / "rules.toml").write_text(rules)
+    run = lk.run(
+        lambda comm: comm.Allreduce(np.ones(9), np.ones(9)), 64, "star", coll=str(tmp_path / "rules.toml")
+    )
+    assert "ring" in run.collectives.values()
+
+
+def test_the_files_in_a_saved_study_and_in_a_bundle_are_those_that_the_manual_names(tmp_path):
+    import labkit as lk
+    from tests.support.healthy import shift
+
+    study = lk.sweep(shift, [2, 3], progress=False)
+    for path, module in (
+        (study.save(tmp_path / "a.study"), "labkit.study.store"),
+        (study.bundle(tmp_path / "a.zip", notebook=False).path, "labkit.study.bundle.writer"),
+    ):
+        (named,) = examples_of(module)
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                assert f"{name.split('/')[0]}/" in named if "/" in name else name in named, name
 
 
 def test_links_that_lead_nowhere_are_told(tmp_path, monkeypatch):

@@ -1,4 +1,11 @@
-"""SimGrid's platform XML, read: every refusal names the file, the line and the reason."""
+"""SimGrid's platform XML, read: every refusal names the file, the line and the reason.
+
+Versions 4.0 and 4.1: zones in zones (routing Full, Floyd, Dijkstra, DijkstraCache, Star, Cluster or None),
+clusters (star, torus, fat tree, dragonfly), cabinets, hosts, routers, links, backbones, routes between hosts
+and between zones, and properties. A ``<config>`` block makes the network model. What no message feels (disks,
+actors) is read over and told; the rest is refused. ``labkit.platform("FILE.xml")`` reads one,
+`labkit.platform.xml.writer.platform_xml` is the text of one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Writes a bundle: the study, and all that others need to check it, as one zip with a manifest of hashes."""
+"""Bundles, as `labkit.Study.bundle` writes them: a study and all that others need to check it, as one zip.
+
+::
+
+    data.csv, study.json   the measurements; labkit.load reads this zip as a study
+    recipe.json            the calls that gave them: points, parameters, seeds
+    machines.json          the simulated machines and network models with their numbers, calibration, noise
+    program/               the program: what is run again, and installed/: copies of installed sources
+    environment.json       Python, the computer, MPI; packages.txt: the packages
+    notebook/              the notebook, where there was one
+    bundle.json            the SHA-256 of every other file, and which rows can be computed again
+    README.md              this table, for whoever opens the zip
+
+``labkit verify BUNDLE`` checks every hash, runs the simulated part again and compares.
+"""
 
 from __future__ import annotations
 

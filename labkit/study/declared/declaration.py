@@ -1,4 +1,10 @@
-"""The declaration of a study: a TOML file, checked as a whole before any work starts."""
+"""The declaration of a study: a TOML file, checked as a whole before any work starts.
+
+It says what program is run, at which points, how often, and what growth is expected; ``labkit study FILE``
+carries it out, and ``labkit study --help`` has an example. ``[parameters]`` needs ranks; on, model, coll and
+the program's own may stand beside them, each a value or a list. ``[run]`` has options of `labkit.sweep`, each
+``[[expect]]`` the arguments of `labkit.Study.expect`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,38 @@
-"""The reader of measurements: saved studies, Extra-P's text, JSON, JSON lines and experiments, and CSV."""
+"""The reader of measurements: saved studies, bundles, Extra-P's files, and tables.
+
+The content says which it is, not the name: a saved study or a bundle; Extra-P's experiments (``.extra-p``),
+text, JSON (both forms) or JSON lines; else a table with a header, its columns apart by tabulators,
+semicolons, commas or spaces. Lines that begin with ``#`` are remarks.
+
+A table with the columns metric and value has a row for each measurement, and what else it has is as in
+`study.data`::
+
+    ranks,metric,value,unit
+    4,makespan_s,0.5,s
+    8,makespan_s,0.9,s
+
+Any other has a column for each metric, behind those of the parameters; one column of parameters, unless
+``labkit.load(file, parameters=["p", "n"])`` says more. Rows of the same point are repetitions::
+
+    p time_s
+    4 0.5
+    8 0.9
+
+Extra-P's text names parameters and points once; each line of data has the repetitions of one point::
+
+    PARAMETER p
+    POINTS 4 8 16
+    REGION sort
+    METRIC time
+    DATA 1.0 1.1
+    DATA 2.0 2.1
+    DATA 4.0 4.1
+
+and JSON lines have an object for each measurement::
+
+    {"params": {"p": 4}, "callpath": "sort", "metric": "time", "value": 1.0}
+    {"params": {"p": 8}, "callpath": "sort", "metric": "time", "value": 2.0}
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""GOAL, the text of LogGOPSim and its kin: read, and written from the messages of a trace."""
+"""GOAL, the text of LogGOPSim and its kin: read, and written from the messages of a trace.
+
+For each rank its calc, send and recv, and which of them requires which; a calc in nanoseconds.
+``labkit replay`` reads it::
+
+    num_ranks 2
+    rank 0 {
+    l1: calc 1000
+    l2: send 1024b to 1 tag 7
+    l2 requires l1
+    }
+    rank 1 {
+    l1: recv 1024b from 0 tag 7
+    }
+"""
 
 from __future__ import annotations
 
