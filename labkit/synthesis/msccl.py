@@ -1,9 +1,9 @@
 """Schedules as MSCCL's XML, for GPUs: one thread block for each pair of peers that a GPU talks to.
 
-Reference: M. Cowan, S. Maleki, M. Musuvathi, O. Saarikivi, Y. Xiong: MSCCLang: Microsoft Collective
-Communication Language. ASPLOS 2023, doi:10.1145/3575693.3575724. A step of a thread block is s (send), r
-(receive), rrc (receive, reduce, copy), cpy or re (reduce); it may depend on one step of another thread block;
-`nop` waits for more.
+A step of a thread block is s (send), r (receive), rrc (receive, reduce, copy), cpy or re (reduce); it may
+depend on one step of another thread block; nop waits for more.
+The form is that of MSCCLang (M. Cowan, S. Maleki, M. Musuvathi, O. Saarikivi, Y. Xiong, ASPLOS 2023,
+doi:10.1145/3575693.3575724).
 """
 
 from __future__ import annotations
