@@ -15,10 +15,22 @@ __all__ = ["json_of", "require_file", "text_of", "toml_of"]
 
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
+#: of a text that is read whole; in memory it becomes several times as much
+_MOST_TEXT_BYTES = 1 << 30
 
 
-def require_file(path: str | os.PathLike[str], error: type[LabkitError] = DataError) -> None:
+def require_file(
+    path: str | os.PathLike[str], error: type[LabkitError] = DataError, *, is_whole: bool = True
+) -> None:
     """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends.
+
+    Parameters
+    ----------
+    path : path
+    error : type of LabkitError
+        What is raised.
+    is_whole : bool
+        Whether it is read whole, as a text: then one of more than a gigabyte is refused, too.
 
     Raises
     ------
@@ -26,11 +38,14 @@ def require_file(path: str | os.PathLike[str], error: type[LabkitError] = DataEr
         The one given.
     """
     try:
-        mode = os.stat(path).st_mode
+        found = os.stat(path)
     except (OSError, ValueError):  # who opens it says why
         return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise error(f"{os.fspath(path)!r} is a pipe, a socket or a device; give a file")
+    name = os.fspath(path)
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise error(f"{name!r} is a pipe, a socket or a device; give a file")
+    if is_whole and stat.S_ISREG(found.st_mode) and found.st_size > _MOST_TEXT_BYTES:
+        raise error(f"{name!r} has {found.st_size:,} B; a text may have at most {_MOST_TEXT_BYTES:,} B")
 
 
 def text_of(path: Path, error: type[LabkitError] = DataError) -> str:

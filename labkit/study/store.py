@@ -144,7 +144,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
         When the file is damaged, not a study, or of a newer version.
     """
     name = str(path)
-    require_file(path)
+    require_file(path, is_whole=False)
     try:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, name)

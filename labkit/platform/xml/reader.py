@@ -60,7 +60,7 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     PlatformError
         Not readable, not XML, not a platform, or something that is not supported.
     """
-    require_file(path, PlatformError)
+    require_file(path, PlatformError, is_whole=False)
     try:
         with path.open("rb") as file:
             reader = _Reader(str(path))

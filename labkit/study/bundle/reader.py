@@ -64,7 +64,7 @@ def open_bundle(path: str | os.PathLike[str]) -> Opened:
         raise DataError(f"there is no file {name!r}")
     if os.path.isdir(path):
         raise DataError(f"{name!r} is a folder; give the zip that study.bundle wrote")
-    require_file(path)
+    require_file(path, is_whole=False)
     try:
         with zipfile.ZipFile(path) as archive:
             entries = _checked_entries(archive, name)

@@ -92,7 +92,7 @@ def read_data(
         raise DataError(f"{name!r} is a folder; give the file with the measurements")
     if not os.path.exists(path):
         raise DataError(f"there is no file {name!r}")
-    require_file(path)
+    require_file(path, is_whole=False)
     if zipfile.is_zipfile(path):
         return _read_zip(path, name)
     text = text_of(Path(path))

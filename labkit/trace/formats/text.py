@@ -35,7 +35,7 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
     DataError
         The file cannot be read, or is damaged.
     """
-    require_file(path)
+    require_file(path, is_whole=False)
     try:
         with open(path, "rb") as raw:
             is_packed = raw.read(2) == _GZIP

@@ -41,6 +41,21 @@ def test_a_pipe_is_refused_and_not_waited_for(what: str, tmp_path: Path) -> None
     assert done.returncode == 3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("what", _READS)
+def test_a_file_of_sixty_gigabytes_is_refused_unread(what: str, tmp_path: Path) -> None:
+    """Sparse, so it takes no room on the disk; read whole it would take all memory."""
+    for ending in ("", ".toml", ".map", ".xml"):
+        with open(tmp_path / f"PIPE{ending}", "wb") as file:
+            file.truncate(60 << 30)
+    (tmp_path / "SCRIPT").write_text(_SCRIPT)
+    words = [sys.executable, "-m", "labkit", *_READS[what]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3, done.stderr
+    assert "PIPE" in done.stderr
+    assert "MemoryError" not in done.stderr
+
+
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202eabc\x9b31m"
 
 
