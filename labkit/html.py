@@ -12,6 +12,7 @@ from typing import Any
 __all__ = [
     "MATCH_COLORS",
     "MATCH_SIGNS",
+    "PRE",
     "SI_UNITS",
     "badge",
     "card",
@@ -49,6 +50,8 @@ _PREFIXES = (
 _PLURAL = re.compile(r"[a-z]{3,}(?<![aisu])s")
 #: an option of a command line: browsers break lines behind its hyphens
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+#: of preformatted text: whole words, where JupyterLab breaks lines inside them
+PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _TABLE = '<table style="border-collapse:collapse;margin:4px 0">'
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:baseline;border:0;background:none"
 _HEAD = "padding:2px 12px 4px 0;text-align:left;font-weight:600;border:0;border-bottom:1px solid #8888"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from labkit.html import PRE
 from labkit.units import ranks_text
 
 __all__ = ["Block", "Piece", "blocks_of", "clean", "printed_html", "printed_text"]
@@ -29,7 +30,7 @@ TEXT_LINES, TEXT_BLOCKS = 40, 16
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _LABEL = "opacity:0.7;min-width:6.5em;flex:none;padding-right:1em"
 _PRE = (
-    "margin:0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none;"
+    f"{PRE};margin:0;padding:0;background:none;"
     "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px)"
 )
 _ERROR = "border-left:3px solid #d55e00;padding-left:6px"

@@ -17,7 +17,7 @@ import numpy as np
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.html import quantity
+from labkit.html import PRE, quantity
 from labkit.run import machine_of
 from labkit.study import Study, sweep
 
@@ -26,7 +26,7 @@ __all__ = ["Lecture", "Race", "lecture"]
 _READABLE, _USED, _LIBRARY = "as the lecture writes it", "as labkit uses it", "the MPI library's own"
 _COLUMN = "flex:1 1 28em;min-width:0;margin:0"
 _CODE = (
-    "max-height:44em;overflow:auto;margin:4px 0;padding:8px;border:1px solid #8886;font-size:12px;"
+    f"{PRE};max-height:44em;overflow:auto;margin:4px 0;padding:8px;border:1px solid #8886;font-size:12px;"
     "line-height:1.35;background:none;color:inherit"
 )
 

@@ -118,8 +118,9 @@ class Comparison:
 
     def _details(self) -> str:
         """Return the full tables as text, folded away: as HTML they would be ten times as long."""
+        pre = '<pre style="white-space:pre;overflow-x:auto">'
         inner = "".join(
-            f"<p><b>{escape(program)}</b>, {escape(machine)}</p><pre>{escape(str(table))}</pre>"
+            f"<p><b>{escape(program)}</b>, {escape(machine)}</p>{pre}{escape(str(table))}</pre>"
             for program, machines in self.tables.items()
             for machine, table in machines.items()
         )

@@ -76,6 +76,7 @@ def test_standard_error_colours_and_cursors():
         "rank 0 | 100%", "rank 0 | red", "rank 0 ! bad <i>", "rank 0 | end",
     ]  # fmt: skip
     html = printed_html([block])
+    assert html.count("<pre") == html.count("word-break:normal") > 0  # else JupyterLab breaks words
     assert "bad &lt;i&gt;" in html
     assert "stderr" in unescape(html)
 

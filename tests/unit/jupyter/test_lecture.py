@@ -29,6 +29,13 @@ def test_both_sources_are_shown_side_by_side_and_whole(problem, name):
     assert f"labkit/algorithms/{problem}/{name}.py" in repr(shown)
 
 
+def test_no_line_of_a_source_ends_inside_a_word():
+    """JupyterLab breaks preformatted text anywhere, unless its own style says otherwise."""
+    styles = re.findall(r'<pre[^>]* style="([^"]*)"', lk.lecture("bcast")._repr_html_())
+    assert len(styles) == 2
+    assert all("word-break:normal" in style for style in styles)
+
+
 def test_no_markup_comes_from_a_source():
     assert (
         _dressed("a = '<b>' # <i>\n")
