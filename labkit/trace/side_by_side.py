@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
@@ -13,6 +13,8 @@ from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, SHARED_CORES,
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from labkit.result import Run
 
 __all__ = ["Contrast", "contrast"]
 
@@ -87,13 +89,13 @@ class Contrast:
         return card("Why these runs differ", f"<p>{escape(self.reading())}</p>{table(head, rows)}")
 
 
-def contrast(explanations: Sequence[Explanation]) -> Contrast:
-    """Put explanations side by side.
+def contrast(*runs: Explanation | Run | Sequence[Explanation | Run]) -> Contrast:
+    """Put recorded runs side by side, each explained.
 
     Parameters
     ----------
-    explanations : sequence of Explanation
-        At least two.
+    *runs : Run or Explanation, or one sequence of them
+        At least two, recorded with ``trace=True``.
 
     Returns
     -------
@@ -102,12 +104,23 @@ def contrast(explanations: Sequence[Explanation]) -> Contrast:
     Raises
     ------
     DataError
-        Fewer than two.
+        Fewer than two, or something else, or a run that was not recorded.
+
+    Examples
+    --------
+    >>> import labkit as lk
+    >>> def program(comm):
+    ...     comm.allreduce(1.0)
+    >>> runs = [lk.run(program, 4, on, trace=True) for on in ("star:4", "torus:4")]
+    >>> contrast(*runs).seconds.columns.tolist()
+    ['star:4', 'torus:4']
     """
     import pandas as pd
 
+    is_sequence = len(runs) == 1 and isinstance(runs[0], Sequence) and not isinstance(runs[0], str)
+    explanations = [_explained(one) for one in (runs[0] if is_sequence else runs)]  # type: ignore[union-attr]
     if len(explanations) < 2:
-        raise DataError(f"a contrast needs at least two explanations, got {len(explanations)}")
+        raise DataError(f"a contrast needs at least two recorded runs, got {len(explanations)}")
     names: list[str] = []
     for e in explanations:
         name = e.on if len({x.program for x in explanations}) == 1 else f"{e.program} on {e.on}"
@@ -116,7 +129,20 @@ def contrast(explanations: Sequence[Explanation]) -> Contrast:
     columns = {name: e.totals() for name, e in zip(names, explanations, strict=True)}
     seconds = pd.DataFrame(columns).fillna(0.0)
     seconds = seconds.loc[seconds.max(axis=1).sort_values(ascending=False, kind="stable").index]
-    return Contrast(list(explanations), seconds)
+    return Contrast(explanations, seconds)
+
+
+def _explained(one: Any) -> Explanation:
+    """Return what was given, or the explanation of the run that was given."""
+    if isinstance(one, Explanation):
+        return one
+    if not hasattr(one, "explain"):
+        raise DataError(
+            "labkit.contrast takes recorded runs, run(..., trace=True), or their run.explain(); "
+            f"got {type(one).__name__}"
+        )
+    found: Explanation = one.explain()
+    return found
 
 
 def _range(shares: list[float]) -> str:

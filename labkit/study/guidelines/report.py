@@ -214,7 +214,7 @@ class GuidelineReport:
     def _repr_html_(self) -> str:
         rows = [
             (
-                f"{_MARKS[one.word]} {one.word}", f"<code>{escape(str(one.statement))}</code>",
+                f"{_MARKS[one.word]}&nbsp;{one.word}", f"<code>{escape(str(one.statement))}</code>",
                 escape(one.sentence()) + (f"<br><em>{escape(one.todo())}</em>" if one.todo() else ""),
             )
             for one in self.outcomes

@@ -68,6 +68,17 @@ def test_run_that_was_not_recorded_is_refused():
         lk.run(steps, 2, "star").explain()
     with pytest.raises(DataError, match="at least two"):
         lk.contrast([explained(steps, "star:16")])
+    run = lk.run(steps, 4, "star", trace=True)
+    with pytest.raises(DataError, match=r"takes recorded runs, .* got str"):
+        lk.contrast(run, "star")
+    with pytest.raises(DataError, match="trace=True"):
+        lk.contrast(run, lk.run(steps, 4, "star"))
+
+
+def test_runs_are_put_side_by_side_as_they_are_or_in_a_list():
+    one, two = (lk.run(steps, 4, on, trace=True) for on in ("star", "torus:4"))
+    said = lk.contrast([one.explain(), two.explain()]).reading()
+    assert lk.contrast(one, two).reading() == lk.contrast([one, two]).reading() == said
 
 
 def test_explanation_shows_itself():
