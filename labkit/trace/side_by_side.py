@@ -89,12 +89,14 @@ class Contrast:
         return card("Why these runs differ", f"<p>{escape(self.reading())}</p>{table(head, rows)}")
 
 
-def contrast(*runs: Explanation | Run | Sequence[Explanation | Run]) -> Contrast:
+def contrast(
+    explanations: Explanation | Run | Sequence[Explanation | Run], *others: Explanation | Run
+) -> Contrast:
     """Put recorded runs side by side, each explained.
 
     Parameters
     ----------
-    *runs : Run or Explanation, or one sequence of them
+    explanations, *others : Run or Explanation, or one sequence of them
         At least two, recorded with ``trace=True``.
 
     Returns
@@ -117,19 +119,19 @@ def contrast(*runs: Explanation | Run | Sequence[Explanation | Run]) -> Contrast
     """
     import pandas as pd
 
-    is_sequence = len(runs) == 1 and isinstance(runs[0], Sequence) and not isinstance(runs[0], str)
-    explanations = [_explained(one) for one in (runs[0] if is_sequence else runs)]  # type: ignore[union-attr]
-    if len(explanations) < 2:
-        raise DataError(f"a contrast needs at least two recorded runs, got {len(explanations)}")
+    first = explanations if isinstance(explanations, Sequence) else [explanations]
+    found = [_explained(one) for one in (*first, *others)]
+    if len(found) < 2:
+        raise DataError(f"a contrast needs at least two recorded runs, got {len(found)}")
     names: list[str] = []
-    for e in explanations:
-        name = e.on if len({x.program for x in explanations}) == 1 else f"{e.program} on {e.on}"
+    for e in found:
+        name = e.on if len({x.program for x in found}) == 1 else f"{e.program} on {e.on}"
         same = sum(known == name or known.startswith(f"{name} (") for known in names)
         names.append(f"{name} ({same + 1})" if same else name)
-    columns = {name: e.totals() for name, e in zip(names, explanations, strict=True)}
+    columns = {name: e.totals() for name, e in zip(names, found, strict=True)}
     seconds = pd.DataFrame(columns).fillna(0.0)
     seconds = seconds.loc[seconds.max(axis=1).sort_values(ascending=False, kind="stable").index]
-    return Contrast(explanations, seconds)
+    return Contrast(found, seconds)
 
 
 def _explained(one: Any) -> Explanation:
