@@ -295,10 +295,10 @@ def models() -> Iterator[str]:
     yield "How a file is written: :doc:`formats`."
     yield ""
     for path in sorted((ROOT / "datasets" / "models").glob("*.toml")):
-        table = tomllib.loads(path.read_text("utf-8"))
+        model = tomllib.loads(path.read_text("utf-8"))
         yield from title(path.stem, "-")
-        yield from [f"{table['title']}.", ""]
-        yield from as_typed(table["source"].strip())
+        yield from [f"{model['title']}.", ""]
+        yield from as_typed(model["source"].strip())
 
 
 def options() -> Iterator[str]:

@@ -49,7 +49,7 @@ def metrics() -> Iterator[str]:
     yield "``run.report()`` of a run with ``trace=True``, on any machine: by call path and rank. What is"
     yield "further in is a part of what stands above it; the wait states are those below."
     yield ""
-    run = labkit.run(_exchange, 2, "star", trace=True)
+    run = labkit.run(_compute, 2, "star", trace=True)
     depth = {"": -1}
     rows = []
     for one in run.report().metrics:
@@ -70,6 +70,6 @@ def metrics() -> Iterator[str]:
     yield from table(("counter", "unit", "what it is"), known)
 
 
-def _exchange(comm: labkit.MPI.Comm) -> None:
+def _compute(comm: labkit.MPI.Comm) -> None:
     """A program without a wait state: those have a table of their own."""
     labkit.compute(seconds=1e-6)

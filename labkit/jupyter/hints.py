@@ -83,9 +83,14 @@ def hint_of(error: BaseException) -> str:
 
 def _column_asked_for(error: KeyError) -> str:
     """Say how a metric is got out of a study's table, which has a row for each value."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    tables = [frame.f_locals.get("self") for frame in frames]
+    if not any({"metric", "value"} <= {*map(str, getattr(table, "columns", ()))} for table in tables):
+        return ""  # a key of something else
+    for frame in frames:
         for name, one in {**frame.f_globals, **frame.f_locals}.items():
-            if type(one).__name__ == "Study" and not _is_foreign(type(one)) and error.args[0] in one.metrics:
+            is_study = type(one).__name__ == "Study" and not _is_foreign(type(one))
+            if is_study and str(error.args[0]) in one.metrics:
                 return f"{name}.to_frame(wide=True) has a column for each metric"
     return ""
 

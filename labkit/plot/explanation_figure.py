@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bokeh.models import (
@@ -21,6 +21,7 @@ from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, share_ticks, style_axes, time_axis
 from labkit.plot.tools import TOOLS
 from labkit.plot.topology_figure import draw_layout
+from labkit.trace.explanation import explained
 from labkit.trace.states import MESSAGE, STATES
 from labkit.units import format_share
 
@@ -34,6 +35,7 @@ __all__ = ["critical_path", "heat", "utilisation"]
 
 #: links of the figure of utilisation
 _SHOWN = 24
+_TAKES = "a figure of an explanation takes a recorded run"
 
 
 def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520) -> Figure:
@@ -56,7 +58,7 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     DataError
         The machine is too large to be drawn: see `utilisation`.
     """
-    explanation = _explained(explanation)
+    explanation = explained(explanation, _TAKES)
     _need_links(explanation)
     machine = explanation.trace.setting[0].sized(len(explanation.trace.ends_s))
     if machine.description.smaller() != machine.description:
@@ -89,20 +91,6 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
 
 
-def _explained(run: Any) -> Explanation:
-    """Return a run's explanation, made here or before."""
-    if hasattr(run, "explain"):
-        explained: Explanation = run.explain()
-        return explained
-    if not hasattr(run, "bottlenecks"):
-        raise DataError(
-            "a figure of an explanation takes a recorded run, run(..., trace=True), or its run.explain(); "
-            f"got {type(run).__name__}"
-        )
-    given: Explanation = run
-    return given
-
-
 def _need_links(explanation: Explanation) -> Bottlenecks:
     if explanation.bottlenecks is None:
         raise DataError(
@@ -127,7 +115,7 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     Figure
         A row per link, those that held transfers longest on top.
     """
-    explanation = _explained(explanation)
+    explanation = explained(explanation, _TAKES)
     found = _need_links(explanation)
     links = explanation.links.head(_SHOWN)
     if not len(links):
@@ -188,7 +176,7 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     Figure
         A transfer is a line from its sender to its receiver.
     """
-    explanation = _explained(explanation)
+    explanation = explained(explanation, _TAKES)
     path = explanation.path
     if path.empty:
         raise DataError(

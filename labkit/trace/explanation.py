@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from labkit.result import Run
     from labkit.trace.trace import Trace
 
-__all__ = ["COMPUTATION", "LATENCY", "OVERHEAD", "SHARED_CORES", "Explanation", "explain_run", "spoken"]
+__all__ = [
+    "COMPUTATION",
+    "LATENCY",
+    "OVERHEAD",
+    "SHARED_CORES",
+    "Explanation",
+    "explain_run",
+    "explained",
+    "spoken",
+]
 
 #: collectives that are named one by one
 _MOST_SAID = 6
@@ -317,6 +326,28 @@ def _no_links() -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame([], columns=_LINK_COLUMNS)
+
+
+def explained(given: Any, takes: str) -> Explanation:
+    """Return a recorded run's explanation, made here or before.
+
+    Parameters
+    ----------
+    given : Run or Explanation
+    takes : str
+        How the sentence about anything else begins, up to "a recorded run".
+
+    Raises
+    ------
+    DataError
+        It is something else, or a run that was not recorded.
+    """
+    if isinstance(given, Explanation):
+        return given
+    if not hasattr(given, "explain"):
+        raise DataError(f"{takes}, run(..., trace=True), or its run.explain(); got {type(given).__name__}")
+    found: Explanation = given.explain()
+    return found
 
 
 def spoken(reason: str) -> str:

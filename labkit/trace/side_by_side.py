@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
 from labkit.platform.link_names import HOST_KINDS
-from labkit.trace.explanation import COMPUTATION, OVERHEAD, PROBE, SHARED_CORES, Explanation, spoken
+from labkit.trace.explanation import (
+    COMPUTATION,
+    OVERHEAD,
+    PROBE,
+    SHARED_CORES,
+    Explanation,
+    explained,
+    spoken,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +128,7 @@ def contrast(
     import pandas as pd
 
     first = explanations if isinstance(explanations, Sequence) else [explanations]
-    found = [_explained(one) for one in (*first, *others)]
+    found = [explained(one, "each of labkit.contrast is a recorded run") for one in (*first, *others)]
     if len(found) < 2:
         raise DataError(f"a contrast needs at least two recorded runs, got {len(found)}")
     names: list[str] = []
@@ -132,19 +140,6 @@ def contrast(
     seconds = pd.DataFrame(columns).fillna(0.0)
     seconds = seconds.loc[seconds.max(axis=1).sort_values(ascending=False, kind="stable").index]
     return Contrast(found, seconds)
-
-
-def _explained(one: Any) -> Explanation:
-    """Return what was given, or the explanation of the run that was given."""
-    if isinstance(one, Explanation):
-        return one
-    if not hasattr(one, "explain"):
-        raise DataError(
-            "labkit.contrast takes recorded runs, run(..., trace=True), or their run.explain(); "
-            f"got {type(one).__name__}"
-        )
-    found: Explanation = one.explain()
-    return found
 
 
 def _range(shares: list[float]) -> str:

@@ -69,6 +69,7 @@ SIZES = lk.sweep(program, [1, 2], n=[10, 1000], progress=False)
         (lambda: lk.lecture(), 'lk.lecture("bcast")'),
         (lambda: pd.DataFrame(lk.sweep(program, [1, 2], progress=False)), "study.data"),
         (lambda: STUDY.data["nothing"], ""),
+        (lambda: {}["messages"], ""),  # of a table that is no study's
         (lambda: pd.DataFrame(object()), ""),
         (lambda: len(3), ""),
         (lambda: program(), ""),

@@ -69,7 +69,7 @@ def test_run_that_was_not_recorded_is_refused():
     with pytest.raises(DataError, match="at least two"):
         lk.contrast([explained(steps, "star:16")])
     run = lk.run(steps, 4, "star", trace=True)
-    with pytest.raises(DataError, match=r"takes recorded runs, .* got str"):
+    with pytest.raises(DataError, match=r"each of labkit.contrast is a recorded run, .* got str"):
         lk.contrast(run, "star")
     with pytest.raises(DataError, match="trace=True"):
         lk.contrast(run, lk.run(steps, 4, "star"))
