@@ -424,8 +424,11 @@ def disturbance_s(run: Any, name: str, delay_s: float, work_s: float) -> float:
         begins = of_rank["begin_s"]
         # in its calls it waits for the delay, or for nothing
         meant = delay_s if rank in PLANTED[name].waiting(run.ranks) else 0.0
-        found.append(float((of_rank["end_s"] - begins).sum()) - meant)
+        in_calls = float((of_rank["end_s"] - begins).sum())
         late = inside[inside["rank"] == rank]
+        found.append(in_calls - meant)
+        if len(of_rank) and late.empty:  # between its calls it does nothing
+            found.append(float(of_rank["end_s"].max() - begins.min()) - in_calls)
         for since, until in zip(late["begin_s"], late["end_s"], strict=True):
             before = begins[begins < since]
             came = begins[begins >= until]

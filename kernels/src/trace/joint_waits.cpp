@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace labkit {
 namespace {
@@ -11,11 +13,48 @@ namespace {
 /// A test that ends when the last rank comes may end earlier by the rounding of sums of times.
 constexpr double kRounding = 1e-12;
 
+/// In which calls a rank waits for a collective: in itself, or in all that waited for what it began.
+class Waiters {
+ public:
+  Waiters(const CallColumns& calls, const BlockedColumns& blocked) : calls_(calls) {
+    const std::int32_t last = calls.rank.empty() ? 0 : *std::max_element(calls.rank.begin(), calls.rank.end());
+    const CallIndex index(last + 1, calls);
+    for (std::size_t i = 0; i < blocked.rank.size(); ++i) {
+      const std::int32_t begun = blocked.begun[i];
+      if (begun < 0 || calls.is_begun[static_cast<std::size_t>(begun)] == 0) continue;
+      const std::int32_t call = index.at(blocked.rank[i], blocked.begin_s[i]);
+      if (call >= 0) pairs_.emplace_back(begun, call);
+    }
+    std::sort(pairs_.begin(), pairs_.end());
+    pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
+  }
+
+  /// Calls `each` with the calls, in their order.
+  template <class Each>
+  void of(std::int32_t row, Each each) const {
+    if (calls_.is_begun[static_cast<std::size_t>(row)] == 0) {
+      each(row);
+      return;
+    }
+    const Pair first{row, -1};
+    for (auto pair = std::lower_bound(pairs_.begin(), pairs_.end(), first); pair != pairs_.end() && pair->first == row;
+         ++pair) {
+      each(pair->second);
+    }
+  }
+
+ private:
+  using Pair = std::pair<std::int32_t, std::int32_t>;
+
+  const CallColumns& calls_;
+  std::vector<Pair> pairs_;  ///< what was begun, and a call in which it was waited for
+};
+
 /// One collective at a time.
 class Joint {
  public:
-  Joint(const CallColumns& calls, const std::vector<std::int32_t>& waiter, WaitStates& found)
-      : calls_(calls), waiter_(waiter), found_(found) {}
+  Joint(const CallColumns& calls, const Waiters& waiters, WaitStates& found)
+      : calls_(calls), waiters_(waiters), found_(found) {}
 
   void find(std::span<const std::int32_t> rows) {
     if (rows.size() < 2) return;
@@ -49,13 +88,10 @@ class Joint {
  private:
   static std::size_t at(std::int32_t row) { return static_cast<std::size_t>(row); }
   [[nodiscard]] Time came(std::int32_t row) const { return calls_.begin_s[at(row)]; }
-  /// The call in which the rank of this one waits for the collective: itself, unless that is nonblocking.
-  [[nodiscard]] std::int32_t waiter(std::int32_t row) const { return waiter_[at(row)]; }
-
-  void add(std::int32_t row, Time from_s, std::int32_t cause, WaitState state) {
-    const std::int32_t call = waiter(row);
+  /// The wait in `call` from then on for the rank whose call is `cause`.
+  void add(std::int32_t call, Time from_s, std::int32_t cause, WaitState state) {
     Wait wait;
-    wait.rank = calls_.rank[at(row)];
+    wait.rank = calls_.rank[at(call)];
     wait.begin_s = std::max(from_s, came(call));
     wait.until_s = std::min(came(cause), calls_.end_s[at(call)]);
     wait.cause = calls_.rank[at(cause)];
@@ -76,16 +112,16 @@ class Joint {
     bool is_meeting = true;
     Time first_left_s = calls_.end_s[at(rows_[0])];
     for (const std::int32_t row : rows_) {
-      const std::int32_t call = waiter(row);
-      if (call < 0) continue;
-      const Time end_s = calls_.end_s[at(call)];
-      is_meeting = is_meeting && call == row && end_s >= came(last);
-      first_left_s = std::min(first_left_s, end_s);
+      Time left_s = came(row);
+      waiters_.of(row, [&](std::int32_t call) { left_s = std::max(left_s, calls_.end_s[at(call)]); });
+      is_meeting = is_meeting && calls_.is_begun[at(row)] == 0 && left_s >= came(last);
+      first_left_s = std::min(first_left_s, left_s);
       std::size_t place = rows_.size() - 1;  // the last that came while it was there
-      if (end_s < came(last) - kRounding * came(last)) {
-        while (place > 0 && came(rows_[place]) >= end_s) --place;
+      if (left_s < came(last) - kRounding * came(last)) {
+        while (place > 0 && came(rows_[place]) >= left_s) --place;
       }
-      add(row, came(call), first_of_last(place), state);
+      const std::int32_t cause = first_of_last(place);
+      waiters_.of(row, [&](std::int32_t call) { add(call, came(call), cause, state); });
     }
     if (!is_meeting) return;
     const auto first = static_cast<std::uint32_t>(found_.members.size());
@@ -115,16 +151,19 @@ class Joint {
     const std::int32_t giver = root();
     if (giver < 0) return;
     for (const std::int32_t row : rows_) {
-      if (row != giver && waiter(row) >= 0) add(row, came(waiter(row)), giver, WaitState::late_broadcast);
+      if (row == giver) continue;
+      waiters_.of(row, [&](std::int32_t call) { add(call, came(call), giver, WaitState::late_broadcast); });
     }
   }
 
   void to_root() {
     const std::int32_t taker = root();
-    if (taker < 0 || waiter(taker) < 0) return;
+    if (taker < 0) return;
     std::erase(rows_, taker);
-    add(taker, came(waiter(taker)), rows_.front(), WaitState::early_reduce);
-    add(taker, came(rows_.front()), first_of_last(rows_.size() - 1), WaitState::wait_at_n_to_one);
+    waiters_.of(taker, [&](std::int32_t call) {
+      add(call, came(call), rows_.front(), WaitState::early_reduce);
+      add(call, came(rows_.front()), first_of_last(rows_.size() - 1), WaitState::wait_at_n_to_one);
+    });
   }
 
   /// Each waits for the last of those before it.
@@ -133,13 +172,13 @@ class Joint {
               [&](std::int32_t a, std::int32_t b) { return calls_.position[at(a)] < calls_.position[at(b)]; });
     std::int32_t last = rows_[0];
     for (std::size_t i = 1; i < rows_.size(); ++i) {
-      if (waiter(rows_[i]) >= 0) add(rows_[i], came(waiter(rows_[i])), last, WaitState::early_scan);
+      waiters_.of(rows_[i], [&](std::int32_t call) { add(call, came(call), last, WaitState::early_scan); });
       if (came(rows_[i]) > came(last)) last = rows_[i];
     }
   }
 
   const CallColumns& calls_;
-  const std::vector<std::int32_t>& waiter_;
+  const Waiters& waiters_;
   WaitStates& found_;
   std::vector<std::int32_t> rows_;
 };
@@ -148,23 +187,14 @@ class Joint {
 
 void find_joint_waits(const CallColumns& calls, const BlockedColumns& blocked, WaitStates& found) {
   const std::size_t count = calls.rank.size();
-  // In which call a collective is waited for: in itself, or in the last that waited for what it began.
-  std::vector<std::int32_t> waiter(count);
-  for (std::size_t i = 0; i < count; ++i) waiter[i] = calls.is_begun[i] != 0 ? -1 : static_cast<std::int32_t>(i);
-  const CallIndex index(calls.rank.empty() ? 1 : *std::max_element(calls.rank.begin(), calls.rank.end()) + 1, calls);
-  for (std::size_t i = 0; i < blocked.rank.size(); ++i) {
-    const std::int32_t begun = blocked.begun[i];
-    if (begun >= 0 && calls.is_begun[static_cast<std::size_t>(begun)] != 0) {
-      waiter[static_cast<std::size_t>(begun)] = index.at(blocked.rank[i], blocked.begin_s[i]);
-    }
-  }
   std::vector<std::int32_t> rows;
   for (std::size_t i = 0; i < count; ++i) {
     if (calls.joint[i] >= 0 && calls.pattern[i] != 0) rows.push_back(static_cast<std::int32_t>(i));
   }
   const auto joint_of = [&](std::int32_t row) { return calls.joint[static_cast<std::size_t>(row)]; };
   std::stable_sort(rows.begin(), rows.end(), [&](std::int32_t a, std::int32_t b) { return joint_of(a) < joint_of(b); });
-  Joint joint(calls, waiter, found);
+  const Waiters waiters(calls, blocked);
+  Joint joint(calls, waiters, found);
   for (std::size_t low = 0; low < rows.size();) {
     std::size_t high = low;
     while (high < rows.size() && joint_of(rows[high]) == joint_of(rows[low])) ++high;

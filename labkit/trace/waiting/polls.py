@@ -86,7 +86,7 @@ def polled_operations(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find which nonblocking collectives ranks tested for: rows of `Trace.calls` and of `Trace.operations`.
 
-    Of each the longest of the tests before it was over.
+    A row for every test that began while the collective was under way.
     """
     none = np.empty(0, np.int64)
     if calls is None or not len(calls) or not len(operations):
@@ -96,12 +96,8 @@ def polled_operations(
     since, over = (operations[name].to_numpy(np.float64) for name in ("begin_s", "end_s"))
     rank, number = operations["rank"].to_numpy(np.int64), np.arange(len(operations))
     tested = _next((owner[tests], begin[tests]), rank, since, over, number)
-    best: dict[int, int] = {}
-    for row, operation in zip(tests.tolist(), tested.tolist(), strict=True):
-        before = best.get(operation)
-        if operation >= 0 and (before is None or end[row] - begin[row] > end[before] - begin[before]):
-            best[operation] = row
-    return np.array([*best.values()], np.int64), np.array([*best], np.int64)
+    known = tested >= 0
+    return tests[known], tested[known]
 
 
 def _next(

@@ -173,22 +173,17 @@ def _with_neighbors(
 
 
 def _with_polls(columns: Columns, trace: Trace, kinds: CallKinds, calls: Columns) -> Columns:
-    """Add tests in which a collective was waited for longer than in the call that ended it."""
+    """Add the tests in which a rank waited for a collective that it had begun."""
     if trace.beside is None:
         return columns
     rows, operations = polled_operations(trace.calls, kinds, trace.beside.operations)
     begun = _beginnings(trace.beside.operations, calls)[operations]
-    longest: dict[int, float] = {}
-    waits = zip(columns["begun"].tolist(), (columns["end_s"] - columns["begin_s"]).tolist(), strict=True)
-    for one, lasted in waits:
-        longest[one] = max(lasted, longest.get(one, 0.0))
-    begin, end = calls["begin_s"][rows], calls["end_s"][rows]
-    known = np.array([longest.get(one, 0.0) for one in begun.tolist()])
-    of_poll = {"rank": calls["rank"][rows], "begin_s": begin, "end_s": end, "begun": begun, "ready_s": end,
-               "origin": calls["rank"][rows], "message": np.full(len(rows), -1)}  # fmt: skip
-    kept = (begun >= 0) & (end - begin > known)
+    rows, begun = rows[begun >= 0], begun[begun >= 0]
+    end = calls["end_s"][rows]
+    of_poll = {"rank": calls["rank"][rows], "begin_s": calls["begin_s"][rows], "end_s": end, "begun": begun,
+               "ready_s": end, "origin": calls["rank"][rows], "message": np.full(len(rows), -1)}  # fmt: skip
     return {
-        name: np.concatenate([column, of_poll[name][kept].astype(column.dtype)])
+        name: np.concatenate([column, of_poll[name].astype(column.dtype)])
         if len(column) or trace.clocks is not None or name not in ("ready_s", "origin")
         else column
         for name, column in columns.items()

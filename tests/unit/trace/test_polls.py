@@ -116,6 +116,40 @@ def test_polls_beside_work_wait_as_long_as_they_last() -> None:
     assert waiting.seconds < 0.2 * DELAY_S
 
 
+BEGUN = {
+    "wait at nxn": lambda comm: comm.Iallreduce(np.zeros(1), np.zeros(1)),
+    "wait at barrier": lambda comm: comm.Ibarrier(),
+    "late broadcast": lambda comm: comm.Ibcast(np.zeros(1), root=1),
+    "wait at n-to-1": lambda comm: comm.Ireduce(np.zeros(1), np.zeros(1), root=0),
+    "early scan": lambda comm: comm.Iscan(np.zeros(1), np.zeros(1)),
+}
+
+
+@pytest.mark.parametrize("state", BEGUN)
+def test_every_poll_for_a_collective_waits_until_the_last_has_come(state: str) -> None:
+    def overlapped(comm: Any) -> None:
+        if comm.rank == 1:
+            late()
+        request = BEGUN[state](comm)
+        polls = 0
+        while not request.Test():
+            polls += 1
+            if polls % 10 == 0:
+                lk.compute(seconds=1e-3)
+
+    run = lk.run(overlapped, 4, on="star:4", trace=True)
+    waiting, calls = run.waits(), run.trace.calls
+    waiters = {"wait at n-to-1": [0], "early scan": [2, 3]}.get(state, [0, 2, 3])
+    for rank in waiters:
+        own = waiting.waits[waiting.waits["rank"] == rank]
+        tests = calls[(calls["rank"] == rank) & (calls["call"] == "Test") & (calls["begin_s"] < DELAY_S)]
+        assert len(tests) > 2
+        until = np.minimum(tests["end_s"], DELAY_S)
+        assert {*own["state"]} == {state}
+        assert {*own["cause"]} == {1}
+        assert own["seconds"].sum() == pytest.approx(float((until - tests["begin_s"]).sum()), rel=0.02)
+
+
 def test_a_poll_that_finds_at_once_waits_for_nobody() -> None:
     def quick(comm: Any) -> None:
         request = comm.Isend(np.zeros(1), (comm.rank + 1) % comm.size)
