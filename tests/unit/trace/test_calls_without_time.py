@@ -27,7 +27,7 @@ def program(comm: Any) -> None:
                 lk.compute(seconds=2e-3)
                 request.Wait()  # over long since
             with lk.phase("first"):
-                lk.compute(seconds=1e-3)
+                lk.compute(seconds=2e-3 if comm.rank == 1 else 1e-3)  # rank 2 waits in "then"
                 comm.Isend(np.ones(1), right).Wait()
             with lk.phase("then"):
                 lk.compute(seconds=1e-3)
