@@ -39,7 +39,7 @@ def nothing_left(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield
-    deadline = time.monotonic() + 30  # orphaned ranks clean up at their own pace, a starting one behind MPI_Init
+    deadline = time.monotonic() + 30  # ranks clean up at their own pace, one that starts behind MPI_Init
     while (left := _left(mark, scratch)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left == []
