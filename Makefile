@@ -99,22 +99,25 @@ types: build/wheel/.installed
 
 wheel: build/wheel/.installed
 
+# ninja would look for the pipe of make's jobs, which is not open for it
+BUILD := MAKEFLAGS= $(BIN)/cmake --build
+
 build/cpp/.configured: $(VENV)/.set-up-dev
 	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON >/dev/null
 	@touch $@
 
 cpp-test: build/cpp/.configured   ## the engine's own C++ tests
-	$(BIN)/cmake --build build/cpp
+	$(BUILD) build/cpp
 	$(BIN)/ctest --test-dir build/cpp -j 2 --output-on-failure
 
 levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3
-	$(BIN)/cmake --build build/cpp --target levels
+	$(BUILD) build/cpp --target levels
 
 sanitize: sanitize-cpp sanitize-python   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
 
 sanitize-cpp: $(VENV)/.set-up-dev
 	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
-	$(BIN)/cmake --build build/sanitize
+	$(BUILD) build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize -j 2 --output-on-failure
 
 sanitize-python: $(VENV)/.set-up-dev

@@ -3,9 +3,8 @@
 π by 2**24 random points and a Julia set of 1024 rows dealt out cyclically, on 1 to 64 ranks of a simulated
 star, their computation measured on this host. Printed is how much of the speed-up that the charged time
 promises (of the rank that computes longest) was reached, median and smallest of RUNS, behind the median
-of the makespans; goal of the median:
-90 %. And, beside it, what all ranks together were charged in terms of one rank alone: work in small pieces
-is other work, as caches and pages go.
+of the makespans; goal of the median: 90 %. And, beside it, what all ranks together were charged in terms of
+one rank alone: work in small pieces is other work, as caches and pages go.
 """
 
 from __future__ import annotations
