@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from labkit.html import render
+from labkit.html import PRE, render
 
 if TYPE_CHECKING:
     from labkit.grading.result import CheckResult, Grade
@@ -55,7 +55,7 @@ def check_html(result: CheckResult) -> str:
     return render(
         "grading/templates/check.html.j2",
         result=result, color=_COLORS[result.status], sign=_SIGNS[result.status], first=first, rest=rest,
-        points=number(result.points), most=number(result.max_points), hint=result.hint,
+        points=number(result.points), most=number(result.max_points), hint=result.hint, pre=PRE,
     )  # fmt: skip
 
 
