@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from labkit.grading.checks import COUNTS_ONLY
 from labkit.grading.result import Verdict
-from labkit.grading.trial import Fault, first_line
+from labkit.grading.trial import Fault, headline
 
 __all__ = ["Told"]
 
@@ -36,7 +36,7 @@ class Told:
         verdict = replace(verdict, hint=_without(verdict.hint, ()))
         if verdict.score >= 1 or fault is None:
             return verdict
-        if fault.words not in verdict.feedback and first_line(fault.words) not in verdict.feedback:
+        if fault.words not in verdict.feedback and headline(fault.words) not in verdict.feedback:
             return verdict  # it is about something else: a bound, a share of the points
         before = self._causes.get(fault.cause, "")
         if not before and fault.kind == "wrong" and COUNTS_ONLY in verdict.feedback:
@@ -48,7 +48,7 @@ class Told:
             return verdict
         short = f"as in “{before}”"
         feedback = verdict.feedback
-        for words in (fault.words, first_line(fault.words)):
+        for words in (fault.words, headline(fault.words)):
             feedback = feedback.replace(words, short, 1)
         return replace(verdict, feedback=feedback, hint=_without(verdict.hint, self._hints))
 

@@ -19,7 +19,7 @@ from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, Oracle, Trial, first_line
+from labkit.grading.trial import Case, Oracle, Trial, headline
 
 __all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling"]
 
@@ -218,7 +218,7 @@ class Costs:
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, **_counting(self.bounds))
             if wrong:
-                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             for bound in self.bounds:
                 value, most = bound.value(outcome), bound.most(case)
                 if value > most:
@@ -306,7 +306,7 @@ class Scaling:
             case = self.case(ranks, seed)
             wrong, hint, outcome = self._run(trial, case)
             if wrong:
-                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             for bound in self.bounds:
                 if (value := bound.value(outcome)) > (most := bound.most(case)):
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)

@@ -10,7 +10,7 @@ from typing import Any
 from labkit.grading.checks import COUNTS_ONLY
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
-from labkit.grading.trial import Case, Oracle, Trial, first_line
+from labkit.grading.trial import Case, Oracle, Trial, headline
 
 __all__ = ["Once", "SpeedUp"]
 
@@ -58,7 +58,7 @@ class SpeedUp:
             case = waiting.pop(0)
             wrong, hint, outcome = trial.fault(case, self.oracle, charges=False)
             if wrong:
-                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             efficiency, words = _measured(case, outcome)
             if efficiency < worst:
                 worst, said = efficiency, words
@@ -114,7 +114,7 @@ class Once:
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle)
             if wrong:
-                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {first_line(wrong)}", hint)
+                return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             done: Counter[Any] = Counter(task for own in outcome.tasks for task in own)
             task, times = max(done.items(), key=lambda item: item[1], default=(0, 1))
             if times > 1:

@@ -19,7 +19,7 @@ from labkit.grading.sandbox.outcome import Outcome, Work
 from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
 
-__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "first_line", "shown"]
+__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown"]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
 _MOST_ATTEMPTS = 20
@@ -179,7 +179,7 @@ class Trial:
             return words, hint, outcome
         wrong = oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
         if wrong:
-            head = first_line(wrong)
+            head = headline(wrong)
             wrong = f"{wrong}{_printed(outcome)}"
             self.fault_seen = Fault(wrong, "wrong", re.sub(r"\brank \d+|\b\d+ ranks?\b", "rank", head))
         return wrong or "", "", outcome
@@ -289,7 +289,7 @@ def cause_of(outcome: Outcome) -> str:
     return " ".join([outcome.kind, *lines, re.sub(r"\d+", "#", last)])
 
 
-def first_line(words: str) -> str:
+def headline(words: str) -> str:
     """Return the first line of what is wrong, and a rest of one line; of a longer one others have told."""
     head, *rest = words.splitlines() or [""]
     return f"{head} {rest[0].strip()}" if len(rest) == 1 and head.endswith(":") else head.rstrip(":")

@@ -14,7 +14,7 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.result import Verdict
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, Trial, first_line, shown
+from labkit.grading.trial import Case, Trial, headline, shown
 
 __all__ = ["SORT"]
 
@@ -156,7 +156,7 @@ class Balanced:
             case = _case(name, 16, 500, trial.seed)
             wrong, hint, outcome = trial.fault(case, _oracle)
             if wrong:
-                why = first_line(wrong)
+                why = headline(wrong)
                 return Verdict(0.0, f"{case}: balance counts only for a right result: {why}", hint)
             lengths = [len(block) for block in outcome.results]
             imbalance = max(lengths) * len(lengths) / max(sum(lengths), 1)
