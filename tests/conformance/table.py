@@ -20,6 +20,8 @@ The test suite of mpi4py {version}, unmodified and by its own runner, simulated 
 what `make conformance` writes. A cell holds the tests that passed, simulated / real; one number: the same on
 both; a dash: the file did not come to its end there; nothing: it has not been run. Tests that the suite
 itself skips are not counted; as an MPI 4.1 the simulator runs tests that are skipped on Open MPI.
+A star: of the types, roots, counts and lengths over which these tests run, a sample was taken; what they
+compare grows with the fifth power of the ranks (`tests/conformance/sampled.py`).
 
 """
 
@@ -110,7 +112,7 @@ def table(results: Results, version: str, old: str = "") -> str:
 def _cell(results: Results, before: Document, ranks: str, name: str) -> str:
     pair = [results.get((machine, ranks, name)) for machine in ("simulated", "real")]
     texts = [
-        kept if one is None else "-" if one.end else str(one.passed)
+        kept if one is None else "-" if one.end else f"{one.passed}{'*' if one.is_sampled else ''}"
         for one, kept in zip(pair, before.cells.get((ranks, name), ["", ""]), strict=True)
     ]
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)
