@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import COUNT_BYTES, Schedule
 from labkit.schedule.section import block_indices
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind
 
-__all__ = ["Ports", "count", "predict"]
+__all__ = ["Ports", "Programs", "count", "predict"]
+
+_SEND, _ISEND, _RECV, _WAIT, _COMBINE = Kind.SEND, Kind.ISEND, Kind.RECV, Kind.WAIT, Kind.COMBINE
 
 
 def predict(
@@ -42,7 +44,8 @@ def predict(
     ScheduleError
         If the schedule deadlocks.
     """
-    return Ports(schedule, n_bytes / schedule.parts, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
+    programs = Programs(schedule, n_bytes / schedule.parts)
+    return Ports(programs, alpha_s, beta_s_per_byte, gamma_s_per_byte).run()
 
 
 def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:
@@ -54,64 +57,92 @@ def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:
     >>> count(registry.get("allreduce", "ring").build(4), 800)
     (6.0, 1200.0, 600.0)
     """
+    programs = Programs(schedule, n_bytes / schedule.parts)
     return (
-        predict(schedule, n_bytes, 1.0, 0.0),
-        predict(schedule, n_bytes, 0.0, 1.0),
-        predict(schedule, n_bytes, 0.0, 0.0, 1.0),
+        Ports(programs, 1.0, 0.0, 0.0).run(),
+        Ports(programs, 0.0, 1.0, 0.0).run(),
+        Ports(programs, 0.0, 0.0, 1.0).run(),
     )
 
 
-@dataclass(eq=False)
+class Programs:
+    """What each rank does, with bytes in the place of sections: for several runs.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    block_bytes : float
+        Of one block.
+    """
+
+    def __init__(self, schedule: Schedule, block_bytes: float) -> None:
+        self.schedule = schedule
+        #: by rank: kind, peer, label, bytes
+        self.entries: list[list[tuple[Kind, int, int, float]]] = [[] for _ in range(schedule.size)]
+        holds = [buffer.holds for buffer in schedule.buffers]
+        counts = [each.tolist() for each in schedule.n_blocks_of(range(schedule.size))]
+        lengths: dict[tuple[Blocks, int], int] = {}
+        for step in schedule.steps():
+            for rank, (kind, peer, label, section, _, _) in step.entries():
+                if kind is Kind.COPY:  # takes no time
+                    continue
+                n_bytes = 0.0
+                if section.buffer != NO_BUFFER:
+                    key = section, counts[section.buffer][rank]
+                    length = lengths.get(key)
+                    if length is None:
+                        length = lengths[key] = len(block_indices(*section[1:], key[1]))
+                    n_bytes = (COUNT_BYTES if holds[section.buffer] == "counts" else block_bytes) * length
+                self.entries[rank].append((kind, peer, label, n_bytes))
+
+
+@dataclass(eq=False, slots=True)
 class _Request:
     rank: int
-    op: Op
+    label: int
+    n_bytes: float
     number: int  #: how many the rank has posted before
     posted: float
     end: float | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Rank:
-    program: list[Op]
-    n_blocks: list[int]
+    program: list[tuple[Kind, int, int, float]]
     clock: float = 0.0
     position: int = 0
     posts: int = 0
     open: list[_Request] = field(default_factory=list)
-    blocking: _Request | None = None
+    blocking: _Request | None = None  #: of the call it is in
+    missing: _Request | None = None  #: one without which it cannot go on
 
 
 class Ports:
     """Ranks with one port each way: run as far as they get; then the message that can start first; again."""
 
-    def __init__(
-        self, schedule: Schedule, block_bytes: float, alpha: float, beta: float, gamma: float
-    ) -> None:
-        self.schedule, self.block_bytes = schedule, block_bytes
+    def __init__(self, programs: Programs, alpha: float, beta: float, gamma: float) -> None:
+        self.schedule = programs.schedule
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
-        counts = schedule.n_blocks_of(range(schedule.size))
-        self.ranks = [_Rank([], [int(count[rank]) for count in counts]) for rank in range(schedule.size)]
-        for step in schedule.steps():
-            for rank, op in step.entries():
-                self.ranks[rank].program.append(op)
+        self.ranks = [_Rank(program) for program in programs.entries]
         self.pairs: dict[tuple[int, int], tuple[deque[_Request], deque[_Request]]] = {}
-        self.out_free = [0.0] * schedule.size
-        self.in_free = [0.0] * schedule.size
+        self.out_free = [0.0] * len(self.ranks)
+        self.in_free = [0.0] * len(self.ranks)
         #: (possible start, which post of its sender and of its receiver, tie) of matched messages
         self.matched: list[tuple[float, tuple[int, int], int, _Request, _Request]] = []
         self.ties = 0
 
     def run(self) -> float:
         """Return the time of the slowest rank."""
-        for rank in range(self.schedule.size):
+        for rank in range(len(self.ranks)):
             self._advance(rank)
         while self.matched:
-            start, number, tie, send, receive = heapq.heappop(self.matched)
+            start, number, tie, send, receive = self.matched[0]
             possible = max(start, self.out_free[send.rank], self.in_free[receive.rank])
             if possible > start:  # a port has become busy meanwhile: queue again
-                heapq.heappush(self.matched, (possible, number, tie, send, receive))
+                heapq.heapreplace(self.matched, (possible, number, tie, send, receive))
                 continue
-            end = start + self.alpha + self.beta * self._bytes(send.rank, send.op.section)
+            heapq.heappop(self.matched)
+            end = start + self.alpha + self.beta * send.n_bytes
             self.out_free[send.rank] = self.in_free[receive.rank] = send.end = receive.end = end
             self.carried(send.rank, receive.rank, start)
             self._advance(send.rank)
@@ -128,41 +159,38 @@ class Ports:
 
     def _advance(self, rank: int) -> None:
         state = self.ranks[rank]
-        while state.position < len(state.program):
-            if not self._execute(rank, state, state.program[state.position]):
-                return
+        if state.missing is not None and state.missing.end is None:
+            return
+        program = state.program
+        while state.position < len(program):
+            kind, peer, label, n_bytes = program[state.position]
+            if kind is _COMBINE:
+                state.clock += self.gamma * n_bytes
+            elif kind is _WAIT:
+                if not _are_over(state, label):
+                    return
+            else:
+                request = state.blocking or self._post(rank, state, kind, peer, label, n_bytes)
+                if kind is _SEND or kind is _RECV:
+                    state.blocking = state.missing = request
+                    if request.end is None:
+                        return
+                    state.clock = max(state.clock, request.end)
+                    state.open.remove(request)
+                    state.blocking = None
             state.position += 1
 
-    def _execute(self, rank: int, state: _Rank, op: Op) -> bool:
-        if op.kind is Kind.COMBINE:
-            state.clock += self.gamma * self._bytes(rank, op.section)
-        elif op.kind is Kind.WAIT:
-            return self._wait(state, [r for r in state.open if op.label in (ANY_LABEL, r.op.label)])
-        elif op.kind is not Kind.COPY:
-            request = state.blocking or self._post(rank, state, op)
-            if op.kind.is_blocking:
-                state.blocking = request
-                if not self._wait(state, [request]):
-                    return False
-                state.blocking = None
-        return True
-
-    def _wait(self, state: _Rank, requests: list[_Request]) -> bool:
-        ends = [request.end for request in requests if request.end is not None]
-        if len(ends) < len(requests):
-            return False
-        state.clock = max([state.clock, *ends])
-        done = set(requests)
-        state.open = [request for request in state.open if request not in done]
-        return True
-
-    def _post(self, rank: int, state: _Rank, op: Op) -> _Request:
-        request = _Request(rank, op, state.posts, state.clock)
+    def _post(self, rank: int, state: _Rank, kind: Kind, peer: int, label: int, n_bytes: float) -> _Request:
+        request = _Request(rank, label, n_bytes, state.posts, state.clock)
         state.posts += 1
         state.open.append(request)
-        pair = (rank, op.peer) if op.kind.is_send else (op.peer, rank)
-        sends, receives = self.pairs.setdefault(pair, (deque(), deque()))
-        (sends if op.kind.is_send else receives).append(request)
+        is_send = kind is _SEND or kind is _ISEND
+        pair = (rank, peer) if is_send else (peer, rank)
+        queues = self.pairs.get(pair)
+        if queues is None:
+            queues = self.pairs[pair] = deque(), deque()
+        sends, receives = queues
+        (sends if is_send else receives).append(request)
         if sends and receives:
             send, receive = sends.popleft(), receives.popleft()
             self.ties += 1
@@ -170,9 +198,17 @@ class Ports:
             heapq.heappush(self.matched, (ready, (send.number, receive.number), self.ties, send, receive))
         return request
 
-    def _bytes(self, rank: int, section: Blocks) -> float:
-        if section.buffer == NO_BUFFER:
-            return 0.0
-        is_count = self.schedule.buffers[section.buffer].holds == "counts"
-        each = COUNT_BYTES if is_count else self.block_bytes
-        return each * len(block_indices(*section[1:], self.ranks[rank].n_blocks[section.buffer]))
+
+def _are_over(state: _Rank, label: int) -> bool:
+    """Let a rank wait for its open requests of a label, or for all of them; whether they are over."""
+    clock, rest = state.clock, []
+    for request in state.open:
+        if label not in (ANY_LABEL, request.label):
+            rest.append(request)
+        elif request.end is None:
+            state.missing = request
+            return False
+        else:
+            clock = max(clock, request.end)
+    state.clock, state.open = clock, rest
+    return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from labkit.schedule.count import Ports
+from labkit.schedule.count import Ports, Programs
 from labkit.schedule.problem import Value
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Op
@@ -91,7 +91,7 @@ def rounds(schedule: Schedule) -> Rounds:
     >>> [len(held) for held in found.states[1]]
     [1, 0, 1, 0]
     """
-    ports = _Starts(schedule, 0.0, 1.0, 0.0, 0.0)
+    ports = _Starts(Programs(schedule, 0.0))
     ports.run()
     machine = _Paced(schedule, ports.starts)
     count = 1 + max((start for starts in ports.starts.values() for start in starts), default=-1)
@@ -111,8 +111,8 @@ def rounds(schedule: Schedule) -> Rounds:
 class _Starts(Ports):
     """Finds the round of every message; messages between two ranks are matched in order."""
 
-    def __init__(self, schedule: Schedule, n: float, alpha: float, beta: float, gamma: float) -> None:
-        super().__init__(schedule, n, alpha, beta, gamma)
+    def __init__(self, programs: Programs) -> None:
+        super().__init__(programs, 1.0, 0.0, 0.0)
         self.starts: dict[tuple[int, int], list[int]] = {}
 
     def carried(self, source: int, destination: int, start: float) -> None:
