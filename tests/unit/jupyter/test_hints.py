@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import labkit as lk
-from labkit import MPI
 from labkit.errors import (
     DataError,
     LabkitError,
@@ -24,6 +23,7 @@ from labkit.errors import (
     UnknownNameError,
 )
 from labkit.jupyter.hints import hint_of
+from tests.support import mistakes
 
 
 def program(comm, n=1):
@@ -138,122 +138,42 @@ def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
         lk.run(program, 4, 1000)
 
 
-def size_is_called(comm):
-    return [0] * comm.size()
-
-
-def rank_is_called(comm):
-    return comm.size if comm.rank() == 0 else 0
-
-
-def size_is_not_called(comm):
-    return list(range(comm.Get_size))
-
-
-def a_list_is_a_buffer(comm):
-    if comm.rank == 0:
-        comm.Send([1, 2, 3], 1)
-    return comm.recv(source=0)
-
-
-def a_number_is_a_buffer(comm):
-    return comm.Bcast(comm.rank, root=0)
-
-
-def a_table_is_a_buffer(comm):
-    comm.Isend({"a": 1}, 1 - comm.rank).wait()
-
-
-def another_number_is_called(comm):
-    return len("ab")()
-
-
-def a_number_beside_it_is_called(comm):
-    steps = 3
-    return [steps() for _ in range(comm.size)]
-
-
-def letters_are_exchanged(comm):
-    comm.Sned([1], 0)
-
-
-def a_letter_is_missing(comm):
-    comm.bcst(1)
-
-
-def a_constant_is_misspelt(comm):
-    return MPI.COMM_WROLD
-
-
-def nothing_is_near(comm):
-    comm.frobnicate()
-
-
-def a_keyword_is_misspelt(comm):
-    comm.send(1, dst=0)
-
-
-def another_keyword_is_not_known(comm):
-    sorted([1], dst=1)
-
-
-def pythons_sum_is_the_operator(comm):
-    comm.reduce(comm.rank, op=sum)
-
-
-def what_only_the_root_has(comm):
-    data = comm.gather(comm.rank)
-    return data[0]
-
-
-def what_only_the_root_has_is_added(comm):
-    total = comm.reduce(comm.rank)
-    return total + 1
-
-
-def another_none(comm):
-    data = {}.get("x")
-    return data[0]
-
-
-def numpy_is_not_imported(comm):
-    return np.zeros(comm.size)  # noqa: F821
-
-
-def another_name_is_unknown(comm):
-    return nowhere  # noqa: F821
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
 @pytest.mark.parametrize(
     ("mistake", "hint"),
     [
-        (size_is_called, "comm.size is a number: write comm.size, without parentheses"),
-        (rank_is_called, "comm.rank is a number: write comm.rank, without parentheses"),
-        (size_is_not_called, "comm.Get_size is a method: write comm.Get_size(), or comm.size"),
-        (a_list_is_a_buffer, "comm.Send takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3])"),
-        (a_number_is_a_buffer, "comm.bcast takes any object"),
-        (a_table_is_a_buffer, "comm.isend takes any object"),
-        (numpy_is_not_imported, "np is defined by 'import numpy as np': write that first"),
-        (another_name_is_unknown, None),
-        (letters_are_exchanged, "MPI.Intracomm has no 'Sned': did you mean 'Send'?"),
-        (a_letter_is_missing, "MPI.Intracomm has no 'bcst': did you mean 'bcast'?"),
-        (a_constant_is_misspelt, "has no 'COMM_WROLD': did you mean 'COMM_WORLD'?"),
-        (nothing_is_near, None),
-        (a_keyword_is_misspelt, "send has no 'dst': did you mean 'dest'?"),
-        (another_keyword_is_not_known, None),
-        (pythons_sum_is_the_operator, "Python's sum takes one list; the operator is op=MPI.SUM"),
-        (what_only_the_root_has, "data is None here: comm.gather gives its result to the root alone"),
-        (what_only_the_root_has_is_added, "comm.allreduce gives it to every rank"),
-        (another_none, None),
-        (another_number_is_called, None),
-        (a_number_beside_it_is_called, None),
+        ("size_is_called", "comm.size is a number: write comm.size, without parentheses"),
+        ("rank_is_called", "comm.rank is a number: write comm.rank, without parentheses"),
+        ("size_is_not_called", "comm.Get_size is a method: write comm.Get_size(), or comm.size"),
+        (
+            "a_list_is_a_buffer",
+            "comm.Send takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3])",
+        ),
+        ("a_number_is_a_buffer", "comm.bcast takes any object"),
+        ("a_table_is_a_buffer", "comm.isend takes any object"),
+        ("numpy_is_not_imported", "np is defined by 'import numpy as np': write that first"),
+        ("another_name_is_unknown", None),
+        ("letters_are_exchanged", "MPI.Intracomm has no 'Sned': did you mean 'Send'?"),
+        ("a_letter_is_missing", "MPI.Intracomm has no 'bcst': did you mean 'bcast'?"),
+        ("a_constant_is_misspelt", "has no 'COMM_WROLD': did you mean 'COMM_WORLD'?"),
+        ("nothing_is_near", None),
+        ("a_keyword_is_misspelt", "send has no 'dst': did you mean 'dest'?"),
+        ("another_keyword_is_not_known", None),
+        ("pythons_sum_is_the_operator", "Python's sum takes one list; the operator is op=MPI.SUM"),
+        (
+            "what_only_the_root_has",
+            "data is None here: comm.gather gives its result to the root alone",
+        ),
+        ("what_only_the_root_has_is_added", "comm.allreduce gives it to every rank"),
+        ("another_none", None),
+        ("another_number_is_called", None),
+        ("a_number_beside_it_is_called", None),
     ],
 )
 def test_a_mistake_on_a_rank_is_answered_with_what_to_type(mistake, hint, on):
     with pytest.raises(RankError) as caught:
-        lk.run(mistake, 2, on)
+        lk.run(getattr(mistakes, mistake), 2, on)
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
         notes = [one for one in getattr(error, "__notes__", []) if " had printed" not in one]
         assert len(notes) == (hint is not None)
