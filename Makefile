@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -39,10 +39,19 @@ course-release: $(VENV)/.set-up-course   ## the students' notebooks of the assig
 course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): grades.csv, feedback pages, nbgrader's database
 	$(BIN)/python -m labkit.grading.nbgrader_course grade $(COURSE) --jobs $(JOBS)
 
-test: $(VENV)/.set-up-dev    ## set-up and all tests but the long ones
-	$(MAKE) --no-print-directory -j2 lint types cpp-test
+test: $(VENV)/.set-up-dev build/wheel/.installed   ## set-up and all tests but the long ones
+	@# side by side: tests on real MPI wait more than they compute
+	@mkdir -p build
+	$(MAKE) --no-print-directory -j3 python-test mpi-test static
+
+static: lint types cpp-test
+
+python-test: $(VENV)/.set-up-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "mpi and not slow"
+
+mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI; what they print is shown when they are over
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow" >build/mpi-test.txt 2>&1; \
+	  found=$$?; cat build/mpi-test.txt; exit $$found
 
 test-all: test test-long        ## make test and make test-long
 
