@@ -44,9 +44,9 @@ test: $(VENV)/.set-up-dev build/wheel/.installed   ## set-up and all tests but t
 	@mkdir -p build
 	$(MAKE) --no-print-directory -j3 python-test mpi-test static
 
-static: lint types cpp-test
+static: lint types cpp-test   ## ruff, mypy on the wheel, the C++ tests
 
-python-test: $(VENV)/.set-up-dev
+python-test: $(VENV)/.set-up-dev    ## the quick Python tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 
 mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI; what they print is shown when they are over
