@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["format_bytes", "format_count", "format_seconds", "format_share", "ranks_text"]
+__all__ = ["format_bytes", "format_count", "format_seconds", "format_share", "number_of_ranks", "ranks_text"]
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -83,6 +83,17 @@ def format_share(share: float) -> str:
     if 0 < share < 1e-5:
         return "under 0.001%"
     return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{float(f'{100 * share:.2g}'):g}%"
+
+
+def number_of_ranks(ranks: int) -> str:
+    """Say how many ranks.
+
+    Examples
+    --------
+    >>> number_of_ranks(1), number_of_ranks(4)
+    ('1 rank', '4 ranks')
+    """
+    return f"{ranks} rank{'' if ranks == 1 else 's'}"
 
 
 def ranks_text(ranks: Sequence[int], most: int = 8) -> str:

@@ -15,6 +15,7 @@ from labkit.grading.sandbox.schedule_rows import schedule_from
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial, failure_words
 from labkit.schedule import Counterexample, Schedule, check, count
+from labkit.units import number_of_ranks
 
 __all__ = ["Proved", "ScheduleCosts", "Task"]
 
@@ -86,9 +87,10 @@ class Proved:
         """Prove it for each number of ranks, or give the first counterexample."""
         sizes = _sizes(self, trial)
         for size in sizes:
+            these = number_of_ranks(size)
             found = self.task.ask(trial, size)
             if isinstance(found, str):
-                return Verdict(0.0, f"{size} ranks: {found}", self.hint)
+                return Verdict(0.0, f"{these}: {found}", self.hint)
             result = check(found)
             if isinstance(result, Counterexample):
                 program = found.describe([result.rank]) if size <= 16 else ""
@@ -107,12 +109,12 @@ class Proved:
 
     def _alone(self, trial: Trial, whole: Schedule, size: int) -> str:
         """Say if a rank described alone, as a real process describes itself, does something else."""
-        rank = size - 1
+        rank, these = size - 1, number_of_ranks(size)
         one = self.task.ask(trial, size, [rank])
         if isinstance(one, str):
-            return f"{size} ranks, described for rank {rank} alone: {one}"
+            return f"{these}, described for rank {rank} alone: {one}"
         if one.program(rank) != whole.program(rank):
-            return f"{size} ranks: rank {rank} described alone does something else than among all ranks"
+            return f"{these}: rank {rank} described alone does something else than among all ranks"
         return ""
 
 
@@ -172,30 +174,29 @@ class ScheduleCosts:
         """Count on each number of ranks."""
         said = ""
         for size in _sizes(self, trial):
+            these = number_of_ranks(size)
             found = self.task.ask(trial, size)
             if isinstance(found, str):
-                return Verdict(0.0, f"{size} ranks: {found}", self.hint)
+                return Verdict(0.0, f"{these}: {found}", self.hint)
             result = check(found)
             if isinstance(result, Counterexample):
-                return Verdict(0.0, f"{size} ranks: rounds count only for a complete schedule: {result}")
+                return Verdict(0.0, f"{these}: rounds count only for a complete schedule: {result}")
             rounds, volume, _ = count(found, 1.0)
             if rounds > self.rounds(size):
                 return Verdict(
                     0.0,
-                    f"{size} ranks: {number(rounds)} rounds one after another; at most {self.words} = "
+                    f"{these}: {number(rounds)} rounds one after another; at most {self.words} = "
                     f"{number(self.rounds(size))} are allowed.",
                     self.hint,
                 )
             if self.volume is not None and volume > self.volume(size) + 1e-9:
                 return Verdict(
                     0.0,
-                    f"{size} ranks: a rank sends {number(volume)} times the message; at most "
+                    f"{these}: a rank sends {number(volume)} times the message; at most "
                     f"{number(self.volume(size))} times are allowed.",
                     self.hint,
                 )
-            said = (
-                f"{size} ranks: {number(rounds)} rounds, at most {self.words} = {number(self.rounds(size))}."
-            )
+            said = f"{these}: {number(rounds)} rounds, at most {self.words} = {number(self.rounds(size))}."
         return Verdict(1.0, said)
 
 

@@ -13,7 +13,7 @@ from labkit.tune.runtime.explanation import Explanation
 from labkit.tune.runtime.plan import Plan
 from labkit.tune.runtime.tuning import Tuning
 from labkit.tune.runtime.world import clock_of, machine_of, simulated_machine
-from labkit.units import format_bytes
+from labkit.units import format_bytes, number_of_ranks
 
 __all__ = ["Handle", "Request"]
 
@@ -167,7 +167,7 @@ class Request:
                 left_out.append(f"{codelet.name} {why}")
         ranks = int(self._comm.Get_size())
         n_bytes = at.n_bytes if isinstance(at, Situation) else 0.0
-        what = f"{self.name} on {ranks} {'rank' if ranks == 1 else 'ranks'}"
+        what = f"{self.name} on {number_of_ranks(ranks)}"
         if n_bytes:
             what += f", {format_bytes(n_bytes)}"
         order = ""

@@ -16,6 +16,7 @@ from labkit.tune.runtime.plan import Plan
 from labkit.tune.runtime.request import Request
 from labkit.tune.runtime.tuning import Tuning
 from labkit.tune.runtime.world import clock_of, machine_of
+from labkit.units import number_of_ranks
 
 __all__ = ["Timer"]
 
@@ -64,7 +65,7 @@ class Timer:
         plan = replace(plan, timing=timing)
         machine, _ = machine_of(self._comm)
         ranks = int(self._comm.Get_size())
-        what = f"region with {functions.name} on {ranks} {'rank' if ranks == 1 else 'ranks'}"
+        what = f"region with {functions.name} on {number_of_ranks(ranks)}"
         self._tuning = Tuning(
             *(self._comm, what, functions.codelets, [], plan, f"{machine}; {what}; every {every}", 0.0),
             ceil(plan.measurements / every),
