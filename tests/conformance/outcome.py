@@ -30,8 +30,6 @@ class Outcome:
         Tests that a rank has skipped, as far as ranks that print at once let them be read.
     end : str
         How the run ended when not all ranks came to the end of the file; empty otherwise.
-    is_sampled : bool
-        Whether its loops took a sample of their values (`tests.conformance.sampled`).
     """
 
     ran: int = 0
@@ -39,7 +37,6 @@ class Outcome:
     failed: list[str] = field(default_factory=list)
     end: str = ""
     left_out: list[str] = field(default_factory=list)
-    is_sampled: bool = False
 
     @classmethod
     def read(cls, printed: str, ranks: int, ended: str) -> Outcome:
@@ -67,8 +64,7 @@ class Outcome:
         end = next((part.end for part in parts if part.end), "")
         ran, skipped = sum(part.ran for part in parts), sum(part.skipped for part in parts)
         failed = sorted(test for part in parts for test in part.failed)
-        left_out = sorted(test for part in parts for test in part.left_out)
-        return cls(ran, skipped, failed, end, left_out, any(part.is_sampled for part in parts))
+        return cls(ran, skipped, failed, end, sorted(test for part in parts for test in part.left_out))
 
     @property
     def is_whole(self) -> bool:

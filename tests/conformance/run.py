@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 
 from tests.conformance.outcome import Outcome
-from tests.conformance.sampled import sampled_suite
+from tests.conformance.sampled import MANY, is_sampled, sampled_suite
 from tests.conformance.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,9 +37,7 @@ BUILD = ROOT / "build" / "conformance"
 VERSION = "4.1.2"
 RANKS = (1, 2, 3, 4, 5, 7, 64)
 #: on more than MANY ranks only these files are run: messages and collectives
-MANY, OF_MANY = 16, r"_(p2p|cco)_"
-#: and of these a sample: what they compare grows with the fifth power of the ranks
-SAMPLED = r"_cco_(nb_|pr_)?(buf|vec)(_inter)?$|_p2p_buf(_part)?$"
+OF_MANY = r"_(p2p|cco)_"
 DOCUMENT = ROOT / "docs" / "conformance.md"
 MACHINES = ("simulated", "real")
 #: host seconds for a file
@@ -167,14 +165,14 @@ def main() -> int:
         if key in results and not given.again:
             continue
         began = time.monotonic()
-        is_sampled, parts = ranks > MANY and bool(re.search(SAMPLED, name)), []
-        folder = sampled_suite(tests) if is_sampled else tests
+        parts = []
+        folder = sampled_suite(tests) if is_sampled(ranks, name) else tests
         for part in parts_of(tests / f"{name}.py") if ranks > MANY else [""]:
             own = f"{key}.{part}" if part else key
             if own not in results or given.again:
-                part_of = run(machine, ranks, name, folder, limit=given.limit, part=part)
-                part_of.is_sampled = is_sampled
-                results = keep({own: part_of.as_dict()})
+                results = keep(
+                    {own: run(machine, ranks, name, folder, limit=given.limit, part=part).as_dict()}
+                )
             parts.append(Outcome(**results[own]))  # type: ignore[arg-type]
         outcome = Outcome.of_parts(parts)
         if ranks > MANY:

@@ -13,7 +13,11 @@ import re
 import shutil
 from pathlib import Path
 
-__all__ = ["sampled_suite"]
+__all__ = ["MANY", "is_sampled", "sampled_suite"]
+
+#: on more ranks, messages and collectives alone are run, and of those of buffers a sample
+MANY = 16
+_SAMPLED = re.compile(r"_cco_(nb_|pr_)?(buf|vec)(_inter)?$|_p2p_buf(_part)?$")
 
 _SAMPLE = '''
 def sampled(values):
@@ -32,6 +36,11 @@ _TRIED = re.compile(
 _PAIRS = "itertools.product(range(size + 1), range(3))"
 _SOME_PAIRS = "itertools.product(arrayimpl.sampled(range(size + 1)), range(3))"
 _TYPES = "for typecode in array.TypeMap:"
+
+
+def is_sampled(ranks: int, name: str) -> bool:
+    """Whether a file of the suite is run from the sampled one."""
+    return ranks > MANY and bool(_SAMPLED.search(name))
 
 
 def sampled_suite(tests: Path) -> Path:
@@ -53,9 +62,6 @@ def sampled_suite(tests: Path) -> Path:
         text = path.read_text()
         if "import arrayimpl" in text:
             text = _TRIED.sub(r"\1 in arrayimpl.sampled(\2):", text)
-            text = text.replace(
-                _PAIRS, _PAIRS.replace("range(size + 1)", "arrayimpl.sampled(range(size + 1))")
-            )
-            path.write_text(text)
+            path.write_text(text.replace(_PAIRS, _SOME_PAIRS))
     made.rename(folder)
     return folder

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from tests.conformance.outcome import Outcome
+from tests.conformance.sampled import is_sampled
 
 __all__ = ["Document", "differences", "table"]
 
@@ -111,8 +112,9 @@ def table(results: Results, version: str, old: str = "") -> str:
 
 def _cell(results: Results, before: Document, ranks: str, name: str) -> str:
     pair = [results.get((machine, ranks, name)) for machine in ("simulated", "real")]
+    star = "*" if is_sampled(int(ranks), name) else ""
     texts = [
-        kept if one is None else "-" if one.end else f"{one.passed}{'*' if one.is_sampled else ''}"
+        kept if one is None else "-" if one.end else f"{one.passed}{star}"
         for one, kept in zip(pair, before.cells.get((ranks, name), ["", ""]), strict=True)
     ]
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)
