@@ -18,6 +18,7 @@ from labkit.grading.page import number
 from labkit.grading.sandbox.outcome import Outcome, Work
 from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
+from labkit.units import number_of_ranks
 
 __all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown"]
 
@@ -68,7 +69,7 @@ class Case:
     def __str__(self) -> str:
         if self.is_plain:
             return self.words
-        return f"{self.ranks} rank{'s' if self.ranks != 1 else ''}, {self.words}"
+        return f"{number_of_ranks(self.ranks)}, {self.words}"
 
     def shown(self) -> str:
         """Return the inputs as text, when they are small enough to be read."""

@@ -17,7 +17,7 @@ from labkit.plot.style import FONT, count_axis, style_axes, time_axis
 from labkit.plot.tools import TOOLS, grid_of
 from labkit.trace.activity import Activity, activity
 from labkit.trace.states import CALLS, COLLECTIVE, STATES
-from labkit.units import format_share
+from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -103,7 +103,7 @@ def _headline(run: Run, what: Activity) -> str:
         rest = sum(share for share, _ in shares[_SAID:])
         shares = [*shares[:_SAID], (rest, f"{len(shares) - _SAID} others together")]
     said = ", ".join(f"{name} {format_share(share)}" for share, name in shares)
-    where = f"{run.program} on {run.on}, {what.ranks} rank{'s' if what.ranks > 1 else ''}"
+    where = f"{run.program} on {run.on}, {number_of_ranks(what.ranks)}"
     return f"{where}, {quantity(what.makespan_s, 's')}: {said}."
 
 

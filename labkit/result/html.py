@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from labkit.html import prose
 from labkit.printed import blocks_of, printed_html
-from labkit.units import format_seconds
+from labkit.units import format_seconds, number_of_ranks
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -78,5 +78,5 @@ def _output(run: Run) -> str:
     if not blocks:
         return ""
     count = sum(len(block.ranks) for block in blocks)
-    head = f"output of {count} rank{'s' if count != 1 else ''}"
+    head = f"output of {number_of_ranks(count)}"
     return f"<details><summary>{head}</summary>{printed_html(blocks)}</details>"

@@ -19,6 +19,7 @@ from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import Bound
 from labkit.synthesis.msccl import write_msccl
 from labkit.synthesis.plan import Plan
+from labkit.units import number_of_ranks
 
 __all__ = ["Synthesized"]
 
@@ -157,7 +158,7 @@ class Synthesized:
     def title(self) -> str:
         """What it does, of how many bytes, for which ranks of which machine."""
         problem, p = self.schedule.problem.name, self.schedule.size
-        some = f"{p} rank{'s' if p > 1 else ''} of {self.platform.name}"
+        some = f"{number_of_ranks(p)} of {self.platform.name}"
         return f"{problem} of {quantity(self.n_bytes, 'B')} {self._piece} for {some}"
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 from labkit.trace.waiting.profile import profiled
 from labkit.trace.waiting.senders import sent_in
 from labkit.trace.waiting.windows import calls_at
-from labkit.units import format_bytes, format_share
+from labkit.units import format_bytes, format_share, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ class Score:
     def reading(self) -> str:
         """Say what a trace takes, and what may be left out."""
         said = (
-            f"A trace of {self.program} on {self.ranks} rank{'s' if self.ranks != 1 else ''} takes "
+            f"A trace of {self.program} on {number_of_ranks(self.ranks)} takes "
             f"{format_bytes(self.buffer_bytes)} of buffer, at most {format_bytes(self.largest_bytes)} on one "
             "rank."
         )

@@ -12,6 +12,7 @@ from labkit.trace.phases import NO_PHASE
 from labkit.trace.report.report import CallPath, Metric, Report
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.profile import profile_and_waiting
+from labkit.units import number_of_ranks
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -92,7 +93,7 @@ def report_of(run: Run) -> Report:
     setting = run.trace.setting
     machine = setting[0] if setting else None
     hosts = tuple(machine.rank_hosts(run.ranks).tolist()) if machine is not None else ()
-    title = f"{run.program}, {run.ranks} rank{'s' if run.ranks != 1 else ''} on {run.on}"
+    title = f"{run.program}, {number_of_ranks(run.ranks)} on {run.on}"
     return Report(title, run.ranks, metrics, paths, values, run.makespan_s, machine, hosts)
 
 

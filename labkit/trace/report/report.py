@@ -14,6 +14,7 @@ from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.nearest import nearest
 from labkit.trace.report.expression import Expression
+from labkit.units import number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,7 +243,7 @@ class Report:
     def __repr__(self) -> str:
         lines = [
             f"{self.title}: {len(self.paths)} call path{'s' if len(self.paths) != 1 else ''}, "
-            f"{self.ranks} rank{'s' if self.ranks != 1 else ''}"
+            f"{number_of_ranks(self.ranks)}"
         ]
         for metric in self.metrics:
             depth, above = 0, metric.above

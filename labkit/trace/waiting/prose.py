@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from labkit.html import card, escape, quantity, table
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
-from labkit.units import format_share
+from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ def reading(waiting: Waiting) -> str:
 
 def _found(waiting: Waiting) -> str:
     spent = waiting.ranks * waiting.makespan_s
-    where = f"{waiting.program} on {waiting.on}, {waiting.ranks} rank{'s' if waiting.ranks != 1 else ''}"
+    where = f"{waiting.program} on {waiting.on}, {number_of_ranks(waiting.ranks)}"
     if not spent > 0 or waiting.seconds <= 0:
         return f"{where}: no rank waited for another."
     share = waiting.seconds / spent

@@ -13,7 +13,7 @@ from labkit import html as markup
 from labkit.html import quantity
 from labkit.models import LogGP
 from labkit.platform.platform import Platform
-from labkit.units import format_bytes, format_seconds
+from labkit.units import format_bytes, format_seconds, number_of_ranks
 
 __all__ = ["Card"]
 
@@ -95,7 +95,7 @@ class Card:
             size = int(self.data["bytes"].iloc[0])
             return f"{where}, {format_bytes(size)}" if self.operation != "barrier" else where
         p = int(self.data["ranks"].iloc[0])
-        return f"{where}, {p} rank{'s' if p > 1 else ''}"
+        return f"{where}, {number_of_ranks(p)}"
 
     @property
     def reading(self) -> str:
