@@ -41,7 +41,6 @@ course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): gra
 
 test: $(VENV)/.set-up-dev build/wheel/.installed   ## set-up and all tests but the long ones
 	@# side by side: tests on real MPI wait more than they compute
-	@mkdir -p build
 	$(MAKE) --no-print-directory -j3 python-test mpi-test static
 
 static: lint types cpp-test   ## ruff, mypy on the wheel, the C++ tests
@@ -50,6 +49,7 @@ python-test: $(VENV)/.set-up-dev    ## the quick Python tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 
 mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI; what they print is shown when they are over
+	@mkdir -p build
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow" >build/mpi-test.txt 2>&1; \
 	  found=$$?; cat build/mpi-test.txt; exit $$found
 

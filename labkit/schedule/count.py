@@ -18,6 +18,7 @@ from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind
 
 __all__ = ["Ports", "Programs", "count", "predict"]
 
+# `Kind.is_send` and `is_blocking` would take longer than all else that is done with an entry.
 _SEND, _ISEND, _RECV, _WAIT, _COMBINE = Kind.SEND, Kind.ISEND, Kind.RECV, Kind.WAIT, Kind.COMBINE
 
 
