@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from labkit.errors import DataError
 from labkit.platform.models import NetworkModel
+from labkit.platform.platform import Platform
 from labkit.platform.xml.writer import platform_xml, smpirun_options
-
-if TYPE_CHECKING:
-    from labkit.calibration.result import Calibration
 
 __all__ = ["model_toml", "save", "simgrid_xml"]
 
@@ -35,19 +35,40 @@ _SECTIONS = {
 }  # fmt: skip
 
 
-def save(calibration: Calibration, folder: Path) -> list[Path]:
-    """Write everything into a folder; see `labkit.calibration.Calibration.save`."""
-    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in calibration.name) or "calibrated"
-    star = calibration.platform
+def save(
+    folder: Path,
+    name: str,
+    star: Platform,
+    model: NetworkModel,
+    source: str,
+    data: pd.DataFrame,
+    residuals: pd.DataFrame,
+) -> list[Path]:
+    """Write everything into a folder; see `labkit.calibration.Calibration.save`.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it is missing.
+    name : str
+        What the machine and the files are called.
+    star : Platform
+        Of the calibrated link.
+    model : NetworkModel
+    source : str
+        Where the figures come from, and what is assumed.
+    data, residuals : pandas.DataFrame
+        The tables.
+    """
+    stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in name) or "calibrated"
     texts: dict[str, Callable[[], str]] = {
-        f"{name}.model.toml": lambda: model_toml(calibration.model, provenance(calibration)),
-        f"{name}.toml": lambda: platform_toml(calibration, f"{name}.model.toml"),
-        f"{name}.xml": lambda: simgrid_xml(calibration),
-        f"{name}.smpi.cfg": lambda: "\n".join(smpirun_options(calibration.model)) + "\n",
-        f"{name}.measurements.csv": lambda: calibration.data.to_csv(index=False, float_format="%.9g"),
-        f"{name}.residuals.csv": lambda: calibration.residuals.to_csv(index=False, float_format="%.9g"),
+        f"{stem}.model.toml": lambda: model_toml(model, source),
+        f"{stem}.toml": lambda: platform_toml(name, star.spec, f"{stem}.model.toml", source),
+        f"{stem}.xml": lambda: simgrid_xml(star, model),
+        f"{stem}.smpi.cfg": lambda: "\n".join(smpirun_options(model)) + "\n",
+        f"{stem}.measurements.csv": lambda: data.to_csv(index=False, float_format="%.9g"),
+        f"{stem}.residuals.csv": lambda: residuals.to_csv(index=False, float_format="%.9g"),
     }
-    assert star.hosts is not None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
@@ -58,34 +79,6 @@ def save(calibration: Calibration, folder: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"the calibration cannot be written to {str(folder)!r}: {error}") from error
     return paths
-
-
-def provenance(calibration: Calibration) -> str:
-    """Say where the figures come from, and what is assumed."""
-    quality = calibration.quality
-    about = [f"{key}: {value}" for key, value in calibration.machine.items() if isinstance(value, str | int)]
-    shares = calibration.fit.shares
-    if shares is None:
-        weights = [
-            "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
-            "Two ranks cannot tell how a switch shares its links among several senders.",
-        ]
-    else:
-        weights = [
-            f"Weight S from a third rank, {shares.far_links} links away: a near rank got "
-            f"{shares.ratio:.3g} times what it got.",
-            "Assumed: TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
-        ]
-    lines = [
-        f"Measured by labkit calibrate: {len(calibration.data)} measurements between "
-        f"{'two' if shares is None else 'three'} ranks.",
-        *about,
-        f"Noise: repetitions spread by {100 * quality.spread:.2g} %, drift {100 * quality.drift:.2g} %, "
-        f"{quality.switches_per_s:.0f} involuntary context switches a second.",
-        *(f"Warning: {text}." for text in calibration.warnings),
-        *weights,
-    ]
-    return "\n".join(lines)
 
 
 def model_toml(model: NetworkModel, source: str) -> str:
@@ -119,17 +112,17 @@ def _toml(value: Any) -> str:
     return repr(value)
 
 
-def platform_toml(calibration: Calibration, model_file: str) -> str:
+def platform_toml(name: str, spec: str, model_file: str, source: str) -> str:
     """Write the star of the calibrated link as a platform file."""
     return (
         f"# Use it with its model: labkit run --on THIS --model {model_file} ...\n"
-        f"name = {json.dumps(calibration.name)}\n"
-        f"spec = {json.dumps(calibration.platform.spec)}\n"
-        f"source = {json.dumps(provenance(calibration))}\n"
+        f"name = {json.dumps(name)}\n"
+        f"spec = {json.dumps(spec)}\n"
+        f"source = {json.dumps(source)}\n"
     )
 
 
-def simgrid_xml(calibration: Calibration) -> str:
+def simgrid_xml(star: Platform, model: NetworkModel) -> str:
     """Write the platform for SimGrid, the model's options inside.
 
     Returns
@@ -139,11 +132,10 @@ def simgrid_xml(calibration: Calibration) -> str:
     """
     from xml.sax.saxutils import quoteattr  # brings http and ssl along
 
-    star = calibration.platform
     text = platform_xml(star, star.hosts or 2)
     props = "".join(
         f"    <prop id={quoteattr(key)} value={quoteattr(value)}/>\n"
-        for key, _, value in (item.partition(":") for item in smpirun_options(calibration.model))
+        for key, _, value in (item.partition(":") for item in smpirun_options(model))
     )
     head, version, body = text.partition('<platform version="4.1">\n')
     return f"{head}{version}  <config>\n{props}  </config>\n{body}"

@@ -9,7 +9,6 @@ rest is cut into straight pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,10 +19,7 @@ from labkit.calibration.segmented import MIN_POINTS, Piecewise, fit_pieces
 from labkit.errors import DataError
 from labkit.platform.models import NetworkModel, get
 
-if TYPE_CHECKING:
-    from labkit.calibration.shares import Shares
-
-__all__ = ["ENVELOPE_BYTES", "Fit", "fit_network"]
+__all__ = ["ENVELOPE_BYTES", "Fit", "Shares", "fit_network"]
 
 #: What every message carries besides its payload in the simulator's model.
 ENVELOPE_BYTES = 16
@@ -36,6 +32,31 @@ _LARGE = 0.25
 
 _Floats = NDArray[np.float64]
 _Cost = tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What a third rank, farther away, told.
+
+    Attributes
+    ----------
+    far_links : int
+        Links of the far rank's route; the near one's has 2.
+    ratio : float
+        What the near rank's messages got where both met, over what the far one's got.
+    latency_s : float
+        How much longer the far route's latency is, in seconds (0: no longer than can be told).
+    weight_s_bytes : float
+        S, in bytes: at least 0.
+    notes : list of str
+        What the model's form cannot express.
+    """
+
+    far_links: int
+    ratio: float
+    latency_s: float
+    weight_s_bytes: float
+    notes: list[str]
 
 
 @dataclass(frozen=True)

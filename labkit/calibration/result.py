@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.fit import Fit
+from labkit.calibration.fit import Fit, Shares
 from labkit.calibration.quality import Quality
-from labkit.calibration.shares import Shares
 from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform, platform
 from labkit.units import format_seconds, format_share
@@ -66,6 +65,33 @@ class Calibration:
     def warnings(self) -> list[str]:
         """What a reader must know: noise, and what could not be fitted."""
         return [*self.quality.warnings, *self.fit.notes]
+
+    @property
+    def provenance(self) -> str:
+        """Where the figures come from, and what is assumed."""
+        quality, shares = self.quality, self.fit.shares
+        about = [f"{key}: {value}" for key, value in self.machine.items() if isinstance(value, str | int)]
+        if shares is None:
+            weights = [
+                "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
+                "Two ranks cannot tell how a switch shares its links among several senders.",
+            ]
+        else:
+            weights = [
+                f"Weight S from a third rank, {shares.far_links} links away: a near rank got "
+                f"{shares.ratio:.3g} times what it got.",
+                "Assumed: TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
+            ]
+        lines = [
+            f"Measured by labkit calibrate: {len(self.data)} measurements between "
+            f"{'two' if shares is None else 'three'} ranks.",
+            *about,
+            f"Noise: repetitions spread by {100 * quality.spread:.2g} %, drift {100 * quality.drift:.2g} %, "
+            f"{quality.switches_per_s:.0f} involuntary context switches a second.",
+            *(f"Warning: {text}." for text in self.warnings),
+            *weights,
+        ]
+        return "\n".join(lines)
 
     def star(self, hosts: int) -> Platform:
         """Return a star of so many hosts, each on the calibrated link.
@@ -127,7 +153,8 @@ class Calibration:
         """
         from labkit.calibration.files import save
 
-        return save(self, Path(folder))
+        what = (self.platform, self.model, self.provenance, self.data, self.residuals)
+        return save(Path(folder), self.name, *what)
 
     def _facts(self) -> list[tuple[str, str]]:
         fit = self.fit

@@ -8,16 +8,14 @@ routes are alike, so a third one is needed: its messages and a neighbour's meet 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.fit import ENVELOPE_BYTES, Fit
+from labkit.calibration.fit import ENVELOPE_BYTES, Fit, Shares
 from labkit.calibration.protocol import STATISTICS
 from labkit.errors import DataError
 
-__all__ = ["NEAR_LINKS", "Shares", "checked_links", "fit_shares"]
+__all__ = ["NEAR_LINKS", "checked_links", "fit_shares"]
 
 #: Links between two hosts of a star.
 NEAR_LINKS = 2
@@ -27,31 +25,6 @@ _SURE = 2.0
 _ALIKE = 1.05
 #: The largest share that is believed: one that is done before the other begins did not meet it.
 _MOST = 0.99
-
-
-@dataclass(frozen=True)
-class Shares:
-    """What a third rank, farther away, told.
-
-    Attributes
-    ----------
-    far_links : int
-        Links of the far rank's route; the near one's has 2.
-    ratio : float
-        What the near rank's messages got where both met, over what the far one's got.
-    latency_s : float
-        How much longer the far route's latency is, in seconds (0: no longer than can be told).
-    weight_s_bytes : float
-        S, in bytes: at least 0.
-    notes : list of str
-        What the model's form cannot express.
-    """
-
-    far_links: int
-    ratio: float
-    latency_s: float
-    weight_s_bytes: float
-    notes: list[str]
 
 
 def checked_links(far_links: object) -> int:

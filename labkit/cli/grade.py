@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from labkit.errors import DataError
+from labkit.grading.grade import Grade
 from labkit.grading.page import number
-from labkit.grading.result import Grade
 
 __all__ = ["configure", "execute"]
 

@@ -13,7 +13,8 @@ import os
 from labkit.grading.assignment import Assignment, Check
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.find import find_assignment
-from labkit.grading.result import CheckResult, Grade, Verdict
+from labkit.grading.grade import Grade
+from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.schedules import Proved, ScheduleCosts, Task
 from labkit.grading.seeds import student_seed
 from labkit.grading.submission import notebook_source, read_submission

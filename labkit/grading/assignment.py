@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
 from labkit.grading.causes import Told
-from labkit.grading.result import CheckResult, Grade, Verdict
+from labkit.grading.grade import Grade
+from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import named_in, noted
 from labkit.grading.seeds import Seed

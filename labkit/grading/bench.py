@@ -14,8 +14,8 @@ from labkit import context
 from labkit.comm.surface import METHODS
 from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.grading.needed import without_trials
+from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work
-from labkit.grading.sandbox.rank_process import SUBMISSION
 from labkit.grading.sandbox.sandbox import Sandbox
 from labkit.grading.turns import alone, beside_others
 

@@ -18,8 +18,9 @@ from typing import Any
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment
 from labkit.grading.clean import clean_name, file_stem
+from labkit.grading.grade import Grade
 from labkit.grading.kept import keep, kept_grade, source_of
-from labkit.grading.result import CheckResult, Grade
+from labkit.grading.result import CheckResult
 from labkit.grading.seeds import student_seed
 from labkit.grading.submission import (
     read_submission,

@@ -20,7 +20,7 @@ from labkit import __version__
 from labkit.errors import DataError
 from labkit.grading.assignment import Assignment
 from labkit.grading.clean import file_stem
-from labkit.grading.result import Grade
+from labkit.grading.grade import Grade
 from labkit.grading.submission import submitted_text
 
 __all__ = ["keep", "kept_folder", "kept_grade", "source_of"]

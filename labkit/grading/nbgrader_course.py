@@ -26,10 +26,10 @@ from labkit.grading.classroom import write_dashboard
 from labkit.grading.clean import clean_name
 from labkit.grading.find import find_assignment
 from labkit.grading.folder import Found, grade_folder
+from labkit.grading.grade import Grade
 from labkit.grading.ipynb.source import add_assignment
 from labkit.grading.nbgrader_prepare import prepare, student_id
 from labkit.grading.page import number
-from labkit.grading.result import Grade
 from labkit.grading.submission import read_submission
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.watchdog import die_with_parent

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from labkit.html import PRE, render
 
 if TYPE_CHECKING:
-    from labkit.grading.result import CheckResult, Grade
+    from labkit.grading.result import CheckResult, Marks
 
 __all__ = ["check_html", "grade_html", "grade_page", "grade_text", "number"]
 
@@ -23,7 +23,7 @@ def number(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
-def _head(grade: Grade) -> str:
+def _head(grade: Marks) -> str:
     if grade.results and all(result.is_bonus for result in grade.results):
         most = sum(result.max_points for result in grade.results)
         return f"{number(grade.points)} of {number(most)} bonus points"
@@ -31,7 +31,7 @@ def _head(grade: Grade) -> str:
     return f"{number(grade.points)} of {number(grade.max_points)} points{bonus}"
 
 
-def grade_text(grade: Grade) -> str:
+def grade_text(grade: Marks) -> str:
     """Return a grade in words."""
     lines = [f"{grade.assignment}: {grade.student}: {_head(grade)}"]
     if grade.status != "graded":
@@ -59,7 +59,7 @@ def check_html(result: CheckResult) -> str:
     )  # fmt: skip
 
 
-def grade_html(grade: Grade) -> str:
+def grade_html(grade: Marks) -> str:
     """Return a fragment of HTML without scripts, links or colours of its own but the signs'."""
     checks = Markup("".join(check_html(result) for result in grade.results))
     return render(
@@ -68,6 +68,6 @@ def grade_html(grade: Grade) -> str:
     )  # fmt: skip
 
 
-def grade_page(grade: Grade) -> str:
+def grade_page(grade: Marks) -> str:
     """Return a whole page."""
     return render("grading/templates/page.html.j2", grade=grade, body=Markup(grade_html(grade)))

@@ -1,14 +1,14 @@
-"""Grades: points and words for each check, and their sum."""
+"""Results: points and words for each check, and their sum."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from labkit.grading.clean import clean, clean_name
 
-__all__ = ["CheckResult", "Grade", "Verdict"]
+__all__ = ["CheckResult", "Marks", "Verdict"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class CheckResult:
 
 
 @dataclass
-class Grade:
-    """The grade of one submission.
+class Marks:
+    """The marks of one submission: a `labkit.grading.grade.Grade` but for how it is shown.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Grade:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Grade:
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read what `to_dict` gave."""
         results = [CheckResult(**{k: v for k, v in row.items() if k != "status"}) for row in data["checks"]]
         names = ("student", "assignment", "status", "message", "containment", "seed", "seconds")
@@ -146,23 +146,3 @@ class Grade:
     def to_json(self) -> str:
         """Return the grade as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
-
-    def text(self) -> str:
-        """Return the grade in words, for a terminal."""
-        from labkit.grading.page import grade_text
-
-        return grade_text(self)
-
-    def html(self) -> str:
-        """Return the grade as a page of its own."""
-        from labkit.grading.page import grade_page
-
-        return grade_page(self)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        from labkit.grading.page import grade_html
-
-        return grade_html(self)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import PlatformError
 from labkit.platform import quantities as units
 from labkit.platform.drawing import picture
 from labkit.platform.measure import Bisection, Diameter, LinkKind, link_table
+from labkit.platform.spec.machine import MachineSpec
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from labkit.platform.platform import Platform
 
 __all__ = ["Shown"]
 
@@ -26,18 +26,44 @@ _SHOWN_LINKS = 40
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
-class Shown:
-    """The part of a `Platform` that looks at it."""
+class Shown(ABC):
+    """The part of a `labkit.platform.Platform` that looks at it."""
+
+    description: MachineSpec
+    name: str
+    source: str
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """The specification, as `labkit.platform` reads it."""
+
+    @property
+    @abstractmethod
+    def hosts(self) -> int | None:
+        """Number of hosts; None for a machine that grows with the ranks."""
+
+    @abstractmethod
+    def sized(self, ranks: int) -> Shown:
+        """Return the machine of a fixed size; itself if it has one."""
+
+    @abstractmethod
+    def build(self, ranks: int) -> Any:
+        """Build it in the engine."""
+
+    @abstractmethod
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it shows of itself: headings and texts."""
 
     @cached_property
     def diameter(self) -> Diameter | None:
         """Links and latency between the hosts farthest apart; None for one host, and while it grows."""
-        return self._platform.description.diameter() if self._platform.hosts else None
+        return self.description.diameter() if self.hosts else None
 
     @cached_property
     def bisection(self) -> Bisection | None:
         """The least bandwidth between two halves of the hosts; None if nothing fills, and while it grows."""
-        return self._platform.description.bisection() if self._platform.hosts else None
+        return self.description.bisection() if self.hosts else None
 
     def link_kinds(self) -> list[LinkKind]:
         """Count the links by kind; of a machine that grows, those for 16 ranks."""
@@ -61,16 +87,12 @@ class Shown:
         PlatformError
             More than 2^21 links, or ranks that do not fit.
         """
-        one = self._sized if ranks is None else self._platform.sized(ranks)
+        one = self._sized if ranks is None else self.sized(ranks)
         return link_table(one.build(1))
 
     @property
-    def _platform(self) -> Platform:
-        return cast("Platform", self)
-
-    @property
-    def _sized(self) -> Platform:
-        return self._platform.sized(_SHOWN_RANKS if self._platform.hosts is None else 1)
+    def _sized(self) -> Shown:
+        return self.sized(_SHOWN_RANKS if self.hosts is None else 1)
 
     def _measures(self) -> list[tuple[str, str]]:
         rows = []
@@ -81,26 +103,24 @@ class Shown:
         return rows
 
     def __repr__(self) -> str:
-        one = self._platform
-        named = "" if one.name == one.spec else f", name={one.name!r}"
-        rows = one._rows()
+        named = "" if self.name == self.spec else f", name={self.name!r}"
+        rows = self._rows()
         width = max(len(what) for what, _ in rows)
         return "\n".join(
-            [f"Platform({one.spec!r}{named})", *(f"  {what:<{width}}  {text}" for what, text in rows)]
+            [f"Platform({self.spec!r}{named})", *(f"  {what:<{width}}  {text}" for what, text in rows)]
         )
 
     def _repr_html_(self) -> str:
-        one = self._platform
-        rows = _table(None, [(f"<b>{escape(what)}</b>", escape(text)) for what, text in one._rows()])
-        source = f"<div style='opacity:0.8'>{escape(one.source)}</div>" if one.source else ""
+        rows = _table(None, [(f"<b>{escape(what)}</b>", escape(text)) for what, text in self._rows()])
+        source = f"<div style='opacity:0.8'>{escape(self.source)}</div>" if self.source else ""
         return (
-            f"<div class='labkit-platform'><div><b>{escape(one.name)}</b> (simulated)</div>{source}"
-            f"<div style='display:flex;flex-wrap:wrap;gap:24px;align-items:center'>{_drawn(one)}{rows}</div>"
-            f"{_links_html(self._sized, one.hosts is None)}</div>"
+            f"<div class='labkit-platform'><div><b>{escape(self.name)}</b> (simulated)</div>{source}"
+            f"<div style='display:flex;flex-wrap:wrap;gap:24px;align-items:center'>{_drawn(self)}{rows}</div>"
+            f"{_links_html(self._sized, self.hosts is None)}</div>"
         )
 
 
-def _drawn(one: Platform) -> str:
+def _drawn(one: Shown) -> str:
     """The picture, and what of it is smaller than the machine; nothing for machines without one."""
     sized = one.sized(_SHOWN_RANKS if one.hosts is None else 1).description
     try:
@@ -123,7 +143,7 @@ def _as_image(drawing: str) -> str:
     return f'<img alt="{said}" title="{said}" src="data:image/svg+xml;base64,{code}">'
 
 
-def _links_html(sized: Platform, is_growing: bool) -> str:
+def _links_html(sized: Shown, is_growing: bool) -> str:
     kinds = sized.link_kinds()
     head = ("kind", "links", "bandwidth", "latency", "sharing")
     bandwidth, time = units.format_bandwidth, units.format_time

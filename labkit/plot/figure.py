@@ -1,9 +1,8 @@
-"""A figure with its words: the picture, the one-line reading, and the alternative text."""
+"""Figures: pictures that show and save themselves."""
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 
 from bokeh.document import Document
 
-from labkit.errors import DataError, SuggestsNames
+from labkit.errors import DataError
+from labkit.plot.drawn import Drawn
 from labkit.plot.files.export import draw_file
 from labkit.plot.files.html_page import render_page
 from labkit.plot.stills.still import is_live, still_bundle
@@ -22,25 +22,11 @@ __all__ = ["Figure"]
 
 
 @dataclass(repr=False)
-class Figure(SuggestsNames):
+class Figure(Drawn):
     """A Bokeh layout that shows itself in notebooks and saves itself as a picture or a page.
 
-    Attributes
-    ----------
-    layout : bokeh LayoutDOM
-        The picture.
-    reading : str
-        What it shows, in one sentence.
-    alt : str
-        The alternative text: what a reader who does not see the picture needs to know.
-    has_words : bool
-        Whether the picture holds its reading already.
+    Its attributes are those of a `labkit.plot.drawn.Drawn`.
     """
-
-    layout: Any
-    reading: str
-    alt: str
-    has_words: bool = False
 
     _INSTEAD = MappingProxyType(
         dict.fromkeys(
@@ -66,17 +52,6 @@ class Figure(SuggestsNames):
         if self.layout is not None:
             self.layout = _built(self.layout)
 
-    def words(self) -> dict[str, str]:
-        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name.
-
-        Returns
-        -------
-        dict of str to str
-            By the names that the page's script knows.
-        """
-        reading = "" if self.has_words else self.reading
-        return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
-
     def __repr__(self) -> str:
         """Say what the figure shows."""
         return f"Figure: {self.reading}"
@@ -99,17 +74,6 @@ class Figure(SuggestsNames):
         return Picture(
             self.layout, reading=self.reading, alt=self.alt, is_said=self.has_words, name=self.file_name()
         )
-
-    def file_name(self) -> str:
-        """Return a name for its files, made of the first words of the reading.
-
-        Returns
-        -------
-        str
-            Of letters, digits and hyphens, without an ending.
-        """
-        words = re.findall(r"[a-z0-9]+", self.reading.lower())[:6]
-        return "-".join(words)[:48] or "labkit"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         """Show the picture live where a notebook's page can, and a still one that stays in its file.

@@ -22,6 +22,7 @@ from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes, whole_ticker
 from labkit.plot.tools import TOOLS, grid_of
+from labkit.trace.payloads import payloads
 from labkit.units import format_share
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
 def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
     if run.trace is None:
         raise DataError(f"{run.program} on {run.on} has no record of its messages; run it with trace=True")
-    table = run.trace.payloads()
+    table = payloads(run.trace)
     if phase is not None:
         entries = run.phases[run.phases["phase"] == phase]
         if not len(entries):

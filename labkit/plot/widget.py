@@ -12,7 +12,7 @@ from jupyter_bokeh.widgets import BokehModel
 from traitlets import Bool, Bytes, Unicode
 
 if TYPE_CHECKING:
-    from labkit.plot.figure import Figure
+    from labkit.plot.drawn import Drawn
 
 __all__ = ["Picture", "bokehjs", "script"]
 
@@ -85,7 +85,7 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
             _Holder.picture = None
         super().close()
 
-    def show(self, figure: Figure) -> None:
+    def show(self, figure: Drawn) -> None:
         """Show another figure in the same place."""
         with self.hold_sync():
             self.reading, self.alt, self.is_said = figure.reading, figure.alt, figure.has_words

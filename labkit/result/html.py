@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from labkit.html import prose
 from labkit.printed import blocks_of, printed_html
 from labkit.units import format_seconds, number_of_ranks
-
-if TYPE_CHECKING:
-    from labkit.result import Run
 
 __all__ = ["run_html"]
 
@@ -21,7 +18,25 @@ _WARN = "border-left:4px solid #d55e00;padding:2px 8px;margin:4px 0"
 _NOTE = "border-left:4px solid #0072b2;padding:2px 8px;margin:4px 0"
 
 
-def run_html(run: Run, has_output: bool = True) -> str:
+class Shown(Protocol):
+    """What a page reads of a `labkit.result.Run`."""
+
+    makespan_s: float
+    is_valid: bool
+    notes: list[str]
+    output: list[str]
+
+    def headline(self) -> str:
+        """What ran where, and how long it took."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The figures beside the makespan."""
+
+    def shown_phases(self) -> list[tuple[str, float, float, float]]:
+        """Name, maximum and mean in seconds, imbalance of each phase."""
+
+
+def run_html(run: Shown, has_output: bool = True) -> str:
     """Render a run: headline, figures, phases, notes, and the output of each rank, folded.
 
     Parameters
@@ -49,7 +64,7 @@ def run_html(run: Run, has_output: bool = True) -> str:
     return "".join(parts)
 
 
-def _phases(run: Run) -> str:
+def _phases(run: Shown) -> str:
     rows = []
     for name, largest, mean, imbalance in run.shown_phases():
         share = largest / run.makespan_s if run.makespan_s > 0 else 0.0
@@ -73,7 +88,7 @@ def _phases(run: Run) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _output(run: Run) -> str:
+def _output(run: Shown) -> str:
     blocks = blocks_of([(False, text)] if text else [] for text in run.output)
     if not blocks:
         return ""

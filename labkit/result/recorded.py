@@ -6,14 +6,13 @@ import copy
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self
 
-from labkit.errors import DataError, SuggestsNames
+from labkit.errors import SuggestsNames
 
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
     import pandas as pd
 
-    from labkit.result.run import Run
     from labkit.trace.explanation import Explanation
     from labkit.trace.misfits import Misfits
     from labkit.trace.report import Report
@@ -34,15 +33,22 @@ class Recorded(SuggestsNames):
     program: str
     on: str
     ranks: int
+    model: str | None
+    makespan_s: float
+    phases: pd.DataFrame
     trace: Any
+    machine: dict[str, Any]
+    collectives: dict[Any, str]
+    counts: pd.DataFrame | None
+    summary: list[dict[str, Any]] | None
+    again: Any
 
-    def _run(self) -> Run:
+    def _run(self) -> Self:
         """Return the run, with the ranks that it has spawned among its ranks."""
-        run = cast("Run", self)
         if self.trace is None or len(self.trace.ends_s) <= self.ranks:
-            return run
-        whole = copy.copy(run)
-        whole.ranks, whole.again = len(self.trace.ends_s), run.again
+            return self
+        whole = copy.copy(self)
+        whole.ranks, whole.again = len(self.trace.ends_s), self.again
         return whole
 
     def explain(self) -> Explanation:
@@ -57,12 +63,9 @@ class Recorded(SuggestsNames):
         DataError
             The run was not recorded (``trace=True``).
         """
-        if self.trace is None:
-            raise DataError(
-                f"{self.program} on {self.on} cannot be explained: it has no trace; run it with trace=True"
-            )
-        explained: Explanation = self.trace.explain(self._run())
-        return explained
+        from labkit.trace.explanation import explain_run
+
+        return explain_run(self._run())
 
     def waits(self) -> Waiting:
         """Find who waited for whom, as what kind of wait state, and what all waiting goes back to.
@@ -197,7 +200,7 @@ class Recorded(SuggestsNames):
 
         return frame_of(self._run(), form, limit)
 
-    def against(self, predicted: Run) -> Misfits:
+    def against(self, predicted: Recorded) -> Misfits:
         """Hold this measured run against the predicted one of the same program, and say what is off.
 
         Parameters

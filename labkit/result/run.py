@@ -19,7 +19,7 @@ from labkit.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
     import pandas as pd
 
-    from labkit.sim.computation import Computation
+    from labkit.result.computation import Computation
     from labkit.timing import Conduct
     from labkit.trace.phases import Entry
 

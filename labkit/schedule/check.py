@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.errors import ScheduleError
-from labkit.schedule.describe import op_text
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Op
 from labkit.schedule.symbolic import Machine, Refuted
@@ -138,7 +137,7 @@ def _counterexample(schedule: Schedule, refuted: Refuted) -> Counterexample:
     op: Op | None = refuted.op
     text = None
     if op is not None:
-        text = " ".join(op_text(schedule, schedule.n_blocks(refuted.rank), op).split())
+        text = " ".join(schedule.op_text(refuted.rank, op).split())
     return Counterexample(
         schedule, refuted.kind, refuted.rank, refuted.position, refuted.block, text, refuted.message
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.describe import describe
+from labkit.schedule.describe import op_text
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
 from labkit.schedule.step import Op, Step
@@ -146,8 +146,28 @@ class Schedule:
         return f"<Schedule {self.problem.name}/{self.name}, {self.size} ranks{root}; describe() prints it>"
 
     def describe(self, ranks: Iterable[int] | None = None) -> str:
-        """Return the schedule as text, rank by rank (for small ones)."""
-        return describe(self, ranks)
+        """Return the programs of all ranks, or of some, one operation a line (for small schedules).
+
+        Examples
+        --------
+        >>> from labkit import registry
+        >>> print(registry.get("bcast", "binomial").build(4).describe(ranks=[1, 2]))
+        bcast/binomial on 4 ranks, root 0
+        rank 1
+          recv   data[0] <- rank 0
+        rank 2
+          recv   data[0] <- rank 0
+          send   data[0] -> rank 3
+        """
+        root = f", root {self.root}" if self.problem.is_rooted else ""
+        lines = [f"{self.problem.name}/{self.name} on {self.size} ranks{root}"]
+        for rank in range(self.size) if ranks is None else ranks:
+            lines += [f"rank {rank}", *(f"  {self.op_text(rank, op)}" for op in self.program(rank))]
+        return "\n".join(lines)
+
+    def op_text(self, rank: int, op: Op) -> str:
+        """Return one operation of a rank as text."""
+        return op_text([buffer.name for buffer in self.buffers], self.n_blocks(rank), op)
 
 
 def build(

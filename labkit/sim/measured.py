@@ -21,7 +21,8 @@ from typing import Any
 
 from labkit.errors import MachineError
 from labkit.nearest import nearest
-from labkit.sim.computation import Computation, Records
+from labkit.result.computation import Computation
+from labkit.sim.computation import Records
 
 __all__ = ["NOTE", "RECORDED", "REFERENCE_FLOPS_PER_S", "REPLAYED", "UNREPEATED", "Measured", "measured_of"]
 

@@ -13,7 +13,9 @@ from labkit.trace.phases import NO_PHASE, Entry
 from labkit.trial import Trial
 
 if TYPE_CHECKING:
-    from labkit.sim.simulation import Simulation
+    from labkit._kernels import Hub
+    from labkit.comm.collective.calls import CollectiveCalls
+    from labkit.local.costs import KernelCosts
     from labkit.trace.summary import Summary
 
 __all__ = ["RankContext"]
@@ -22,10 +24,12 @@ __all__ = ["RankContext"]
 class RankContext:
     """The machine as the running rank sees it; one object serves all ranks."""
 
-    def __init__(self, simulation: Simulation, measured: Measured) -> None:
-        self._hub, self._size = simulation.hub, simulation.ranks
+    def __init__(
+        self, hub: Hub, size: int, calls: CollectiveCalls, calibration: KernelCosts, measured: Measured
+    ) -> None:
+        self._hub, self._size = hub, size
         #: collective calls under way, and what communicators carry (`labkit.comm`)
-        self.calls = simulation.calls
+        self.calls = calls
         self._measured = measured
         self._is_sampling = False
         #: whether the program has charged any computation
@@ -40,7 +44,7 @@ class RankContext:
         #: what ranks of stand-in data tell each other besides their messages (`labkit.local.sharing`)
         self.board: dict[Any, Any] = {}
         #: what the ranks' node-local work costs (`labkit.local.costs`)
-        self.calibration = simulation.calibration
+        self.calibration = calibration
         #: what gathering and scattering data with gaps costs them; None where it is free
         self.packing = self.calibration.packing
         #: what ranks have set and done by hand of MPI's start and end (`labkit.comm.environment`), by rank

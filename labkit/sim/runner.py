@@ -16,10 +16,10 @@ from labkit.platform.platform import Platform
 from labkit.regions import Regions
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
+from labkit.result.computation import Computation
 from labkit.result.uncharged import REMARK
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.choices import choices_on
-from labkit.sim.computation import Computation
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.kept_heap import kept_heap

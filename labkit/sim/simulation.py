@@ -125,7 +125,7 @@ class Simulation:
         measured = measured or Measured(is_everything=False)
         if measured.is_everything:
             self._measure(measured)
-        self.context = RankContext(self, measured)
+        self.context = RankContext(self.hub, ranks, self.calls, self.calibration, measured)
         self.calls.note_fault = self.context.note
         #: what its ranks call, while it is traced (`labkit.sim.calls`)
         self.call_notes: Any = None

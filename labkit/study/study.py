@@ -292,7 +292,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         """
         from labkit.study.bundle import write_bundle
 
-        return write_bundle(self, path, notebook=notebook, host_metrics=host_metrics)
+        return write_bundle(self, self.recipe, path, notebook=notebook, host_metrics=host_metrics)
 
     def __len__(self) -> int:
         """Return the number of measurements."""

@@ -22,7 +22,8 @@ from labkit.nearest import nearest
 from labkit.run import machine_of, together
 from labkit.sim.computation import MOST_BYTES, Records
 from labkit.sim.measured import Measured, measured_of
-from labkit.study.measure import Harvest, Job
+from labkit.study.harvest import Harvest
+from labkit.study.measure import Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import BarView, progress_bar
 from labkit.study.recipe import recipe_of

@@ -21,7 +21,7 @@ from labkit.units import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.trace import Trace
 
 __all__ = [
@@ -196,7 +196,7 @@ class Explanation:
         return card(f"Why {self.program} took {quantity(self.makespan_s, 's')}", "".join(parts))
 
 
-def explain_run(run: Run) -> Explanation:
+def explain_run(run: RecordedRun) -> Explanation:
     """Explain a recorded run.
 
     Parameters
@@ -211,7 +211,9 @@ def explain_run(run: Run) -> Explanation:
     """
     trace = run.trace
     if trace is None:
-        raise DataError(f"{run.program} on {run.on} cannot be explained: it has no trace; give trace=True")
+        raise DataError(
+            f"{run.program} on {run.on} cannot be explained: it has no trace; run it with trace=True"
+        )
     clock = PhaseClock(run.phases)
     steps = critical_path(trace)
     if trace.setting is None:

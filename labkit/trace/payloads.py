@@ -1,8 +1,8 @@
-"""Payloads between the ranks of a real run's collectives, by the definition of each.
+"""Payloads between ranks: messages, and of a real run's collectives the blocks, by the definition of each.
 
-A real run tells the operation, not the messages that its library made of it. An alltoall is a block from each
-rank to each, a gather one from each to the root; what is combined on its way (reductions, scans) has no
-blocks.
+A simulated run's collectives are messages. A real run tells the operation, not the messages that its
+library made of it. An alltoall is a block from each rank to each, a gather one from each to the root; what is
+combined on its way (reductions, scans) has no blocks.
 """
 
 from __future__ import annotations
@@ -17,14 +17,35 @@ if TYPE_CHECKING:
 
     from labkit.trace.trace import Trace
 
-__all__ = ["blocks_of"]
+__all__ = ["payloads"]
 
+_COLUMNS = ("source", "destination", "bytes", "send_posted_s")
 _FROM_ROOT, _TO_ROOT = ("bcast", "scatter", "scatterv"), ("gather", "gatherv")
 _TO_ALL = ("allgather", "allgatherv", "alltoall", "alltoallv")
 
 
-def blocks_of(trace: Trace) -> pd.DataFrame:
-    """Return the blocks between different ranks: source, destination, bytes, send_posted_s."""
+def payloads(trace: Trace) -> pd.DataFrame:
+    """Return who gave how much to whom when.
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Returns
+    -------
+    pandas.DataFrame
+        source, destination, bytes, send_posted_s.
+    """
+    messages = trace.messages[list(_COLUMNS)]
+    if trace.clocks is None:
+        return messages
+    import pandas as pd
+
+    return pd.concat([messages, _blocks(trace)], ignore_index=True)
+
+
+def _blocks(trace: Trace) -> pd.DataFrame:
+    """Return the blocks of collectives between different ranks."""
     import pandas as pd
 
     assert trace.calls is not None
@@ -60,5 +81,5 @@ def blocks_of(trace: Trace) -> pd.DataFrame:
                 column.append(np.broadcast_to(value, int(others.sum())))
     found = [np.concatenate(column) if column else np.empty(0) for column in columns]
     types = (np.int64, np.int64, np.int64, np.float64)
-    named = zip(("source", "destination", "bytes", "send_posted_s"), found, types, strict=True)
+    named = zip(_COLUMNS, found, types, strict=True)
     return pd.DataFrame({name: column.astype(kind) for name, column, kind in named})

@@ -20,7 +20,7 @@ from labkit.units import format_bytes, format_share, number_of_ranks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.waiting import Waiting
 
 __all__ = ["Score", "score_of"]
@@ -128,7 +128,7 @@ class Score:
         )
 
 
-def score_of(run: Run) -> Score:
+def score_of(run: RecordedRun) -> Score:
     """Estimate the buffers of a trace from a recorded run, simulated or real.
 
     Parameters
@@ -175,7 +175,7 @@ def score_of(run: Run) -> Score:
     return Score(run.program, run.ranks, rows, int(by_rank.max(initial=0)), _little(rows))
 
 
-def _posts(run: Run, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[np.int64]:
+def _posts(run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the program's own sends and receives by rank and call path."""
     found = np.zeros((run.ranks, len(waiting.paths)), np.int64)
     messages, calls = run.trace.messages, run.trace.calls
@@ -193,7 +193,7 @@ def _posts(run: Run, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[
     return found
 
 
-def _entries(run: Run, waiting: Waiting) -> dict[str, int]:
+def _entries(run: RecordedRun, waiting: Waiting) -> dict[str, int]:
     """Return how often phases were entered, by their whole chain where that is known, else by their name."""
     chains: dict[str, str] = {}
     for path in waiting.paths["phase"].drop_duplicates().tolist():

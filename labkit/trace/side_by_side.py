@@ -22,7 +22,7 @@ from labkit.trace.explanation import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["Contrast", "contrast"]
 
@@ -98,7 +98,8 @@ class Contrast:
 
 
 def contrast(
-    explanations: Explanation | Run | Sequence[Explanation | Run], *others: Explanation | Run
+    explanations: Explanation | RecordedRun | Sequence[Explanation | RecordedRun],
+    *others: Explanation | RecordedRun,
 ) -> Contrast:
     """Put recorded runs side by side, each explained.
 

@@ -15,9 +15,7 @@ from labkit.units import format_bytes, format_count, format_seconds, format_shar
 if TYPE_CHECKING:  # pandas is imported only when a trace is made
     import pandas as pd
 
-    from labkit.result import Run
     from labkit.timing.clocks import Clocks
-    from labkit.trace.explanation import Explanation
 
 __all__ = ["Trace"]
 
@@ -173,29 +171,6 @@ class Trace:
             if end > begin
         ]
         return max(shares, default=0.0)
-
-    def payloads(self) -> pd.DataFrame:
-        """Return who gave how much to whom when: messages, and the blocks of a real run's collectives.
-
-        Returns
-        -------
-        pandas.DataFrame
-            source, destination, bytes, send_posted_s.
-        """
-        columns = ["source", "destination", "bytes", "send_posted_s"]
-        if self.clocks is None:  # simulated: its collectives are messages
-            return self.messages[columns]
-        import pandas as pd
-
-        from labkit.trace.payloads import blocks_of
-
-        return pd.concat([self.messages[columns], blocks_of(self)], ignore_index=True)
-
-    def explain(self, run: Run) -> Explanation:
-        """Say why the run of this trace took as long as it did: see `Run.explain`."""
-        from labkit.trace.explanation import explain_run
-
-        return explain_run(run)
 
     def __len__(self) -> int:
         return len(self.messages)

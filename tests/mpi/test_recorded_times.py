@@ -12,6 +12,7 @@ from labkit.cli.main import main
 from labkit.errors import DataError
 from labkit.trace.activity import activity
 from labkit.trace.critical_path import critical_path
+from labkit.trace.payloads import payloads
 
 pytestmark = pytest.mark.mpi
 
@@ -170,7 +171,7 @@ def test_collectives_are_calls_that_join_their_ranks(real):
     assert ((waited["ready_s"] - waited["begin_s"]) > 0.1).all()
     assert set(run.trace.operations["name"]) == {"Iallreduce"}
     _orders(run)
-    gave = run.trace.payloads()
+    gave = payloads(run.trace)
     to_all = gave[gave["bytes"].isin([8, 16, 24, 32])]
     assert to_all.groupby("source")["bytes"].first().tolist() == [8, 16, 24, 32]
     step = max(critical_path(run.trace), key=lambda one: one.seconds)

@@ -11,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROOT / top).rglob("*.py"))
 
-#: each room of labkit imports from those before it only, inside functions too; a room is a file or a folder
+#: each room of labkit imports from those before it only, inside functions and for types, too; a room is a
+#: file or a folder
 ROOMS = (
     "nearest", "rank_hint", "errors", "plain", "moved", "html", "units", "checks", "tolerance", "phantom",
     "context", "regions", "tally", "sampling", "timing",
@@ -42,26 +43,48 @@ def module_of(name: str) -> str:
     return name
 
 
-def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those that only a type checker reads."""
+def is_type_check(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+def nodes(tree: ast.AST, is_typed: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether only a type checker reads it."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            continue
-        yield node
-        yield from statements(node)
+        yield node, is_typed
+        yield from nodes(node, is_typed or is_type_check(node))
+
+
+@cache
+def handed_on(name: str) -> dict[str, tuple[str, str]]:
+    """What a package's face hands on: name -> module and name there."""
+    path = MODULES.get(name)
+    if path is None or path.name != "__init__.py":
+        return {}
+    found = [node for node, _ in nodes(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    return {a.asname or a.name: (str(node.module), a.name) for node in found for a in node.names}
+
+
+def home_of(module: str, name: str) -> str:
+    """The module that defines a name, whichever face it is taken from."""
+    while f"{module}.{name}" not in MODULES and name in handed_on(module):
+        module, name = handed_on(module)[name]
+    return module_of(f"{module}.{name}")
 
 
 @cache
 def imports(name: str) -> frozenset[str]:
-    """Modules of the package that a module imports, at any depth."""
+    """Modules of the package that a module imports, at any depth, and those whose types it names."""
     found: set[str] = set()
     path = MODULES[name]
-    for node in statements(ast.parse(path.read_text(), str(path))):
+    for node, is_typed in nodes(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             found |= {module_of(alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative imports hide the direction"
-            found |= {module_of(f"{node.module}.{alias.name}") for alias in node.names}
+            for alias in node.names:
+                found.add(home_of(str(node.module), alias.name))
+                if not is_typed:  # the face itself runs, too
+                    found.add(module_of(f"{node.module}.{alias.name}"))
         elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func) and node.args:
             argument = node.args[0]
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):

@@ -15,8 +15,8 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.classroom.similar import similar
 from labkit.grading.clean import clean, clean_name
 from labkit.grading.folder import Found
+from labkit.grading.grade import Grade
 from labkit.grading.page import number
-from labkit.grading.result import Grade
 from labkit.grading.submission import read_submission
 from labkit.html import render
 

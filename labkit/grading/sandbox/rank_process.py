@@ -6,29 +6,23 @@ for and nothing else: messages, times, counts, inputs of other ranks and the jud
 
 from __future__ import annotations
 
-import builtins
-import contextlib
 import importlib
 import linecache
 import operator
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Iterable
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
+from labkit.grading.sandbox.caller import SUBMISSION, Caller, TimeUp
 from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent
 from labkit.grading.sandbox.notes import watch
-from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame, write_frame
+from labkit.grading.sandbox.remote_module import install
+from labkit.grading.sandbox.wire import decode, encode, read_frame
 from labkit.process.confinement import seccomp
 
-__all__ = ["SUBMISSION", "Caller", "drop_algorithms", "main", "preload"]
-
-#: the name under which a submission's lines appear
-SUBMISSION = "submission.py"
-MOST_OUTPUT, MOST_TRACEBACK = 20_000, 6_000
+__all__ = ["drop_algorithms", "main", "preload"]
 
 #: loaded before rights are given up; others can be imported where files can be read
 _PRELOADED = """
@@ -69,146 +63,6 @@ def drop_algorithms() -> None:
         del sys.modules[name]
 
 
-class TimeUp(BaseException):
-    """The rank has used up its CPU time."""
-
-
-class Caller:
-    """The line to the grader: one request, one answer.
-
-    Parameters
-    ----------
-    descriptor : int
-        The socket.
-    """
-
-    encoding, errors = "utf-8", "replace"
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.output: list[str] = []
-        self.room = MOST_OUTPUT
-        self.operators: list[Any] = []
-        self.notes: list[str] = []
-        self.is_loading = False
-
-    def printed(self) -> str:
-        """Return what was printed since the last request."""
-        text, self.output = "".join(self.output), []
-        return text
-
-    def tell(self, header: dict[str, Any], parts: Any = ()) -> None:
-        """Send a request that is not answered."""
-        asked, self.notes[:] = list(self.notes), []
-        said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
-        write_frame(self.descriptor, {**header, **said}, parts)
-
-    def ask(self, header: dict[str, Any], parts: Any = ()) -> tuple[dict[str, Any], list[memoryview]]:
-        """Send a request and wait for the answer.
-
-        Raises
-        ------
-        MPI.Exception, ValueError, TypeError, ...
-            As the call itself raises them.
-        """
-        self.tell({**header, "at": _place()}, parts)
-        answer, received = read_frame(self.descriptor)
-        while "combine" in answer:
-            self._combine(answer, received)
-            answer, received = read_frame(self.descriptor)
-        if "error" in answer:
-            raise _error_of(*answer["error"])
-        return answer, received
-
-    def operator(self, op: Any) -> int:
-        """Return the number by which the grader asks for an operator of the submission's own."""
-        for number, known in enumerate(self.operators):
-            if known is op:
-                return number
-        self.operators.append(op)
-        return len(self.operators) - 1
-
-    def _combine(self, asked: dict[str, Any], parts: list[memoryview]) -> None:
-        """Apply an operator of the submission's own: a collective that waits has come to it."""
-        left, right = parts
-        try:
-            from labkit.comm.module import simulated_module
-
-            datatype = vars(simulated_module())[asked["type"]]
-            self.operators[asked["combine"]]._function(left.toreadonly(), right, datatype)
-            self.tell({"op": "combined"}, [right])
-        except BaseException as error:  # there is no way back into the collective
-            _report(self, error)
-            os._exit(0)
-
-    def write(self, text: str) -> int:
-        """Keep what the submission prints, up to a limit."""
-        if self.room > 0:
-            self.output.append(text[: self.room])
-            self.room -= len(text)
-            if self.room <= 0:
-                self.output.append("\n... (the rest of this rank's output is not kept)\n")
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Keep several texts."""
-        for line in lines:
-            self.write(line)
-
-    def reconfigure(self, **how: Any) -> None:
-        """Nothing is buffered here, and no encoding chosen."""
-
-    def fileno(self) -> int:
-        """Return the descriptor of the null device: what is written past this object is lost."""
-        return 1
-
-    def isatty(self) -> bool:
-        """Whether somebody is watching."""
-        return False
-
-    @property
-    def buffer(self) -> _Bytes:
-        """The same output, for bytes."""
-        return _Bytes(self)
-
-
-class _Bytes:
-    """What `sys.stdout.buffer` is to `sys.stdout`."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self.flush = caller.flush
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Keep bytes as text; what is no UTF-8 is escaped."""
-        self._caller.write(bytes(data).decode(errors="backslashreplace"))
-        return len(data)
-
-
-def _place() -> list[Any]:
-    """Return line and function of the submission that is asking."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != SUBMISSION:
-        frame = frame.f_back
-    return [0, ""] if frame is None else [frame.f_lineno, frame.f_code.co_name]
-
-
-def _error_of(kind: str, code: int, text: str) -> BaseException:
-    if kind == "mpi":
-        from labkit.comm.handles.exceptions import make_error
-
-        return make_error(code, text)
-    found = getattr(builtins, kind, None)
-    if isinstance(found, type) and issubclass(found, Exception):
-        return found(text)
-    from labkit.errors import UnsupportedError
-
-    return UnsupportedError(text)
-
-
 def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     """Receive a job, put the last wall up, run it, and hand back what it returned."""
     caller = Caller(descriptor)
@@ -227,7 +81,7 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
         encoded = encode(value, arrays)
         caller.tell({"op": "result", "value": encoded}, arrays)
     except BaseException as error:
-        _report(caller, error)
+        caller.report(error)
     os._exit(0)  # whatever it has left behind: threads, exit handlers
 
 
@@ -235,29 +89,7 @@ def _time_up(number: int, frame: FrameType | None) -> NoReturn:
     raise TimeUp("the limit of CPU time is reached here")
 
 
-def _report(caller: Caller, error: BaseException) -> None:
-    text = _traceback(error)
-    kind = "time" if isinstance(error, TimeUp) else "error"
-    if isinstance(error, MemoryError):
-        kind = "memory"
-    with contextlib.suppress(WireError):
-        caller.tell({"op": kind, "name": type(error).__name__[:80], "text": text[-MOST_TRACEBACK:]})
-
-
-def _traceback(error: BaseException) -> str:
-    """Format a traceback with the submission's own lines only."""
-    try:
-        whole = traceback.TracebackException.from_exception(error)
-        whole.__cause__ = whole.__context__ = None
-        kept = [frame for frame in whole.stack if frame.filename == SUBMISSION]
-        whole.stack[:] = kept[-12:]
-        return "".join(whole.format())
-    except BaseException:  # an exception's own methods may fail, too
-        return type(error).__name__
-
-
 def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
-    from labkit.grading.sandbox.remote_module import install
     from labkit.real.seeds import seed_rank
 
     comm = install(caller, job)

@@ -27,7 +27,7 @@ from labkit.grading.sandbox.calls import ROWS
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
 
 if TYPE_CHECKING:
-    from labkit.grading.sandbox.rank_process import Caller
+    from labkit.grading.sandbox.caller import Caller
 
 __all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
 

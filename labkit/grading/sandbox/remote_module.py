@@ -22,7 +22,7 @@ from labkit.grading.sandbox.remote_grid import RemoteCart
 from labkit.grading.sandbox.remote_request import RemotePrequest
 
 if TYPE_CHECKING:
-    from labkit.grading.sandbox.rank_process import Caller
+    from labkit.grading.sandbox.caller import Caller
 
 __all__ = ["RemoteContext", "install"]
 

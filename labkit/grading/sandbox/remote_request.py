@@ -14,7 +14,7 @@ from labkit.comm.pickling import pickle
 from labkit.comm.surface import ANSWERS, REQUESTS, Method, add_methods
 
 if TYPE_CHECKING:
-    from labkit.grading.sandbox.rank_process import Caller
+    from labkit.grading.sandbox.caller import Caller
 
 __all__ = ["RemotePrequest", "RemoteRequest", "deliver", "fill_status"]
 

@@ -15,7 +15,7 @@ from labkit.platform.measure import Bisection, Diameter, LinkKind
 from labkit.platform.spec.machine import MachineSpec
 from labkit.platform.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
 from labkit.platform.xml.cluster import cluster_element
-from labkit.platform.xml.elements import whole_file
+from labkit.platform.xml.elements import number, whole_file
 
 __all__ = ["KINDS", "MAX_DRAWN_HOSTS", "MAX_HOSTS", "MAX_LINKS", "ClusterSpec", "LinksOfCables"]
 
@@ -336,8 +336,23 @@ class ClusterSpec(MachineSpec):
         """
         is_flat = self.SIMGRID == "FLAT"
         radical = [(0, (self.hosts or 1) - 1)]
-        cluster = cluster_element(self, self.KIND, "host-", "", radical, indent="  " if is_flat else "    ")
+        indent = "  " if is_flat else "    "
+        attributes = self.xml_attributes()
+        cluster = cluster_element(attributes, self.model, self.KIND, "host-", "", radical, indent=indent)
         return whole_file(cluster if is_flat else f'  <zone id="all" routing="Full">\n{cluster}  </zone>\n')
+
+    def xml_attributes(self) -> dict[str, str]:
+        """Return what SimGrid's ``<cluster>`` says of its hosts, links and size."""
+        attributes = {
+            "speed": f"{number(self.speed)}f", "core": str(self.cores), "bw": f"{number(self.bw)}Bps",
+            "lat": f"{number(self.lat)}s", "sharing_policy": self.sharing.upper(),
+        }  # fmt: skip
+        if self.limiter is not None:
+            attributes["limiter_link"] = f"{number(self.limiter)}Bps"
+        if self.loopback_bw is not None:
+            attributes["loopback_bw"] = f"{number(self.loopback_bw)}Bps"
+            attributes["loopback_lat"] = f"{number(self.loopback_lat or 0.0)}s"
+        return attributes | self.simgrid_size()
 
     # --- names and texts ----------------------------------------------------------------------------
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from labkit.platform import models
-from labkit.platform.xml.elements import MODEL_PROPERTY, element, number
-
-if TYPE_CHECKING:
-    from labkit.platform.spec.cluster import ClusterSpec
+from labkit.platform.xml.elements import MODEL_PROPERTY, element
 
 __all__ = ["cluster_element"]
 
 
 def cluster_element(
-    spec: ClusterSpec,
+    attributes: Mapping[str, str],
+    model: str,
     name: str,
     prefix: str,
     suffix: str,
@@ -28,8 +25,10 @@ def cluster_element(
 
     Parameters
     ----------
-    spec : ClusterSpec
-        What it is.
+    attributes : mapping of str to str
+        What it is made of: `labkit.platform.spec.cluster.ClusterSpec.xml_attributes`.
+    model : str
+        Its network model.
     name, prefix, suffix, radical, router
         The names of its zone, its hosts and its gateway; no router leaves the name to SimGrid.
     props : sequence of (str, str)
@@ -42,25 +41,14 @@ def cluster_element(
     str
         The element, with a line's end.
     """
-    attributes = {
+    named = {
         "id": name,
         "prefix": prefix,
         "suffix": suffix,
         "radical": ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in radical),
-        "speed": f"{number(spec.speed)}f",
-        "core": str(spec.cores),
-        "bw": f"{number(spec.bw)}Bps",
-        "lat": f"{number(spec.lat)}s",
-        "sharing_policy": spec.sharing.upper(),
     }
-    if spec.limiter is not None:
-        attributes["limiter_link"] = f"{number(spec.limiter)}Bps"
-    if spec.loopback_bw is not None:
-        attributes["loopback_bw"] = f"{number(spec.loopback_bw)}Bps"
-        attributes["loopback_lat"] = f"{number(spec.loopback_lat or 0.0)}s"
     if router:
-        attributes["router_id"] = router
-    attributes |= spec.simgrid_size()
-    if spec.model != models.DEFAULT:
-        props = [*props, (MODEL_PROPERTY, spec.model)]
-    return element("cluster", attributes, indent, props, "\n" + indent + "         ")
+        named["router_id"] = router
+    if model != models.DEFAULT:
+        props = [*props, (MODEL_PROPERTY, model)]
+    return element("cluster", {**named, **attributes}, indent, props, "\n" + indent + "         ")

@@ -52,11 +52,11 @@ def _write_zone(
         if isinstance(one, Zone):
             _write_zone(one, inside, lines, pairs)
         elif isinstance(one, Cluster):
-            lines.append(
-                cluster_element(
-                    one.spec, one.name, one.prefix, one.suffix, one.radical, one.router, one.props, inside
-                )
+            spec, names = one.spec, (one.name, one.prefix, one.suffix)
+            what = cluster_element(
+                spec.xml_attributes(), spec.model, *names, one.radical, one.router, one.props, inside
             )
+            lines.append(what)
         else:
             lines.append(_host(one, inside))
     lines.extend(_link(link, inside) for link in zone.links)

@@ -21,7 +21,7 @@ from labkit.plot.files.html_page import render_page
 from labkit.plot.stills.still import with_words
 
 if TYPE_CHECKING:
-    from labkit.plot.figure import Figure
+    from labkit.plot.drawn import Drawn
 
 __all__ = ["draw_file"]
 
@@ -50,12 +50,12 @@ window.addEventListener("load", () => setTimeout(labkitTry, 200))
 """
 
 
-def draw_file(figure: Figure, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:
+def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:
     """Draw a figure and return the file's bytes.
 
     Parameters
     ----------
-    figure : Figure
+    figure : Drawn
     kind : "png" or "svg"
         PNG has two pixels per point of the figure.
     beside : Path, optional

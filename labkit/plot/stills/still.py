@@ -19,7 +19,7 @@ from labkit.plot.stills.titles import Line, below, draw_above, draw_line, titles
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
 
 if TYPE_CHECKING:
-    from labkit.plot.figure import Figure
+    from labkit.plot.drawn import Drawn
 
 __all__ = ["draw_still", "is_live", "still_bundle", "with_words"]
 
@@ -64,7 +64,7 @@ def is_live() -> bool:
     return any(name.startswith(_PAGES) for name in os.environ)
 
 
-def still_bundle(figures: Sequence[Figure]) -> tuple[dict[str, str], dict[str, Any]]:
+def still_bundle(figures: Sequence[Drawn]) -> tuple[dict[str, str], dict[str, Any]]:
     """Return one PNG of figures, one below the other, as a notebook stores it, and how to show it.
 
     That is its size, and that it is drawn on white: JupyterLab's word for it, which the dark theme of
@@ -100,12 +100,12 @@ def _stacked(pictures: Sequence[bytes]) -> bytes:
     return out.getvalue()
 
 
-def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
+def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
     """Draw a figure without a browser.
 
     Parameters
     ----------
-    figure : Figure
+    figure : Drawn
     kind : "svg", "png" or "pdf"
     scale : float
         Of a PNG: its pixels per pixel of the screen.
@@ -159,7 +159,7 @@ def draw_still(figure: Figure, kind: str = "svg", scale: float = 1.0) -> bytes:
     return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
 
 
-def with_words(png: bytes, figure: Figure, colors: int = 0, **options: Any) -> bytes:
+def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: Any) -> bytes:
     """Return a PNG with its words inside, a title and a description as its standard names them.
 
     With so many `colors` it is a third of the size.

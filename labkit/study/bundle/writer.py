@@ -31,8 +31,8 @@ from labkit.study.bundle.recipe_file import HOST_METRICS, RecipeWriter, numbers
 from labkit.study.store import study_files, write_zip
 
 if TYPE_CHECKING:
+    from labkit.study.choices import Choices
     from labkit.study.recipe import Recipe
-    from labkit.study.study import Study
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Bundle", "identity", "write_bundle"]
 
@@ -78,7 +78,8 @@ class Bundle:
 
 
 def write_bundle(
-    study: Study,
+    study: Choices,
+    recipe: Recipe | None,
     path: str | os.PathLike[str],
     *,
     notebook: str | os.PathLike[str] | bool | None = None,
@@ -94,6 +95,8 @@ def write_bundle(
     Parameters
     ----------
     study : Study
+    recipe : Recipe or None
+        What its sweep knew.
     path : path
         An older file there is replaced only when the new one is complete.
     notebook : path or bool, optional
@@ -122,10 +125,10 @@ def write_bundle(
         raise DataError(f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip")
     files = study_files(study.data, study.notes)
     remarks, again = [], 0
-    if isinstance(recipe := _usable_recipe(study), str):
-        remarks.append(f"no recipe: {recipe}")
+    if isinstance(usable := _usable_recipe(study, recipe), str):
+        remarks.append(f"no recipe: {usable}")
     else:
-        writer = RecipeWriter(recipe, study.data, study.notes)
+        writer = RecipeWriter(usable, study.data, study.notes)
         document = writer.document(host_metrics)
         again, missing = _rows_again(document, study, {*host_metrics, *HOST_METRICS} & set(study.metrics))
         remarks += [*missing, *writer.carrier.remarks]
@@ -133,12 +136,12 @@ def write_bundle(
         files |= writer.carrier.files
     files |= {"environment.json": _json(environment()), "packages.txt": packages().encode()}
     files |= _notebook_files(notebook, remarks)
-    files["README.md"] = _readme(len(study), again, remarks).encode()
-    manifest = _manifest(files, len(study), again, remarks)
+    files["README.md"] = _readme(len(study.data), again, remarks).encode()
+    manifest = _manifest(files, len(study.data), again, remarks)
     ordered = {MANIFEST: manifest, **{name: files[name] for name in sorted(files)}}
     target = write_zip(path, ordered, "the bundle")
     sizes = {name: len(content) for name, content in ordered.items()}
-    return Bundle(target, identity(manifest), sizes, len(study), again, remarks)
+    return Bundle(target, identity(manifest), sizes, len(study.data), again, remarks)
 
 
 def identity(manifest: bytes) -> str:
@@ -146,24 +149,24 @@ def identity(manifest: bytes) -> str:
     return hashlib.sha256(manifest).hexdigest()
 
 
-def _usable_recipe(study: Study) -> Recipe | str:
+def _usable_recipe(study: Choices, recipe: Recipe | None) -> Recipe | str:
     """Return the study's recipe, or why it has none that somebody could use."""
-    if study.recipe is None:
+    if recipe is None:
         return "the study was not made by a sweep of this session, so nothing can be run again"
-    if study.recipe.job.runner is not None:
+    if recipe.job.runner is not None:
         return "the sweep had a runner of its own, which nobody else has"
     if not study.data.index.is_unique:
         return "the rows were put together anew, and no longer tell which point they are of"
-    return study.recipe
+    return recipe
 
 
-def _rows_again(document: Mapping[str, Any], study: Study, host: set[str]) -> tuple[int, list[str]]:
+def _rows_again(document: Mapping[str, Any], study: Choices, host: set[str]) -> tuple[int, list[str]]:
     """Count the rows that can be computed again, and say why others cannot."""
     remarks: list[str] = []
     again = real = chance = lost = 0
     is_host = study.data["metric"].isin(host).to_numpy()
     for point in document["points"]:
-        rows = numbers(point["rows"], len(study))
+        rows = numbers(point["rows"], len(study.data))
         lost += point["rows_of_the_sweep"] - len(rows)
         if "real" in point:
             real += len(rows)

@@ -14,7 +14,8 @@ from labkit.errors import DataError
 from labkit.sim.computation import Records
 from labkit.study.declared.declaration import Declaration
 from labkit.study.declared.results import Results, key_of
-from labkit.study.measure import Found, Harvest
+from labkit.study.harvest import Harvest
+from labkit.study.measure import Found
 from labkit.study.points import Point
 from labkit.study.study import Study
 from labkit.study.sweep_points import records_of

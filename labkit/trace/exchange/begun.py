@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.comm.surface import REQUESTS
+from labkit.trace.waiting.call_kinds import CallKinds
 from labkit.trace.waiting.kinds import patterns_of
-from labkit.trace.waiting.tables import CallKinds, wait_columns
+from labkit.trace.waiting.tables import wait_columns
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["endings"]
 
 _ENDS = frozenset(row.name for row in REQUESTS)
 
 
-def endings(run: Run) -> dict[int, int]:
+def endings(run: RecordedRun) -> dict[int, int]:
     """Return by row of the call that began a collective the row of the wait or test that ended it.
 
     That is the call that waited for it. Of one that nobody waited for, because it was over before, it is the

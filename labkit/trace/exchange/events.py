@@ -16,11 +16,12 @@ from labkit.errors import DataError
 from labkit.trace.exchange.nesting import CALL, COMPUTATION, PHASE, WAIT, nested
 from labkit.trace.phases import NOT_SAID, phase_numbers
 from labkit.trace.waiting.senders import sent_in
+from labkit.trace.waiting.waiting import find_waiting
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_seconds
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["CALL", "COMPUTATION", "KINDS", "LIMIT", "PHASE", "WAIT", "Events", "events_of"]
 
@@ -62,7 +63,7 @@ class Events:
         Slices that ended after the one they lie in, and here end with it.
     """
 
-    run: Run
+    run: RecordedRun
     names: list[str]
     rank: Ints
     kind: Ints
@@ -186,7 +187,7 @@ class Events:
         return when[by_time], which[by_time], ends[by_time]
 
 
-def events_of(run: Run, limit: int = LIMIT) -> Events:
+def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
     """Take a run apart into what other tools show.
 
     Parameters
@@ -207,7 +208,7 @@ def events_of(run: Run, limit: int = LIMIT) -> Events:
         )
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 2:
         raise DataError(f"the limit is a number of events, at least 2; got {limit!r}")
-    waits = run.waits().waits
+    waits = find_waiting(run).waits
     names, slices = _slices(run, waits)
     messages = _messages(run)
     total = 2 * (len(slices["rank"]) + len(messages["source"]))
@@ -220,7 +221,7 @@ def events_of(run: Run, limit: int = LIMIT) -> Events:
     )
 
 
-def _slices(run: Run, waits: Any) -> tuple[list[str], dict[str, Ints]]:
+def _slices(run: RecordedRun, waits: Any) -> tuple[list[str], dict[str, Ints]]:
     """Return the names and the columns of all slices of a run, in no order."""
     import pandas as pd
 
@@ -280,7 +281,7 @@ def _split(slices: dict[str, Ints]) -> dict[str, Ints]:
     return found
 
 
-def _messages(run: Run) -> dict[str, Ints]:
+def _messages(run: RecordedRun) -> dict[str, Ints]:
     """Return the columns of the messages, by receipt."""
     table = run.trace.messages
     sent, received = (table[name].to_numpy(np.float64) for name in ("send_posted_s", "end_s"))
@@ -293,7 +294,7 @@ def _messages(run: Run) -> dict[str, Ints]:
     }  # fmt: skip
 
 
-def _received_in(run: Run) -> Ints:
+def _received_in(run: RecordedRun) -> Ints:
     """Return for each message the row of the call at whose end, or in which, it was received; -1: none."""
     table, calls = run.trace.messages, run.trace.calls
     when_s, rank = table["end_s"].to_numpy(np.float64), table["destination"].to_numpy(np.int64)

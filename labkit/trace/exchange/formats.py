@@ -22,7 +22,7 @@ from labkit.trace.exchange.perfetto import write_perfetto
 from labkit.trace.report import report_of
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["FORMATS", "Format", "check_export", "export", "frame_of"]
 
@@ -98,7 +98,9 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     return target, found
 
 
-def export(run: Run, path: str | os.PathLike[str], form: str | None = None, limit: int = LIMIT) -> list[Path]:
+def export(
+    run: RecordedRun, path: str | os.PathLike[str], form: str | None = None, limit: int = LIMIT
+) -> list[Path]:
     """Do `Run.export`."""
     target, found = check_export(path, form)
     events = None if found.is_profile else events_of(run, limit)
@@ -131,7 +133,7 @@ def _written_whole(form: Format, target: Path, what: Any) -> list[Path]:
     return [base / one.relative_to(part) for one in files]
 
 
-def frame_of(run: Run, form: str, limit: int = LIMIT) -> Any:
+def frame_of(run: RecordedRun, form: str, limit: int = LIMIT) -> Any:
     """Do `Run.frame`."""
     if form == "hatchet":
         return hatchet_frame(report_of(run))

@@ -17,7 +17,7 @@ from labkit.trace.misfits.search import Finding, search
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["Misfits", "find_misfits"]
 
@@ -105,7 +105,7 @@ class Misfits:
         return card(f"Measured against predicted: {escape(self.program)}", inner)
 
 
-def find_misfits(measured: Run, predicted: Run) -> Misfits:
+def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     """Hold a measured run against the predicted one of the same program, and say what is off.
 
     Slow hosts and cables, stalls, wrong thresholds of collectives show as times that are off in one place:

@@ -24,7 +24,7 @@ from labkit.units import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["KINDS", "paired"]
 
@@ -55,7 +55,7 @@ _LEAST_S = 1e-9
 _HALVES = ("", "first", "second")
 
 
-def paired(measured: Run, predicted: Run) -> pd.DataFrame:
+def paired(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     """Pair what two recorded runs of a program did.
 
     Returns
@@ -92,7 +92,7 @@ def paired(measured: Run, predicted: Run) -> pd.DataFrame:
     return found
 
 
-def _calls(measured: Run, predicted: Run) -> pd.DataFrame:
+def _calls(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     """Pair the k-th calls of a name of each rank."""
     tables = []
     for run in (measured, predicted):
@@ -117,7 +117,7 @@ def _calls(measured: Run, predicted: Run) -> pd.DataFrame:
     return found
 
 
-def _hosts(run: Run) -> np.ndarray[Any, Any]:
+def _hosts(run: RecordedRun) -> np.ndarray[Any, Any]:
     if run.trace.setting is None:
         return np.arange(run.ranks)
     return np.asarray(run.trace.setting[0].rank_hosts(run.ranks))
@@ -180,7 +180,7 @@ def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _messages(measured: Run, predicted: Run, hosts: Any) -> pd.DataFrame:
+def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.DataFrame:
     real = [run.trace.clocks is not None for run in (measured, predicted)]
     keys = ["source", "destination", "tag", "bytes", *([] if any(real) else ["context"])]
     tables = []
@@ -226,7 +226,7 @@ def _messages(measured: Run, predicted: Run, hosts: Any) -> pd.DataFrame:
     return _frame("message", times[0], times[1], both["send_posted_s"], np.ones(len(both), bool), labels)
 
 
-def _plain(run: Run) -> np.ndarray[Any, Any]:
+def _plain(run: RecordedRun) -> np.ndarray[Any, Any]:
     """Which messages of a simulated run are the program's own, and no collective's."""
     from labkit.trace.waiting.windows import calls_at
 
@@ -239,7 +239,7 @@ def _plain(run: Run) -> np.ndarray[Any, Any]:
     return ~inside
 
 
-def _route_names(run: Run) -> Any:
+def _route_names(run: RecordedRun) -> Any:
     """Return what gives the names of the links between two ranks on the predicted machine."""
     known: dict[tuple[int, int], list[str]] = {}
     if run.trace.setting is None:

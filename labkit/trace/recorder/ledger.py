@@ -123,7 +123,7 @@ class Ledger:
         if is_summed or counters:
             from labkit.trace.recorder.summary import MOST_CALLS, RankSummary
 
-            self.summary = RankSummary(self, MOST_CALLS if is_summed else None, counters)
+            self.summary = RankSummary(self.log, self.names, MOST_CALLS if is_summed else None, counters)
         self.places = Places()
         #: where the present call was made; no place where times are not noted
         self.here: Callable[[], int] = self.places.here if has_times else _nowhere
@@ -168,6 +168,11 @@ class Ledger:
             yield
         finally:
             self.log.is_quiet = False
+
+    def gave(self, number: int, blocks: list[int]) -> None:
+        """Note the bytes of a collective call's blocks, where these differ; sums do not need them."""
+        if not self._is_summed:
+            self.blocks[number] = blocks
 
     def polled(self) -> None:
         """Note that the present call found nothing."""

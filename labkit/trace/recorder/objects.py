@@ -58,7 +58,7 @@ class Objects:
             result = original(comm, *arguments)
             ledger.sized(sum(ledger.dumped))
             if has_blocks and len(ledger.dumped) == known.size:
-                ledger.blocks[number] = list(ledger.dumped)
+                ledger.gave(number, list(ledger.dumped))
             if ledger.has_lines:
                 with ledger.quiet():
                     note(known, *roots)

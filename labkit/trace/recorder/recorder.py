@@ -200,7 +200,7 @@ class Recorder:
     def mark(self, rank: int, name: str, is_begin: bool) -> None:
         """Note where a phase begins or ends; in one that is left out nothing is noted."""
         if self.ledger.summary is not None:
-            self.ledger.summary.mark(name, is_begin)
+            self.ledger.summary.mark(name, is_begin, self.ledger.is_busy)
         self.ledger.mark(phase_line(rank, name, is_begin))
         if not self._leave_out:
             return

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from labkit._kernels import RankLog
 from labkit.trace.counters import EVENTS, is_counted, refused
 from labkit.trace.summary import Row, Summary
-
-if TYPE_CHECKING:
-    from labkit.trace.recorder.ledger import Ledger
 
 __all__ = ["MOST_CALLS", "RankSummary"]
 
@@ -24,12 +22,14 @@ Mark = tuple[float, str, bool, Sequence[int]]
 
 
 class RankSummary:
-    """Sums up what a ledger notes.
+    """Sums up what a rank's log notes.
 
     Parameters
     ----------
-    ledger : Ledger
+    log : labkit._kernels.RankLog
         Of the rank; it notes times.
+    names : mapping of str to int
+        The numbers of the calls' names, in their order.
     most : int or None
         Calls that are kept until they are summed up; None: the log keeps all, and they are summed up at the
         end.
@@ -41,12 +41,18 @@ class RankSummary:
     A send that is taken back after its call was summed up counts all the same.
     """
 
-    def __init__(self, ledger: Ledger, most: int | None = MOST_CALLS, counters: Sequence[str] = ()) -> None:
-        self._ledger, self._most = ledger, most
+    def __init__(
+        self,
+        log: RankLog,
+        names: Mapping[str, int],
+        most: int | None = MOST_CALLS,
+        counters: Sequence[str] = (),
+    ) -> None:
+        self._log, self._names, self._most = log, names, most
         self.counters = tuple(counters)
         self._states: list[int] = []
         if counters:
-            self._states = ledger.log.count([EVENTS[name][:2] for name in counters])
+            self._states = log.count([EVENTS[name][:2] for name in counters])
         self._summary = Summary(counters=self.counters)
         self._calls = 0
         self._marks: list[Mark] = []
@@ -58,10 +64,10 @@ class RankSummary:
         self._summary.begin(0, time.monotonic(), self._counted())
         self._calls, self._marks, self._is_poll = 0, [], False
 
-    def mark(self, phase: str, is_begin: bool) -> None:
-        """A phase begins or ends."""
+    def mark(self, phase: str, is_begin: bool, is_in_call: bool = False) -> None:
+        """A phase begins or ends; within a call nothing is summed up."""
         self._marks.append((time.monotonic(), phase, is_begin, self._counted()))
-        if self._is_full(len(self._marks)) and not self._ledger.is_busy:
+        if self._is_full(len(self._marks)) and not is_in_call:
             self.settle()
 
     def polled(self) -> None:
@@ -89,19 +95,19 @@ class RankSummary:
 
     def said(self) -> list[str]:
         """Say which counters this host does not give, and why."""
-        return refused(self.counters, self._states, self._ledger.log.counted_share()) if self.counters else []
+        return refused(self.counters, self._states, self._log.counted_share()) if self.counters else []
 
     def _counted(self) -> Sequence[int]:
-        return self._ledger.log.counted_now() if self.counters else ()
+        return self._log.counted_now() if self.counters else ()
 
     def _is_full(self, kept: int) -> bool:
         return self._most is not None and kept >= self._most
 
     def settle(self) -> None:
         """Sum up what the log has, and let it forget that, unless it is to keep all."""
-        log, summary = self._ledger.log, self._summary
+        log, summary = self._log, self._summary
         calls = log.call_columns()
-        names = list(self._ledger.names)
+        names = list(self._names)
         marks = iter([*self._marks, (float("inf"), "", False, ())])
         mark = next(marks)
         columns = ("begin_s", "end_s", "name", "place", "bytes", "sequence")
@@ -123,7 +129,6 @@ class RankSummary:
         self._marks.clear()
         self._calls = 0
         if self._most is not None:
-            self._ledger.blocks.clear()
             log.restart()
 
 

@@ -15,7 +15,7 @@ from labkit.trace.waiting.profile import profile_and_waiting
 from labkit.units import number_of_ranks
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["report_of"]
 
@@ -23,7 +23,7 @@ _BELOW = " > "
 _GROUPS = {"point to point": "waits_p2p", "collective": "waits_collective", "one-sided": "waits_one_sided"}
 
 
-def report_of(run: Run) -> Report:
+def report_of(run: RecordedRun) -> Report:
     """Return the report of a run.
 
     Parameters

@@ -19,7 +19,7 @@ from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     from labkit.trace.trace import Trace
-    from labkit.trace.waiting.tables import CallKinds
+    from labkit.trace.waiting.call_kinds import CallKinds
 
 __all__ = ["poll_waits", "polled_operations"]
 

@@ -17,7 +17,7 @@ from labkit.trace.waiting.windows import calls_at
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.waiting import Waiting
 
 __all__ = ["profile_and_waiting", "profile_of", "profiled"]
@@ -26,7 +26,7 @@ _PATH = ["rank", "phase", "call", "place"]
 _SENT = ["messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives"]
 
 
-def profile_of(run: Run) -> pd.DataFrame:
+def profile_of(run: RecordedRun) -> pd.DataFrame:
     """Sum each rank's time up by call path.
 
     Parameters
@@ -54,13 +54,13 @@ def profile_of(run: Run) -> pd.DataFrame:
     return profile_and_waiting(run)[0]
 
 
-def profile_and_waiting(run: Run) -> tuple[pd.DataFrame, Waiting]:
+def profile_and_waiting(run: RecordedRun) -> tuple[pd.DataFrame, Waiting]:
     """Return what `profile_of` does, and the wait states that it is made of."""
     table, waiting, _ = profiled(run)
     return table, waiting
 
 
-def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
+def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     """Return these two, and the call path of each row of `Trace.calls`."""
     import pandas as pd
 
@@ -115,7 +115,7 @@ def profiled(run: Run) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]]:
     return table, waiting, call_path
 
 
-def _of_phases(run: Run, waiting: Waiting) -> NDArray[np.int64]:
+def _of_phases(run: RecordedRun, waiting: Waiting) -> NDArray[np.int64]:
     """Return for each message the first call path in the innermost phase of its sender then."""
     messages = run.trace.messages
     posted = messages["send_posted_s"].to_numpy(np.float64)

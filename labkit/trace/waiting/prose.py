@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from labkit.html import card, escape, quantity, table
@@ -12,9 +13,7 @@ from labkit.units import format_share, number_of_ranks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.waiting.waiting import Waiting
-
-__all__ = ["as_html", "as_text", "reading"]
+__all__ = ["Told"]
 
 #: below this share of all ranks' time there is nothing to be explained
 LITTLE = 0.01
@@ -27,16 +26,80 @@ _DISTURBING = 0.05
 _LONGEST = 90
 
 
-def reading(waiting: Waiting) -> str:
-    """Say what wait states a run had, what they go back to, and what its critical path could win."""
-    said = _found(waiting)
-    if waiting.recording_share >= _DISTURBING:
-        share = _percent(waiting.recording_share)
-        said += f" Recording took about {share} of a rank's time: short phases with many calls look longer."
-    return said
+class Told(ABC):
+    """The part of a `labkit.trace.waiting.Waiting` that tells of it."""
+
+    program: str
+    on: str
+    ranks: int
+    makespan_s: float
+    delays: pd.DataFrame
+    recording_share: float
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """All waiting of all ranks."""
+
+    @abstractmethod
+    def severity(self, *by: str) -> pd.DataFrame:
+        """Sum the waiting up, the largest first."""
+
+    @abstractmethod
+    def causes(self, *by: str) -> pd.DataFrame:
+        """Sum up what the waiting goes back to, the largest first."""
+
+    @abstractmethod
+    def balance(self) -> pd.DataFrame:
+        """Compare the ranks' times in each call path, by what that costs."""
+
+    def reading(self) -> str:
+        """Say what waits there were, what they go back to, and what the critical path could win."""
+        said = _found(self)
+        if self.recording_share >= _DISTURBING:
+            share = _percent(self.recording_share)
+            said += (
+                f" Recording took about {share} of a rank's time: short phases with many calls look longer."
+            )
+        return said
+
+    def __repr__(self) -> str:
+        """Return the reading with a table of the wait states and one of the causes."""
+        lines = [self.reading()]
+        for _, row in _main(self.severity("state", "phase", "call")).iterrows():
+            lines.append(
+                f"  {quantity(row['seconds'], 's', 3):>9} {_percent(row['share']):>5}  {row['state']} in "
+                f"{row['call']}, phase {_brief(str(row['phase']))}"
+            )
+        for _, row in _main(self.causes()).iterrows():
+            lines.append(
+                f"  {quantity(row['cost_s'], 's', 3):>9} {_percent(row['share']):>5}  goes back to rank "
+                f"{row['rank']}: {_what(str(row['phase']), str(row['call']))}"
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the same as a card of a notebook."""
+        states = [
+            [escape(str(row["state"])), escape(_brief(str(row["phase"]))), escape(str(row["call"])),
+             quantity(row["seconds"], "s", 3), _percent(row["share"])]
+            for _, row in _main(self.severity("state", "phase", "call")).iterrows()
+        ]  # fmt: skip
+        causes = [
+            [str(row["rank"]), escape(_what(str(row["phase"]), str(row["call"]))),
+             quantity(row["direct_s"], "s", 3), quantity(row["indirect_s"], "s", 3), _percent(row["share"]),
+             escape(_between(self, float(row["begin_s"]), float(row["end_s"])))]
+            for _, row in _main(self.causes()).iterrows()
+        ]  # fmt: skip
+        parts = [f"<p>{escape(self.reading())}</p>"]
+        if states:
+            parts.append(table(["wait state", "phase", "call", "waited", "share"], states))
+        if causes:
+            parts.append(table(["rank", "goes back to", "directly", "indirectly", "share", "when"], causes))
+        return card(f"Who waited for whom in {escape(self.program)}", "".join(parts))
 
 
-def _found(waiting: Waiting) -> str:
+def _found(waiting: Told) -> str:
     spent = waiting.ranks * waiting.makespan_s
     where = f"{waiting.program} on {waiting.on}, {number_of_ranks(waiting.ranks)}"
     if not spent > 0 or waiting.seconds <= 0:
@@ -57,7 +120,7 @@ def _found(waiting: Waiting) -> str:
     return " ".join([said, *sentences, *_wins(waiting)])
 
 
-def _goes_back(waiting: Waiting) -> list[str]:
+def _goes_back(waiting: Told) -> list[str]:
     """Name the causes that explain most, each with its share and its time."""
     causes = waiting.causes("rank", "phase", "call")
     sentences: list[str] = []
@@ -103,7 +166,7 @@ def _brief(phase: str) -> str:
     return f"{phase[: _LONGEST // 2].rstrip(' >')} ... {phase[-_LONGEST // 2 :].lstrip(' >')}"
 
 
-def _when(waiting: Waiting, delays: pd.DataFrame, phase: str, call: str) -> str:
+def _when(waiting: Told, delays: pd.DataFrame, phase: str, call: str) -> str:
     """Say when a cause made others wait; stretches that cost less than a hundredth of it are left out."""
     own = delays[(delays["phase"] == phase) & (delays["call"] == call)]
     cost = own["direct_s"] + own["indirect_s"]
@@ -113,7 +176,7 @@ def _when(waiting: Waiting, delays: pd.DataFrame, phase: str, call: str) -> str:
     return text if len(main) == len(own) or text.startswith("throughout") else f"mainly {text}"
 
 
-def _between(waiting: Waiting, begin_s: float, end_s: float) -> str:
+def _between(waiting: Told, begin_s: float, end_s: float) -> str:
     whole = waiting.makespan_s
     if begin_s <= 0.01 * whole and end_s >= 0.99 * whole:
         return "throughout the run"
@@ -124,7 +187,7 @@ def _between(waiting: Waiting, begin_s: float, end_s: float) -> str:
     return f"between {quantity(begin_s, 's', 3)} and {quantity(end_s, 's', 3)}"
 
 
-def _wins(waiting: Waiting) -> list[str]:
+def _wins(waiting: Told) -> list[str]:
     """Say which call path holds most of the critical path's excess.
 
     Of the run nothing is promised: another path may then be the longest, and who balances each visit of a
@@ -150,40 +213,3 @@ def _main(table: pd.DataFrame) -> pd.DataFrame:
 
 def _percent(share: float) -> str:
     return format_share(float(share))
-
-
-def as_text(waiting: Waiting) -> str:
-    """Return the reading with a table of the wait states and one of the causes."""
-    lines = [waiting.reading()]
-    for _, row in _main(waiting.severity("state", "phase", "call")).iterrows():
-        lines.append(
-            f"  {quantity(row['seconds'], 's', 3):>9} {_percent(row['share']):>5}  {row['state']} in "
-            f"{row['call']}, phase {_brief(str(row['phase']))}"
-        )
-    for _, row in _main(waiting.causes()).iterrows():
-        lines.append(
-            f"  {quantity(row['cost_s'], 's', 3):>9} {_percent(row['share']):>5}  goes back to rank "
-            f"{row['rank']}: {_what(str(row['phase']), str(row['call']))}"
-        )
-    return "\n".join(lines)
-
-
-def as_html(waiting: Waiting) -> str:
-    """Return the same as a card of a notebook."""
-    states = [
-        [escape(str(row["state"])), escape(_brief(str(row["phase"]))), escape(str(row["call"])),
-         quantity(row["seconds"], "s", 3), _percent(row["share"])]
-        for _, row in _main(waiting.severity("state", "phase", "call")).iterrows()
-    ]  # fmt: skip
-    causes = [
-        [str(row["rank"]), escape(_what(str(row["phase"]), str(row["call"]))),
-         quantity(row["direct_s"], "s", 3), quantity(row["indirect_s"], "s", 3), _percent(row["share"]),
-         escape(_between(waiting, float(row["begin_s"]), float(row["end_s"])))]
-        for _, row in _main(waiting.causes()).iterrows()
-    ]  # fmt: skip
-    parts = [f"<p>{escape(waiting.reading())}</p>"]
-    if states:
-        parts.append(table(["wait state", "phase", "call", "waited", "share"], states))
-    if causes:
-        parts.append(table(["rank", "goes back to", "directly", "indirectly", "share", "when"], causes))
-    return card(f"Who waited for whom in {escape(waiting.program)}", "".join(parts))

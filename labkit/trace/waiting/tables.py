@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.trace.phases import NOT_SAID, phase_numbers
+from labkit.trace.waiting.call_kinds import CallKinds
 from labkit.trace.waiting.kinds import NEIGHBORS, patterns_of
 from labkit.trace.waiting.polls import polled_operations
 
@@ -17,44 +17,13 @@ if TYPE_CHECKING:
 
     from labkit.trace.trace import Trace
 
-__all__ = ["CallKinds", "given_columns", "wait_columns"]
+__all__ = ["given_columns", "wait_columns"]
 
 Columns = dict[str, NDArray[Any]]
 _GIVEN: dict[str, type[np.generic]] = {
     "rank": np.int32, "begin_s": np.float64, "until_s": np.float64, "cause": np.int32, "call": np.int32,
     "cause_call": np.int32, "state": np.uint8,
 }  # fmt: skip
-
-
-class CallKinds:
-    """The kinds of calls of a run, numbered: the same name at the same place in the program.
-
-    Attributes
-    ----------
-    names, places : arrays of str
-        By number.
-    numbers : array of int
-        By row of `Trace.calls`.
-    """
-
-    def __init__(self, calls: pd.DataFrame | None) -> None:
-        import pandas as pd
-
-        if calls is None or not len(calls):
-            self.names, self.places = np.empty(0, object), np.empty(0, object)
-            self.numbers = np.empty(0, np.int32)
-            return
-        name, names = pd.factorize(calls["call"])
-        place, places = pd.factorize(calls["place"])
-        both, pairs = pd.factorize(name.astype(np.int64) * len(places) + place)
-        self.numbers = both.astype(np.int32)
-        self.names = np.asarray(names, object)[pairs // len(places)]
-        self.places = np.asarray(places, object)[pairs % len(places)]
-
-    def are(self, names: Collection[str]) -> NDArray[np.bool_]:
-        """Return by row of `Trace.calls` whether it is one of these."""
-        known: NDArray[np.bool_] = np.isin(self.names, list(names))[self.numbers]
-        return known
 
 
 def wait_columns(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.waiting import Waiting
 
 __all__ = ["by_visit", "outermost"]
@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 Array = NDArray[np.float64]
 
 
-def by_visit(run: Run, waiting: Waiting, phase: str) -> tuple[Array, Array]:
+def by_visit(run: RecordedRun, waiting: Waiting, phase: str) -> tuple[Array, Array]:
     """Sum up what is computed in a phase, and in those inside it.
 
     Parameters

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.call_kinds import CallKinds
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.polls import poll_waits
+from labkit.trace.waiting.prose import Told
 from labkit.trace.waiting.senders import sent_in
-from labkit.trace.waiting.tables import CallKinds, given_columns, wait_columns
+from labkit.trace.waiting.tables import given_columns, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["Waiting", "analysed", "find_waiting"]
 
@@ -30,7 +32,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(repr=False)
-class Waiting:
+class Waiting(Told):
     """Who waited for whom, and what that goes back to.
 
     A call path is a place in the tree of phases, and a call there with its place in the program. All seconds
@@ -171,24 +173,8 @@ class Waiting:
         ]  # fmt: skip
         return table[order].sort_values("impact_s", ascending=False, kind="stable", ignore_index=True)
 
-    def reading(self) -> str:
-        """Say in a few sentences what waits there were, and what they go back to."""
-        from labkit.trace.waiting.prose import reading
 
-        return reading(self)
-
-    def __repr__(self) -> str:
-        from labkit.trace.waiting.prose import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from labkit.trace.waiting.prose import as_html
-
-        return as_html(self)
-
-
-def find_waiting(run: Run) -> Waiting:
+def find_waiting(run: RecordedRun) -> Waiting:
     """Find the wait states of a recorded run, and what they go back to.
 
     Parameters
@@ -204,7 +190,7 @@ def find_waiting(run: Run) -> Waiting:
     return analysed(run)[0]
 
 
-def analysed(run: Run) -> tuple[Waiting, NDArray[np.int32], NDArray[np.int64]]:
+def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.int64]]:
     """Return what `find_waiting` does, the call path of each row of `Trace.calls`, and `sent_in`."""
     import pandas as pd
 

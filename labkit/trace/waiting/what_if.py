@@ -25,7 +25,7 @@ from labkit.trial import Trial
 from labkit.units import format_share, ranks_text
 
 if TYPE_CHECKING:
-    from labkit.result import Run
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["WhatIf", "try_it"]
 
@@ -55,8 +55,8 @@ class WhatIf:
     """
 
     change: str
-    before: Run
-    after: Run
+    before: RecordedRun
+    after: RecordedRun
     predicted_s: float | None
     why_less: str = ""
 
@@ -106,7 +106,7 @@ class WhatIf:
 
 
 def try_it(
-    run: Run, phase: str | None, factor: float | None, ranks: Iterable[int] | None,
+    run: RecordedRun, phase: str | None, factor: float | None, ranks: Iterable[int] | None,
     balanced: str | None, every_visit: bool, links: str | Iterable[str] | None, coll: Any, on: Any,
 ) -> WhatIf:  # fmt: skip
     """Do `Run.what_if`."""
@@ -144,7 +144,7 @@ def try_it(
     return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
 
 
-def _check(run: Run, named: str, factor: float | None, ranks: Iterable[int] | None) -> None:
+def _check(run: RecordedRun, named: str, factor: float | None, ranks: Iterable[int] | None) -> None:
     if run.trace is None:
         raise DataError(f"{run.program} on {run.on} has no trace; run it with trace=True")
     if run.model is None:
@@ -175,7 +175,9 @@ def _is_factor(given: Any) -> bool:
         return False
 
 
-def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _in_phase(
+    run: RecordedRun, waiting: Waiting, name: str
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return by rank what is computed in a phase and the phases in it, in all and on the critical path."""
     inside = np.array([f" > {name} > " in f" > {phase} > " for phase in waiting.paths["phase"]], bool)
     if not isinstance(name, str) or not inside.any():
@@ -193,7 +195,7 @@ def _in_phase(run: Run, waiting: Waiting, name: str) -> tuple[np.ndarray[Any, An
 
 
 def _on_ranks(
-    run: Run, phase: str, factor: float, ranks: Iterable[int] | None
+    run: RecordedRun, phase: str, factor: float, ranks: Iterable[int] | None
 ) -> tuple[np.ndarray[Any, Any], str]:
     factors = np.full(run.ranks, factor)
     amount = f"{factor:g} times" if factor >= _NEXT_TO_NONE else "next to none of"
@@ -213,7 +215,7 @@ def _levelled(name: str, spent: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.where(some, spent[some].mean() / np.where(some, spent, 1.0), 1.0)
 
 
-def _by_visit(run: Run, waiting: Waiting, name: str) -> WhatIf:
+def _by_visit(run: RecordedRun, waiting: Waiting, name: str) -> WhatIf:
     spent, critical = by_visit(run, waiting, name)
     some = spent > 0
     mean = spent.sum(axis=0) / np.maximum(some.sum(axis=0), 1)
@@ -223,7 +225,7 @@ def _by_visit(run: Run, waiting: Waiting, name: str) -> WhatIf:
     return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
 
 
-def _with_links(run: Run, kinds: tuple[str, ...], faster: float) -> WhatIf:
+def _with_links(run: RecordedRun, kinds: tuple[str, ...], faster: float) -> WhatIf:
     from labkit.trace.explanation import explain_run
 
     explained = explain_run(run)
@@ -242,7 +244,7 @@ def _with_links(run: Run, kinds: tuple[str, ...], faster: float) -> WhatIf:
     )
 
 
-def _check_called(run: Run, coll: Mapping[Any, Any]) -> None:
+def _check_called(run: RecordedRun, coll: Mapping[Any, Any]) -> None:
     """Refuse other algorithms for collectives that the run has none of."""
     selector_of(coll)  # refuses names that there are not
     calls = run.trace.calls
@@ -255,7 +257,7 @@ def _check_called(run: Run, coll: Mapping[Any, Any]) -> None:
         raise DataError(f"{run.program} calls no {' and no '.join(map(str, coll))}: {have}")
 
 
-def _with_collectives(run: Run, coll: Any) -> WhatIf:
+def _with_collectives(run: RecordedRun, coll: Any) -> WhatIf:
     change = "other algorithms of the collectives"
     promised = None
     if isinstance(coll, Mapping):

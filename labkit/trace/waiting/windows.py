@@ -16,7 +16,7 @@ from labkit.trace.waiting.kinds import KINDS, kind_number
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.waiting.tables import CallKinds
+    from labkit.trace.waiting.call_kinds import CallKinds
 
 __all__ = ["calls_at", "lock_waits", "named"]
 

@@ -11,8 +11,9 @@ from labkit.cli.main import main
 from labkit.errors import MachineError
 from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.folder import find_submissions
+from labkit.grading.grade import Grade
 from labkit.grading.kept import keep, kept_folder, kept_grade, source_of
-from labkit.grading.result import CheckResult, Grade
+from labkit.grading.result import CheckResult
 from labkit.grading.sandbox import Containment, Sandbox
 
 

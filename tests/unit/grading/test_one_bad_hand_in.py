@@ -19,7 +19,8 @@ from labkit.cli.main import main
 from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
-from labkit.grading.result import CheckResult, Grade
+from labkit.grading.grade import Grade
+from labkit.grading.result import CheckResult
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError, LabkitError, MachineError
-from labkit.sim.computation import Computation, Records
+from labkit.result.computation import Computation
+from labkit.sim.computation import Records
 
 
 def ring(comm, n=1000):

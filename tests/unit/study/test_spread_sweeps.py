@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError, MachineError, ProgramError, RankError
-from labkit.study.measure import Harvest, Job
+from labkit.study.harvest import Harvest
+from labkit.study.measure import Job
 from labkit.study.points import plan_points
 from labkit.study.spread import spread
 from labkit.study.sweep_points import sweep

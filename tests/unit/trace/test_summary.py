@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -135,8 +134,7 @@ def test_a_summary_of_real_mpi_counts_what_a_trace_counts(ranks: int) -> None:
 def noted(most: int, calls: int) -> tuple[Any, int]:
     """Sum up the calls of a rank by blocks; also the most calls that were kept."""
     log = RankLog(0, 1e9, False, False, True)
-    ledger = SimpleNamespace(log=log, names={"Send": 0, "Barrier": 1}, blocks={}, is_busy=False)
-    summary: Any = RankSummary(ledger, most)  # type: ignore[arg-type]
+    summary = RankSummary(log, {"Send": 0, "Barrier": 1}, most)
     log.restart()
     summary.begin()
     kept = 0

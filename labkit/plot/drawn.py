@@ -1,0 +1,55 @@
+"""A picture with its words: the layout, the one-line reading, and the alternative text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.errors import SuggestsNames
+
+__all__ = ["Drawn"]
+
+
+@dataclass(repr=False)
+class Drawn(SuggestsNames):
+    """A Bokeh layout, and what it says in words.
+
+    Attributes
+    ----------
+    layout : bokeh LayoutDOM
+        The picture.
+    reading : str
+        What it shows, in one sentence.
+    alt : str
+        The alternative text: what a reader who does not see the picture needs to know.
+    has_words : bool
+        Whether the picture holds its reading already.
+    """
+
+    layout: Any
+    reading: str
+    alt: str
+    has_words: bool = False
+
+    def words(self) -> dict[str, str]:
+        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name.
+
+        Returns
+        -------
+        dict of str to str
+            By the names that the page's script knows.
+        """
+        reading = "" if self.has_words else self.reading
+        return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
+
+    def file_name(self) -> str:
+        """Return a name for its files, made of the first words of the reading.
+
+        Returns
+        -------
+        str
+            Of letters, digits and hyphens, without an ending.
+        """
+        words = re.findall(r"[a-z0-9]+", self.reading.lower())[:6]
+        return "-".join(words)[:48] or "labkit"

@@ -1,0 +1,114 @@
+"""What the points of a sweep gave, put together as a study.
+
+What the points before one have shown is applied when it is kept, in the order of the plan: that is how a
+sweep over many workers gives the rows of a serial one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from labkit.errors import LabkitError, StudyWarning
+from labkit.result.uncharged import REMARK, Uncharged
+from labkit.study.measure import Found
+from labkit.study.points import Point, is_real
+from labkit.study.rows import how_counted
+from labkit.study.study import Study
+from labkit.timing.repeats import Conduct
+
+__all__ = ["Harvest"]
+
+
+@dataclass
+class Harvest:
+    """Takes in what was found, point by point in the order of the plan, and makes a study of it.
+
+    Attributes
+    ----------
+    conduct : list of dict
+        How each point on a real machine was measured.
+    about : dict
+        How the sweep was called.
+    is_deterministic : bool or None
+        Whether the seeds are known to change nothing; None as long as no point has shown it.
+    """
+
+    seed: int
+    rows: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[LabkitError] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    machines: dict[str, Any] = field(default_factory=dict)
+    conduct: list[dict[str, Any]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)
+    is_deterministic: bool | None = None
+    uncharged: Uncharged = field(default_factory=Uncharged)
+
+    def keep(self, point: Point, found: Found) -> None:
+        """Keep a point's rows, or its error.
+
+        Raises
+        ------
+        Exception
+            What the caller's `measure` raised.
+        """
+        is_once = bool(self.is_deterministic) and not found.is_complete
+        rows = found.rows[:1] if is_once else found.rows
+        if not is_once and found.is_same is not None:
+            self.is_deterministic = found.is_same
+        if found.failure is not None and not (is_once and rows):
+            self.fail(point, found.failure)
+            return
+        for one in rows:
+            if isinstance(one, Exception):
+                raise one
+            self.rows += [(point.number, row) for row in one]
+        self.machines.setdefault(found.on, found.machine)
+        self.uncharged.add(found.uncharged)
+        first = next((one for one in rows if not isinstance(one, Exception)), [])
+        if (said := how_counted(first, is_real(point.on))) is not None:
+            self.counts.setdefault(found.on, said)
+        notes = found.notes
+        if found.conduct is not None:
+            own = Conduct(**found.conduct).notes()
+            notes = [*(one for one in notes if one not in own), *(f"{point.text}: {one}" for one in own)]
+            where = {"on": found.on, "ranks": point.ranks, **point.cells}
+            self.conduct.append({"point": point.number, **where, **found.conduct})
+        for note in notes:
+            if note not in self.remarks:
+                self.remarks.append(note)
+
+    def fail(self, point: Point, error: LabkitError) -> None:
+        """Note that a point failed."""
+        self.errors.append(error)
+        said = str(error).strip().splitlines()[0]
+        if said.endswith(":"):  # of what follows in further lines
+            said = said.rpartition(". ")[0] or said
+        self.failures.append({"point": point.text, "error": said, "kind": type(error).__name__})
+
+    def study(self) -> Study:
+        """Return what was measured; raise when nothing was."""
+        if not self.rows:
+            raise self.errors[0]
+        ordered = [row for _, row in sorted(self.rows, key=lambda pair: pair[0])]
+        points: dict[str, list[str]] = {}
+        for failure in self.failures:
+            points.setdefault(failure["error"], []).append(failure["point"])
+        for error, (point, *more) in points.items():
+            others = f" and {len(more)} more" if more else ""
+            warnings.warn(f"the point {point}{others} failed: {error}", StudyWarning, stacklevel=3)
+        if self.uncharged.is_notable and REMARK not in self.remarks:  # none of the runs alone took long
+            self.remarks.append(REMARK)
+        notes: dict[str, Any] = {
+            "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
+            "counts": self.counts,
+            "sweep": self.about | {"is_deterministic": self.is_deterministic},
+        }  # fmt: skip
+        if self.conduct:
+            notes["conduct"] = sorted(self.conduct, key=lambda one: int(one["point"]))
+        return Study(pd.DataFrame(ordered), notes)
