@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from labkit.real.slurm.jobs import slurm_jobs as slurm_jobs
     from labkit.real.slurm.options import slurm as slurm
     from labkit.result import Run as Run
-    from labkit.result.reading import read_trace as read_trace
+    from labkit.result.other_tools import read_trace as read_trace
     from labkit.run import run as run
     from labkit.sampling import sampled as sampled
     from labkit.scaling import Model as Model
@@ -114,7 +114,7 @@ _PUBLIC = {
     "slurm": "labkit.real.slurm.options",
     "slurm_jobs": "labkit.real.slurm.jobs",
     "replay": "labkit.sim.replay",
-    "read_trace": "labkit.result.reading",
+    "read_trace": "labkit.result.other_tools",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",
     "phase": "labkit.context",

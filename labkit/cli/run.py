@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from labkit.cli.exporting import add_export, check_targets, write_exports
+from labkit.cli.export_option import add_export, check_targets, write_exports
 from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.options import add_run_options, check_options, run_keywords
 from labkit.process.child import private_folder

@@ -13,19 +13,7 @@ __all__ = ["Drawn"]
 
 @dataclass(repr=False)
 class Drawn(SuggestsNames):
-    """A Bokeh layout, and what it says in words.
-
-    Attributes
-    ----------
-    layout : bokeh LayoutDOM
-        The picture.
-    reading : str
-        What it shows, in one sentence.
-    alt : str
-        The alternative text: what a reader who does not see the picture needs to know.
-    has_words : bool
-        Whether the picture holds its reading already.
-    """
+    """A Bokeh layout, and what it says in words: the attributes of `labkit.plot.figure.Figure`."""
 
     layout: Any
     reading: str

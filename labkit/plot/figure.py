@@ -25,7 +25,16 @@ __all__ = ["Figure"]
 class Figure(Drawn):
     """A Bokeh layout that shows itself in notebooks and saves itself as a picture or a page.
 
-    Its attributes are those of a `labkit.plot.drawn.Drawn`.
+    Attributes
+    ----------
+    layout : bokeh LayoutDOM
+        The picture.
+    reading : str
+        What it shows, in one sentence.
+    alt : str
+        The alternative text: what a reader who does not see the picture needs to know.
+    has_words : bool
+        Whether the picture holds its reading already.
     """
 
     _INSTEAD = MappingProxyType(

@@ -17,7 +17,7 @@ from labkit.plot.style import COLORS, FONT, HATCHES, heading, rank_axis, share_t
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Verdict
 from labkit.scaling.model import Part
-from labkit.scaling.wording import hides
+from labkit.scaling.words import hides
 
 __all__ = ["summands"]
 

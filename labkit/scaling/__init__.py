@@ -3,7 +3,7 @@
 from labkit.scaling.beyond import Limit, Outlook, limit, outlook
 from labkit.scaling.deviation import Deviation, deviation_for, match, outcome
 from labkit.scaling.expectation import Expectation, read_expectation
-from labkit.scaling.fitting import find_changes, fit, fit_many
+from labkit.scaling.fits import find_changes, fit, fit_many
 from labkit.scaling.guideline import Guideline, check_guideline
 from labkit.scaling.judgement import judge
 from labkit.scaling.model import Model

@@ -15,7 +15,7 @@ from labkit.scaling.changes import Segment
 from labkit.scaling.deviation import Deviation, deviation_for, outcome
 from labkit.scaling.drift import Drift, drift_of
 from labkit.scaling.expectation import Expectation, Given, read_expectation
-from labkit.scaling.fitting import Fitting, Space, fit, fit_many, fit_samples, settle
+from labkit.scaling.fits import Fitting, Space, fit, fit_many, fit_samples, settle
 from labkit.scaling.model import Model
 from labkit.scaling.rivals import RIVAL
 from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
@@ -24,7 +24,7 @@ from labkit.scaling.shape import describe, scatters
 from labkit.scaling.sums import Pair
 from labkit.scaling.term import Term
 from labkit.scaling.verdict import Verdict
-from labkit.scaling.wording import leads
+from labkit.scaling.words import leads
 
 __all__ = ["Space", "fit", "fit_many", "fit_samples", "judge", "judge_samples"]
 

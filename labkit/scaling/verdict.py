@@ -13,7 +13,7 @@ from labkit.scaling.expectation import Expectation
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
 from labkit.scaling.term import Term
-from labkit.scaling.wording import growth, leads, pace, ratio
+from labkit.scaling.words import growth, leads, pace, ratio
 
 __all__ = ["Verdict"]
 

@@ -41,7 +41,7 @@ class RankContext:
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
-        #: what ranks of stand-in data tell each other besides their messages (`labkit.local.sharing`)
+        #: what ranks of stand-in data tell each other beside messages (`labkit.local.shared_stand_ins`)
         self.board: dict[Any, Any] = {}
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = calibration

@@ -147,8 +147,8 @@ def _summing(simulation: Simulation) -> Iterator[None]:
 @contextlib.contextmanager
 def _checking(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be watched; a run that fails says what was seen before."""
+    from labkit.sim.checking.checked_calls import CHECKING
     from labkit.sim.checking.checks import Checks
-    from labkit.sim.checking.watching import CHECKING
 
     simulation.checks, simulation.calls.looks_at_stores = Checks(), True
     try:

@@ -31,7 +31,7 @@ from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.logs import register_logs
 from labkit.sim.isolation.process_state import register_swaps
-from labkit.sim.isolation.switching import Swaps
+from labkit.sim.isolation.switched_state import Swaps
 from labkit.sim.isolation.threads import register_owner
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured

@@ -52,7 +52,8 @@ class Found:
     printed : tuple of str
         What was printed outside the ranks: standard output and error, in another process only.
     order : int
-        By which processes with the same hash seed know each other (`labkit.study.hashing`), in another only.
+        In another process only, by which those of the same hash seed know each other
+        (`labkit.study.hash_seed`).
     conduct : dict or None
         How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
     uncharged : Uncharged

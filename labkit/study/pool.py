@@ -16,7 +16,7 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
 from labkit.process.child import ChildProcess, ending_text, telling_words
-from labkit.study.hashing import workers_seed
+from labkit.study.hash_seed import workers_seed
 from labkit.study.measure import Found
 from labkit.study.points import Point
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from labkit.errors import MachineError
 from labkit.real.cores import available_cores
 from labkit.study.harvest import Harvest
-from labkit.study.hashing import known_seed
+from labkit.study.hash_seed import known_seed
 from labkit.study.measure import Found, Job
 from labkit.study.points import Point, is_real
 from labkit.study.pool import LocalPool

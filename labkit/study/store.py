@@ -28,7 +28,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.plain import json_of, require_file
-from labkit.study.unpacking import check_archive, check_table
+from labkit.study.limits import check_archive, check_table
 
 __all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
 

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError
-from labkit.study.hashing import fingerprint
+from labkit.study.hash_seed import fingerprint
 from labkit.study.measure import Found, Job
 
 __all__ = ["answer", "load", "main"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.schedule import Schedule
-from labkit.synthesis.combining import dissemination, doubling
 from labkit.synthesis.exchange import direct, exchange
 from labkit.synthesis.fabric import Fabric
+from labkit.synthesis.few_rounds import dissemination, doubling
 from labkit.synthesis.plan import Plan, Transfer
 from labkit.synthesis.programs import schedule_of
 from labkit.synthesis.routing import has_relays, routed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from labkit.trace.recorded_run import RecordedRun
-    from labkit.trace.waiting.waiting import Waiting
+    from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["Score", "score_of"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
-from labkit.comm.collective.binding import block, blocks_kept, filled, own_block, single, table
+from labkit.comm.collective.engine_messages import block, blocks_kept, filled, own_block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
 from labkit.comm.collective.roots import check_root
 from labkit.comm.handles.exceptions import Exception as MPIException

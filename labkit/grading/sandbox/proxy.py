@@ -28,11 +28,11 @@ from labkit.grading.sandbox.asked import (
 )
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.grading.sandbox.calls import COLLECTIVES, OF_MESSAGES
+from labkit.grading.sandbox.completions import MODES
 from labkit.grading.sandbox.lines import caller_at
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.rooms import Rooms
-from labkit.grading.sandbox.waiting import MODES
 from labkit.grading.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
     Closed,

@@ -6,19 +6,19 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.jupyter.exercises import (
-    choosing,
+    broadcasts,
     designs,
     halos,
-    measuring,
+    measurements,
     messages,
-    moving,
     network,
     noise,
+    promises,
     reports,
+    selectors,
     speedup,
     verdicts,
-    waiting,
-    watching,
+    wait_states,
 )
 from labkit.jupyter.exercises.base import Answer, Exercise
 from labkit.nearest import nearest
@@ -34,11 +34,11 @@ EXERCISES: dict[str, Exercise] = {
         network,
         noise,
         verdicts,
-        measuring,
-        watching,
-        waiting,
-        moving,
-        choosing,
+        measurements,
+        promises,
+        wait_states,
+        broadcasts,
+        selectors,
         designs,
         reports,
     )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from labkit.sim.isolation.constancy import is_constant, is_plain_data
-from labkit.sim.isolation.copying import Copier, Plan
+from labkit.sim.isolation.deep_copy import Copier, Plan
 
 __all__ = ["Isolation"]
 

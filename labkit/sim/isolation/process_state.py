@@ -12,7 +12,7 @@ from typing import Any
 from labkit import _kernels
 from labkit.sim.isolation.code import is_installed
 from labkit.sim.isolation.patches import Patch, Patches
-from labkit.sim.isolation.switching import Swaps
+from labkit.sim.isolation.switched_state import Swaps
 
 __all__ = ["ProcessState", "register_swaps"]
 

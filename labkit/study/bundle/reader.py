@@ -21,7 +21,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.plain import require_file
 from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
-from labkit.study.unpacking import check_table
+from labkit.study.limits import check_table
 
 __all__ = ["Opened", "open_bundle"]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.trace.exchange.nesting import CALL, COMPUTATION, PHASE, WAIT, nested
+from labkit.trace.exchange.slices import CALL, COMPUTATION, PHASE, WAIT, nested
 from labkit.trace.phases import NOT_SAID, phase_numbers
+from labkit.trace.waiting.analysis import find_waiting
 from labkit.trace.waiting.senders import sent_in
-from labkit.trace.waiting.waiting import find_waiting
 from labkit.trace.waiting.windows import calls_at
 from labkit.units import format_seconds
 

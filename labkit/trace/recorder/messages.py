@@ -7,9 +7,9 @@ from typing import Any
 
 from labkit.comm.surface import METHODS, Method
 from labkit.trace.recorder.ledger import Known, Ledger
+from labkit.trace.recorder.methods import noted_methods
 from labkit.trace.recorder.requests import Post, Requests, received_bytes
 from labkit.trace.recorder.sizes import Sizes
-from labkit.trace.recorder.wrapping import noted_methods
 
 __all__ = ["Messages"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from labkit.comm.surface import METHODS, Method
 from labkit.trace.recorder.collectives import ROOTED
 from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.wrapping import noted_methods
+from labkit.trace.recorder.methods import noted_methods
 
 __all__ = ["Objects"]
 

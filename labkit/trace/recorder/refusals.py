@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.comm.surface import METHODS, NAMED
 from labkit.trace.recorder.ledger import Ledger
-from labkit.trace.recorder.wrapping import guarded
+from labkit.trace.recorder.methods import guarded
 from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["refused_calls", "refused_classes", "stand_in", "timed_calls"]

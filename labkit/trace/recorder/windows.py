@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from labkit.comm.surface import WINDOW_CALLS
 from labkit.trace.recorder.ledger import Known, Ledger
+from labkit.trace.recorder.methods import guarded
 from labkit.trace.recorder.refusals import stand_in
-from labkit.trace.recorder.wrapping import guarded
 
 __all__ = ["ACCESSES", "WindowCall", "window_class"]
 

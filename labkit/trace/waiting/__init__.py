@@ -6,7 +6,7 @@
 ``delay_costs.hpp``.
 """
 
+from labkit.trace.waiting.analysis import Waiting, find_waiting
 from labkit.trace.waiting.kinds import KINDS, WaitKind
-from labkit.trace.waiting.waiting import Waiting, find_waiting
 
 __all__ = ["KINDS", "WaitKind", "Waiting", "find_waiting"]

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE, PhaseClock
 from labkit.trace.summary import summary_frame
+from labkit.trace.waiting.analysis import analysed
 from labkit.trace.waiting.kinds import is_begun
-from labkit.trace.waiting.waiting import analysed
 from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from labkit.trace.recorded_run import RecordedRun
-    from labkit.trace.waiting.waiting import Waiting
+    from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["profile_and_waiting", "profile_of", "profiled"]
 

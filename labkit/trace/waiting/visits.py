@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from labkit.trace.recorded_run import RecordedRun
-    from labkit.trace.waiting.waiting import Waiting
+    from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["by_visit", "outermost"]
 

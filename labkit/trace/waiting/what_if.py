@@ -18,9 +18,9 @@ from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
 from labkit.selector import selector_of
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.waiting.analysis import Waiting, find_waiting
 from labkit.trace.waiting.kinds import COMPUTATION, base_of
 from labkit.trace.waiting.visits import by_visit
-from labkit.trace.waiting.waiting import Waiting, find_waiting
 from labkit.trial import Trial
 from labkit.units import format_share, ranks_text
 

@@ -10,8 +10,8 @@ from labkit.errors import DataError
 from labkit.selector import Situation
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.explanation import Explanation
+from labkit.tune.runtime.one_search import Tuning
 from labkit.tune.runtime.plan import Plan
-from labkit.tune.runtime.tuning import Tuning
 from labkit.tune.runtime.world import clock_of, machine_of, simulated_machine
 from labkit.units import format_bytes, number_of_ranks
 

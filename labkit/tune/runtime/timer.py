@@ -12,9 +12,9 @@ from typing import Any, Self
 from labkit.errors import DataError
 from labkit.tune.runtime.codelets import combined
 from labkit.tune.runtime.explanation import Explanation
+from labkit.tune.runtime.one_search import Tuning
 from labkit.tune.runtime.plan import Plan
 from labkit.tune.runtime.request import Request
-from labkit.tune.runtime.tuning import Tuning
 from labkit.tune.runtime.world import clock_of, machine_of
 from labkit.units import number_of_ranks
 
