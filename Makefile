@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -41,26 +41,36 @@ course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): gra
 
 test: $(VENV)/.set-up-dev build/wheel/.installed   ## set-up and all tests but the long ones
 	@# side by side: tests on real MPI wait more than they compute
-	$(MAKE) --no-print-directory -j3 python-test mpi-test static
+	$(MAKE) --no-print-directory -j3 python-test behind-mpi-test behind-static
+
+behind-%:        # a target beside others: what it prints is shown when it is over
+	@mkdir -p build
+	@$(MAKE) --no-print-directory $* >build/$*.txt 2>&1; found=$$?; cat build/$*.txt; exit $$found
 
 static: lint types cpp-test   ## ruff, mypy on the wheel, the C++ tests
 
 python-test: $(VENV)/.set-up-dev    ## the quick Python tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 
-mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI; what they print is shown when they are over
-	@mkdir -p build
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow" >build/mpi-test.txt 2>&1; \
-	  found=$$?; cat build/mpi-test.txt; exit $$found
+mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow"
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: $(VENV)/.set-up-dev      ## the notebooks, the long suites, the browser's too, and the C++ tests under the sanitizers
-	$(MAKE) --no-print-directory notebooks
-	$(MAKE) --no-print-directory sanitize-cpp levels
-	@# one process each
-	$(MAKE) --no-print-directory -j2 sanitize-python browser-test
+test-long: $(VENV)/.set-up-dev      ## the long suites, the notebooks, the browser, and the C++ under the sanitizers, side by side
+	$(MAKE) --no-print-directory -j3 slow-test behind-seen behind-sanitized
+
+slow-test: $(VENV)/.set-up-dev  ## the long suites
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not browser"
+
+seen: $(VENV)/.set-up-dev       # what a student sees
+	$(MAKE) --no-print-directory notebooks
+	$(MAKE) --no-print-directory browser-test
+
+sanitized: $(VENV)/.set-up-dev
+	$(MAKE) --no-print-directory sanitize-cpp
+	$(MAKE) --no-print-directory levels
+	$(MAKE) --no-print-directory sanitize-python
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
 	@command -v slurmctld munged >/dev/null || PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null \

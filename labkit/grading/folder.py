@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gc
+import importlib
 import json
 import multiprocessing
 import os
@@ -44,6 +46,11 @@ __all__ = [
     "write_feedback",
 ]
 
+#: what grading needs: loaded once, before the processes that grade are forked
+_NEEDED = (
+    "labkit.MPI", "labkit.run", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
+    "labkit.sim.calls.stand_ins", "labkit.trace.trace", "labkit.trace.waiting", "pandas",
+)  # fmt: skip
 #: beyond an assignment's own budget, before the process that grades it is ended
 _GRACE_S = 120.0
 
@@ -237,6 +244,9 @@ def grade_folder(
         else:
             waiting.append(student)
     running: list[_Worker] = []
+    if waiting:
+        for name in _NEEDED:
+            importlib.import_module(name)
     descriptor, turns = tempfile.mkstemp(prefix="labkit-turns-")
     os.close(descriptor)
     try:
@@ -287,6 +297,7 @@ def _work(
 ) -> None:
     """Grade one submission and hand its grade back as JSON."""
     die_with_parent(parent)
+    gc.freeze()  # what all have in common is not looked through in each
     use(Path(turns))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits for all
     try:

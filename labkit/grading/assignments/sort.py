@@ -50,7 +50,8 @@ def _needs(case: Case, results: list[Any]) -> list[int]:
     for (own,), result in zip(case.arguments, results, strict=True):
         mine, sorted_ = np.sort(own[own == own]), result[result == result]
         different = sorted_[np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)]]
-        is_known = np.searchsorted(mine, different, "right") > np.searchsorted(mine, different, "left")
+        at = np.searchsorted(mine, different)
+        is_known = np.append(mine, mine[:1])[at] == different if len(mine) else np.zeros(len(different), bool)
         found.append(int(np.count_nonzero(~is_known)) * result.itemsize)
     return found
 
@@ -111,6 +112,17 @@ def _extremes(seed: int) -> Iterator[Case]:
     yield _case("uniform", 7, 40, seed, "float32")
 
 
+def _is_exact(case: Case, results: list[Any]) -> bool:
+    """Whether the blocks, one after the other, are to the bit what NumPy makes of all keys.
+
+    Others may be right as well: NaN has many forms, and zeros of both signs are equal.
+    """
+    given = [own[0] for own in case.arguments]
+    if any(one.ndim != 1 or one.dtype != given[0].dtype for one in results):
+        return False
+    return np.concatenate(results).tobytes() == np.sort(np.concatenate(given)).tobytes()
+
+
 def _report(case: Case, results: list[Any]) -> SortReport:
     """Check with the sound checker, on as many simulated ranks."""
     from labkit.run import run
@@ -127,8 +139,7 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
     for rank, result in enumerate(results):
         if not isinstance(result, np.ndarray):
             return f"rank {rank} returned {shown(result)}, not an array of keys"
-    report = _report(case, results)
-    if report.is_sorted:
+    if _is_exact(case, results) or (report := _report(case, results)).is_sorted:
         return None
     blocks = ""
     if sum(len(r) for r in results if r.ndim == 1) <= 40 and case.ranks <= 8:

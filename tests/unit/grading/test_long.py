@@ -13,42 +13,12 @@ import pytest
 from labkit.grading.assignments import ASSIGNMENTS, PREFIX_SUM
 from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
-from tests.support.submissions import OPEN, SUBMISSIONS, write
-from tests.support.submissions_hostile_notebooks import escaped
+from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned
-from tests.support.submissions_right import RIGHT, STYLES, write_right
+from tests.support.submissions_right import RIGHT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
 COURSE = Path(__file__).parents[3] / "course"
-#: the assignments whose submissions are generated here; those of the others are in test_taught.py
-OURS = ("broadcast", "sort", "prefix_sum")
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_no_false_pass_and_no_false_fail(name: str, tmp_path: Path) -> None:
-    """The open ones are tried without a sandbox in test_checks.py, and within it in other styles below."""
-    chosen = [s for s in SUBMISSIONS if s.assignment == name and s not in OPEN]
-    expected = {Path(s.file_name).stem: s.missed for s in chosen}
-    folder = write(tmp_path, chosen)[name]
-    grades = grade_folder(find_submissions(folder), ASSIGNMENTS[name], jobs=2, secret="test")
-    assert {g.student: g.message for g in grades if g.status != "graded"} == {}
-    found = {g.student: {r.name for r in g.results if r.status != "passed"} for g in grades}
-    assert found == {student: set(missed) for student, missed in expected.items()}
-    assert escaped() == []
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_right_submissions_of_every_style_get_what_their_algorithm_deserves(
-    name: str, tmp_path: Path
-) -> None:
-    ours = [right for right in RIGHT if right.assignment == name]
-    algorithms = len(ours) // len(STYLES)
-    # every style once, and every algorithm: the next one in the next style
-    chosen = [ours[at * algorithms + at % algorithms] for at in range(len(STYLES))]
-    wanted = {Path(right.file_name).stem: set(right.missed) for right in chosen}
-    folder = write_right(tmp_path, chosen)[name]  # all of them: benchmarks/grading_right.py
-    grades = grade_folder(find_submissions(folder), ASSIGNMENTS[name], jobs=2, secret="test")
-    assert {g.student: {r.name for r in g.results if r.status != "passed"} for g in grades} == wanted
 
 
 def test_sixty_hand_ins_with_poisoned_ones_are_sixty_results(tmp_path: Path) -> None:
