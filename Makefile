@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -39,8 +39,9 @@ course-release: $(VENV)/.set-up-course   ## the students' notebooks of the assig
 course-grade: $(VENV)/.set-up-course     ## grade course/submitted (JOBS=2): grades.csv, feedback pages, nbgrader's database
 	$(BIN)/python -m labkit.grading.nbgrader_course grade $(COURSE) --jobs $(JOBS)
 
-test: $(VENV)/.set-up-dev build/wheel/.installed   ## set-up and all tests but the long ones
-	@# side by side: tests on real MPI wait more than they compute
+test: $(VENV)/.tools   ## set-up and all tests but the long ones
+	@# side by side: pip works on one core, and tests on real MPI wait more than they compute
+	$(MAKE) --no-print-directory -j2 build/wheel/.installed behind-cpp-build
 	$(MAKE) --no-print-directory -j3 python-test behind-mpi-test behind-static
 
 behind-%:        # a target beside others: what it prints is shown when it is over
@@ -121,12 +122,18 @@ wheel: build/wheel/.installed
 # ninja would look for the pipe of make's jobs, which is not open for it
 BUILD := MAKEFLAGS= $(BIN)/cmake --build
 
-build/cpp/.configured: $(VENV)/.set-up-dev
-	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON >/dev/null
+build/cpp/.configured: $(VENV)/.tools
+	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON \
+	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
 	@touch $@
 
-cpp-test: build/cpp/.configured   ## the engine's own C++ tests
+build/cpp/.built: build/cpp/.configured $(CPP)
 	$(BUILD) build/cpp
+	@touch $@
+
+cpp-build: build/cpp/.built
+
+cpp-test: build/cpp/.built   ## the engine's own C++ tests
 	$(BIN)/ctest --test-dir build/cpp -j 2 --output-on-failure
 
 levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3
@@ -177,9 +184,11 @@ $(VENV)/.set-up-demo: EXTRAS := mpi,data
 $(VENV)/.set-up-lab:  EXTRAS := mpi,data,lab
 $(VENV)/.set-up-course: EXTRAS := mpi,data,lab,course
 $(VENV)/.set-up-dev:  EXTRAS := mpi,data,lab,course,dev
+# What tests import is compiled when they do, on all cores.
+$(VENV)/.set-up-dev:  COMPILED := --no-compile
 $(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-course $(VENV)/.set-up-dev: $(VENV)/.tools pyproject.toml $(CPP)
 	@echo "labkit: setting up .venv with [$(EXTRAS)] (half a minute to four, once)"
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e '.[$(EXTRAS)]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation $(COMPILED) -e '.[$(EXTRAS)]'
 	@# scikit-build-core puts the folder above the checkout on the path, too: what lies there is nobody's package
 	@$(BIN)/python -c 'from pathlib import Path as P; import sysconfig; f = P(sysconfig.get_path("purelib"), "_editable_skbc_labkit.pth"); f.write_text("".join(l + "\n" for l in f.read_text().splitlines() if l != str(P.cwd().parent)))'
 	@touch $@
