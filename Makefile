@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels includes lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -54,7 +54,7 @@ python-test: $(VENV)/.set-up-dev    ## the quick Python tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 
 mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "mpi and not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "mpi and not slow"
 
 test-all: test test-long        ## make test and make test-long
 
@@ -70,7 +70,7 @@ seen: $(VENV)/.set-up-dev       # what a student sees
 
 sanitized: $(VENV)/.set-up-dev
 	$(MAKE) --no-print-directory sanitize-cpp
-	$(MAKE) --no-print-directory levels
+	$(MAKE) --no-print-directory levels includes
 	$(MAKE) --no-print-directory sanitize-python
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
@@ -138,6 +138,9 @@ cpp-test: build/cpp/.built   ## the engine's own C++ tests
 
 levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3
 	$(BUILD) build/cpp --target levels
+
+includes:        ## every file of the engine includes what it needs: each is read alone
+	@printf '%s\n' $(filter kernels/src/%.cpp,$(CPP)) | xargs -P 2 -n 8 $(CXX) -std=c++20 -fsyntax-only -Ikernels/include
 
 sanitize: sanitize-cpp sanitize-python   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
 
