@@ -187,6 +187,7 @@ def test_several_sorts_and_other_communicators_in_one_run() -> None:
     assert lengths[:, 1].tolist() == [52, 53, 52, 53, 52, 53]
 
 
+@pytest.mark.slow
 def test_ten_million_keys_a_rank_take_no_memory() -> None:
     given = given_of("sorted", 64, 10**7)
     run = lk.run(sort, 64, "star:64", args=(given, {"bits": 8}))

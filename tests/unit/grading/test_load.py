@@ -244,6 +244,7 @@ def test_bytes_that_trickle_in_are_no_work() -> None:
     assert looks == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_who_sleeps_while_a_large_message_is_taken_is_at_work() -> None:
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
