@@ -54,7 +54,7 @@ python-test: $(VENV)/.set-up-dev    ## the quick Python tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not mpi"
 
 mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m "mpi and not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "mpi and not slow"
 
 test-all: test test-long        ## make test and make test-long
 

@@ -21,7 +21,8 @@ def program(comm, problem: str, name: str, n: int) -> None:
         np.testing.assert_array_equal(case.buffers[comm.rank][buffer], wanted)
 
 
-@pytest.mark.parametrize("model", ["lab", pytest.param("smpi", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["lab", "smpi"])
 @pytest.mark.parametrize(("problem", "name"), registry.schedules())
 def test_to_the_last_bit(problem: str, name: str, model: str) -> None:
     for p, n in [(1, 4), (5, 4), (6, 10_000), (8, 4)]:

@@ -30,8 +30,10 @@ from labkit.real.mpi.progress import Progress
 
 __all__ = ["Launch", "LaunchEnding"]
 
-#: how long ranks may take to leave once all have finished, or once one has failed
+#: how long ranks may take to leave once one has failed
 LEAVE_S = 5.0
+#: and once all have finished: a host with much to do takes its time to end MPI
+LINGER_S = 15.0
 #: how long ranks may take to write their stacks before they are killed
 STACK_S = 1.0
 
@@ -234,7 +236,7 @@ class Launch:
             if any(name.endswith(".error") for name in names):
                 leave_by.setdefault("failed", now + LEAVE_S)
             elif sum(name.endswith(".done") for name in names) == self.ranks:
-                leave_by.setdefault("lingered", now + LEAVE_S)
+                leave_by.setdefault("lingered", now + LINGER_S)
             for reason, moment in leave_by.items():
                 if now >= moment:
                     return reason
