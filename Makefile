@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test seen sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels includes lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels includes lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -58,20 +58,19 @@ mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI
 
 test-all: test test-long        ## make test and make test-long
 
-test-long: $(VENV)/.set-up-dev      ## the long suites, the notebooks, the browser, and the C++ under the sanitizers, side by side
-	$(MAKE) --no-print-directory -j3 slow-test behind-seen behind-sanitized
+test-long: $(VENV)/.set-up-dev      ## the notebooks, the browser, the long suites, and the C++ under the sanitizers
+	$(MAKE) --no-print-directory notebooks
+	@# one process each
+	$(MAKE) --no-print-directory -j2 sanitize-python browser-test
+	@# the compiler takes what the tests leave
+	$(MAKE) --no-print-directory -j2 slow-test behind-sanitized
 
 slow-test: $(VENV)/.set-up-dev  ## the long suites
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not browser"
 
-seen: $(VENV)/.set-up-dev       # what a student sees
-	$(MAKE) --no-print-directory notebooks
-	$(MAKE) --no-print-directory browser-test
-
 sanitized: $(VENV)/.set-up-dev
-	$(MAKE) --no-print-directory sanitize-cpp
-	$(MAKE) --no-print-directory levels includes
-	$(MAKE) --no-print-directory sanitize-python
+	nice $(MAKE) --no-print-directory sanitize-cpp
+	nice $(MAKE) --no-print-directory levels includes
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
 	@command -v slurmctld munged >/dev/null || PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null \
