@@ -126,13 +126,10 @@ build/cpp/.configured: $(VENV)/.tools
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
 	@touch $@
 
-build/cpp/.built: build/cpp/.configured $(CPP)
+cpp-build: build/cpp/.configured
 	$(BUILD) build/cpp
-	@touch $@
 
-cpp-build: build/cpp/.built
-
-cpp-test: build/cpp/.built   ## the engine's own C++ tests
+cpp-test: cpp-build   ## the engine's own C++ tests
 	$(BIN)/ctest --test-dir build/cpp -j 2 --output-on-failure
 
 levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from labkit.errors import SuggestsNames
+from labkit.trace.recorded_run import RecordedRun
 
 if TYPE_CHECKING:  # a rank that only reports its times must not pay for importing pandas
     import pandas as pd
@@ -23,25 +24,14 @@ if TYPE_CHECKING:  # a rank that only reports its times must not pay for importi
 __all__ = ["Recorded"]
 
 
-class Recorded(SuggestsNames):
+class Recorded(RecordedRun, SuggestsNames):
     """The part of a `Run` that reads its trace; each method needs ``trace=True``.
 
     Ranks that a simulated run has spawned are analysed and exported with the others; on real MPI what they do
     is not recorded.
     """
 
-    program: str
-    on: str
-    ranks: int
-    model: str | None
-    makespan_s: float
-    phases: pd.DataFrame
-    trace: Any
-    machine: dict[str, Any]
-    collectives: dict[Any, str]
-    counts: pd.DataFrame | None
     summary: list[dict[str, Any]] | None
-    again: Any
 
     def _run(self) -> Self:
         """Return the run, with the ranks that it has spawned among its ranks."""

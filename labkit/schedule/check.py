@@ -137,7 +137,7 @@ def _counterexample(schedule: Schedule, refuted: Refuted) -> Counterexample:
     op: Op | None = refuted.op
     text = None
     if op is not None:
-        text = " ".join(schedule.op_text(refuted.rank, op).split())
+        text = " ".join(schedule.op_texts(refuted.rank, [op])[0].split())
     return Counterexample(
         schedule, refuted.kind, refuted.rank, refuted.position, refuted.block, text, refuted.message
     )

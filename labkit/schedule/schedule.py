@@ -162,12 +162,13 @@ class Schedule:
         root = f", root {self.root}" if self.problem.is_rooted else ""
         lines = [f"{self.problem.name}/{self.name} on {self.size} ranks{root}"]
         for rank in range(self.size) if ranks is None else ranks:
-            lines += [f"rank {rank}", *(f"  {self.op_text(rank, op)}" for op in self.program(rank))]
+            lines += [f"rank {rank}", *(f"  {text}" for text in self.op_texts(rank, self.program(rank)))]
         return "\n".join(lines)
 
-    def op_text(self, rank: int, op: Op) -> str:
-        """Return one operation of a rank as text."""
-        return op_text([buffer.name for buffer in self.buffers], self.n_blocks(rank), op)
+    def op_texts(self, rank: int, ops: Iterable[Op]) -> list[str]:
+        """Return operations of a rank as text."""
+        names, counts = [buffer.name for buffer in self.buffers], self.n_blocks(rank)
+        return [op_text(names, counts, op) for op in ops]
 
 
 def build(

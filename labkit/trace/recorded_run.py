@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordedRun"]
 
 
-class RecordedRun(Protocol):
-    """A run with its trace; the attributes are those of `labkit.result.Run`."""
+class RecordedRun:
+    """A run with its trace: a base of `labkit.result.Run`, which says what the attributes are."""
 
     program: str
     ranks: int

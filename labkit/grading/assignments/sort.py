@@ -50,8 +50,7 @@ def _needs(case: Case, results: list[Any]) -> list[int]:
     for (own,), result in zip(case.arguments, results, strict=True):
         mine, sorted_ = np.sort(own[own == own]), result[result == result]
         different = sorted_[np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)]]
-        at = np.searchsorted(mine, different)
-        is_known = np.append(mine, mine[:1])[at] == different if len(mine) else np.zeros(len(different), bool)
+        is_known = np.searchsorted(mine, different, "right") > np.searchsorted(mine, different, "left")
         found.append(int(np.count_nonzero(~is_known)) * result.itemsize)
     return found
 
