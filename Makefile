@@ -13,7 +13,7 @@ unexport VIRTUAL_ENV
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long slow-test sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels includes lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
+.PHONY: demo lab lab-teacher course-new course-release course-grade test test-all test-long one-by-one slow-test sanitized static python-test mpi-test bench fuzz sanitize sanitize-cpp sanitize-python levels includes lint types cpp-test wheel notebooks cpp-build browser-test conformance slurm-test reality-test site \
         clean help image image-test cluster-test binder-test image-clean lock
 
 help:            ## this list
@@ -59,18 +59,20 @@ mpi-test: $(VENV)/.set-up-dev   ## the tests on real MPI
 test-all: test test-long        ## make test and make test-long
 
 test-long: $(VENV)/.set-up-dev      ## the notebooks, the browser, the long suites, and the C++ under the sanitizers
+	@# compilers and sanitizers take what is left of the cores: one process each, and no limit of theirs is near
+	$(MAKE) --no-print-directory -j2 one-by-one behind-sanitized
+
+one-by-one: $(VENV)/.set-up-dev
+	$(MAKE) --no-print-directory browser-test
 	$(MAKE) --no-print-directory notebooks
-	@# one process each
-	$(MAKE) --no-print-directory -j2 sanitize-python browser-test
-	@# the compiler takes what the tests leave
-	$(MAKE) --no-print-directory -j2 slow-test behind-sanitized
+	$(MAKE) --no-print-directory slow-test
 
 slow-test: $(VENV)/.set-up-dev  ## the long suites
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not browser"
 
 sanitized: $(VENV)/.set-up-dev
-	nice $(MAKE) --no-print-directory sanitize-cpp
-	nice $(MAKE) --no-print-directory levels includes
+	nice -n 19 $(MAKE) --no-print-directory sanitize-python
+	nice -n 19 $(MAKE) --no-print-directory sanitize-cpp levels includes
 
 slurm-test: $(VENV)/.set-up-dev build/mpich/bin/mpiexec   ## batch jobs and engines under a real Slurm of four nodes, started here as root
 	@command -v slurmctld munged >/dev/null || PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null \
@@ -122,7 +124,7 @@ wheel: build/wheel/.installed
 BUILD := MAKEFLAGS= $(BIN)/cmake --build
 
 build/cpp/.configured: $(VENV)/.tools
-	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DLABKIT_TESTS=ON \
+	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1 -DLABKIT_TESTS=ON \
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
 	@touch $@
 
@@ -132,7 +134,7 @@ cpp-build: build/cpp/.configured
 cpp-test: cpp-build   ## the engine's own C++ tests
 	$(BIN)/ctest --test-dir build/cpp -j 2 --output-on-failure
 
-levels: build/cpp/.configured     ## the engine computes the same bits at -O2 and at -O3
+levels: build/cpp/.configured     ## the engine computes the same bits at -O1 and at -O3
 	$(BUILD) build/cpp --target levels
 
 includes:        ## every file of the engine includes what it needs: each is read alone

@@ -1,6 +1,6 @@
 // A load that uses everything, and its result to the last bit.
 //
-// Built twice, with -O2 and -O3 (engine included); the two must print the same (`make
+// Built twice, with -O1 and -O3 (engine included); the two must print the same (`make
 // levels`). Each line: load, messages, events, makespan, hash of all clocks.
 #include <bit>
 #include <cinttypes>

@@ -13,7 +13,8 @@
 
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::chunk_pool_test {
+
 
 namespace {
 
@@ -99,3 +100,5 @@ TEST_CASE("any order of taking and giving: no chunk twice, the counts add up") {
 }
 
 #endif
+
+}  // namespace labkit::chunk_pool_test

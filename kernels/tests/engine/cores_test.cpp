@@ -11,7 +11,8 @@
 #include "random.hpp"
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::cores_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -274,3 +275,5 @@ TEST_CASE("random begins and works on random hosts, as the definition says") {
     }
   }
 }
+
+}  // namespace labkit::cores_test

@@ -3,7 +3,8 @@
 
 #include "labkit/engine/counts.hpp"
 
-using namespace labkit;
+namespace labkit::counts_test {
+
 
 TEST_CASE("a rank sends one message a round, and passes on only what it has waited for") {
   Counts counts(3);
@@ -41,3 +42,5 @@ TEST_CASE("an agent shares its rank's ports, and tells it what it knows when it 
   counts.joined(0, 30);
   CHECK(counts.ranks()[0].sent == 3);
 }
+
+}  // namespace labkit::counts_test

@@ -6,7 +6,8 @@
 #include "labkit/engine/event_queue.hpp"
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::event_queue_test {
+
 using labkit::test::Random;
 
 namespace {
@@ -86,3 +87,5 @@ TEST_CASE("random pushes and pops agree with a sort") {
     CHECK(queue.is_empty());
   }
 }
+
+}  // namespace labkit::event_queue_test

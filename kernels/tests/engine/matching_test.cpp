@@ -8,7 +8,8 @@
 #include "labkit/engine/matching.hpp"
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::matching_test {
+
 using labkit::test::Random;
 
 namespace {
@@ -156,3 +157,5 @@ TEST_CASE("a stream between two ranks keeps its order") {
   CHECK(bench.oracle.receives.empty());
   CHECK(bench.slab.live_count() == 0);
 }
+
+}  // namespace labkit::matching_test

@@ -10,7 +10,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::message_program_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -112,3 +113,5 @@ TEST_CASE("programs that make no sense are refused") {
   CHECK_THROWS_AS(run(spec, Model{}, {{op(MessageOp::recv), 1, 0, -8}, {}}), std::invalid_argument);
   CHECK_THROWS_AS(run(spec, Model{}, {{op(MessageOp::irecv), -1, 1, 0, 8}, {}}), std::invalid_argument);
 }
+
+}  // namespace labkit::message_program_test

@@ -8,7 +8,8 @@
 #include "labkit/topology/degraded.hpp"
 #include "labkit/topology/star.hpp"
 
-using namespace labkit;
+namespace labkit::noise_test {
+
 
 TEST_CASE("without_noise_work_takes_its_time") {
   const Noise quiet;
@@ -77,3 +78,5 @@ TEST_CASE("degraded_links_keep_their_routes_and_change_their_numbers") {
   CHECK_THROWS_AS(degraded(whole, missing, 0.5, 1.0), std::invalid_argument);
   CHECK_THROWS_AS(degraded(whole, worse, 0.0, 1.0), std::invalid_argument);
 }
+
+}  // namespace labkit::noise_test

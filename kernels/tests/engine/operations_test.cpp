@@ -9,7 +9,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::operations_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -181,3 +182,5 @@ TEST_CASE("a run that keeps calls has none") {
   CHECK_THROWS_AS((void)s.engine.begin_operation(0, "no"), std::logic_error);
   s.engine.set_call_log(nullptr);
 }
+
+}  // namespace labkit::operations_test

@@ -7,7 +7,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::payload_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -177,3 +178,5 @@ TEST_CASE("what nobody receives is given back") {
   CHECK(client.discards == 3);
   CHECK(client.alive == 0);
 }
+
+}  // namespace labkit::payload_test

@@ -5,7 +5,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::probes_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -117,3 +118,5 @@ TEST_CASE("cancel takes back what is not matched") {
   REQUIRE(s.run());
   CHECK(s.engine.requests_of(0).empty());
 }
+
+}  // namespace labkit::probes_test

@@ -5,7 +5,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::protocol_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -336,3 +337,5 @@ TEST_CASE("recorded messages tell their story") {
   CHECK(row.start_s == 3.0);
   CHECK(row.end_s == s.engine.clock(1));
 }
+
+}  // namespace labkit::protocol_test

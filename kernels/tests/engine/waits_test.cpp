@@ -5,7 +5,8 @@
 
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::waits_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -307,3 +308,5 @@ TEST_CASE("a driver runs its ranks inside advance and hands them back") {
   CHECK(engine.clock(0) == Approx(100 * one_way(8)).epsilon(1e-12));
   CHECK(engine.recorder().messages() == 100);
 }
+
+}  // namespace labkit::waits_test

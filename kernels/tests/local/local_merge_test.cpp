@@ -10,6 +10,8 @@
 #include "labkit/local/merge.hpp"
 #include "random.hpp"
 
+namespace labkit::local_merge_test {
+
 using namespace labkit::local;
 using labkit::test::Random;
 
@@ -114,3 +116,5 @@ TEST_CASE("runs that are not sorted lose no key and touch nothing else") {
   }
   CHECK(found_out > 0);
 }
+
+}  // namespace labkit::local_merge_test

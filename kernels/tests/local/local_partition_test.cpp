@@ -10,6 +10,8 @@
 #include "labkit/local/digits.hpp"
 #include "random.hpp"
 
+namespace labkit::local_partition_test {
+
 using namespace labkit::local;
 using labkit::test::Random;
 
@@ -112,3 +114,5 @@ TEST_CASE_TEMPLATE("keys are classified as a search would", T, std::int8_t, std:
     }
   }
 }
+
+}  // namespace labkit::local_partition_test

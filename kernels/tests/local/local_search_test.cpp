@@ -9,6 +9,8 @@
 #include "labkit/local/search.hpp"
 #include "random.hpp"
 
+namespace labkit::local_search_test {
+
 using namespace labkit::local;
 using labkit::test::Random;
 
@@ -34,3 +36,5 @@ TEST_CASE_TEMPLATE("limits are counted as a search would", T, std::int8_t, std::
     }
   }
 }
+
+}  // namespace labkit::local_search_test

@@ -9,7 +9,8 @@
 #include "labkit/network/sharing.hpp"
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::certificate_test {
+
 using labkit::test::Random;
 
 namespace {
@@ -86,3 +87,5 @@ TEST_CASE("tolerant repairs stay within their tolerance, exact ones within 1e-10
     if (tolerance > 0) CHECK(largest > 0.1 * tolerance);  // else the tolerance is not used at all
   }
 }
+
+}  // namespace labkit::certificate_test

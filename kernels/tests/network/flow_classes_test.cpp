@@ -10,7 +10,8 @@
 #include "random.hpp"
 #include "random_network.hpp"
 
-using namespace labkit;
+namespace labkit::flow_classes_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -233,3 +234,5 @@ TEST_CASE("where ranks share hosts classes are used by themselves, with the same
   CHECK(makespans[1] == Approx(makespans[0]).epsilon(1e-12));
   CHECK(makespans[0] > 0);
 }
+
+}  // namespace labkit::flow_classes_test

@@ -6,7 +6,8 @@
 #include "labkit/network/sharing.hpp"
 #include "random_network.hpp"
 
-using namespace labkit;
+namespace labkit::incremental_test {
+
 using namespace labkit::test;
 using doctest::Approx;
 
@@ -114,3 +115,5 @@ TEST_CASE("a giant component switches by itself, both ways, and keeps the times"
   CHECK(automatic.repairs > 1000);
   for (std::size_t i = 0; i < all.ends.size(); ++i) CHECK(automatic.ends[i] == Approx(all.ends[i]).epsilon(4e-10));
 }
+
+}  // namespace labkit::incremental_test

@@ -12,7 +12,8 @@
 #include "random.hpp"
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::network_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -234,3 +235,5 @@ TEST_CASE("a flow moves what was sent, whatever happens to its rate") {
   CHECK(ends[2] == doctest::Approx(1.0).epsilon(1e-12));
   CHECK(ends[0] == doctest::Approx(2.3).epsilon(1e-12));
 }
+
+}  // namespace labkit::network_test

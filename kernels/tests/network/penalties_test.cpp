@@ -9,7 +9,8 @@
 #include <doctest/doctest.h>
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::penalties_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -90,3 +91,5 @@ TEST_CASE("the_end_of_a_transfer_that_was_not_counted_changes_nothing") {
   CHECK(penalties.end(2).empty());
   CHECK(penalties.end(2).empty());
 }
+
+}  // namespace labkit::penalties_test

@@ -8,7 +8,8 @@
 #include "labkit/network/sharing.hpp"
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::sharing_property_test {
+
 using labkit::test::Random;
 
 namespace {
@@ -184,3 +185,5 @@ TEST_CASE("the order of adding does not matter") {
     }
   }
 }
+
+}  // namespace labkit::sharing_property_test

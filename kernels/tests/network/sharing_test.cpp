@@ -6,7 +6,8 @@
 
 #include "labkit/network/sharing.hpp"
 
-using namespace labkit;
+namespace labkit::sharing_test {
+
 using doctest::Approx;
 
 namespace {
@@ -203,3 +204,5 @@ TEST_CASE("tiny rests survive huge neighbours") {
   sharing.solve();
   CHECK(sharing.rate(x) == Approx(1000.0 / 1024).epsilon(1e-14));
 }
+
+}  // namespace labkit::sharing_test

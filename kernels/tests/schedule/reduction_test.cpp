@@ -8,7 +8,8 @@
 
 #include "labkit/schedule/reduction.hpp"
 
-using namespace labkit;
+namespace labkit::reduction_test {
+
 
 namespace {
 
@@ -79,3 +80,5 @@ TEST_CASE("what MPI does not define is not there") {
   CHECK(native_reduction("sum", "S4") == nullptr);
   CHECK(native_reduction("average", "f8") == nullptr);
 }
+
+}  // namespace labkit::reduction_test

@@ -8,7 +8,8 @@
 #include "labkit/schedule/collective.hpp"
 #include "labkit/topology/star.hpp"
 
-using namespace labkit;
+namespace labkit::schedule_test {
+
 
 namespace {
 
@@ -258,3 +259,5 @@ TEST_CASE("ranks of a sub-communicator, entering late, end when their messages s
   CHECK(engine.clock(1) > 0.5);
   CHECK(call.is_over());
 }
+
+}  // namespace labkit::schedule_test

@@ -5,7 +5,8 @@
 
 #include "routes.hpp"
 
-using namespace labkit;
+namespace labkit::dragonfly_test {
+
 using namespace labkit::testing;
 
 namespace {
@@ -160,3 +161,5 @@ TEST_CASE("impossible dragonflies are refused") {
   CHECK_THROWS_AS(make_dragonfly(of(1, 1, 1 << 14, 1)), std::invalid_argument);
   CHECK_THROWS_AS(make_dragonfly(of(1 << 30, 1 << 30, 1 << 30, 1 << 30)), std::invalid_argument);
 }
+
+}  // namespace labkit::dragonfly_test

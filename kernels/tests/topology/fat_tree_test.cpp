@@ -4,7 +4,8 @@
 
 #include "routes.hpp"
 
-using namespace labkit;
+namespace labkit::fat_tree_test {
+
 using namespace labkit::testing;
 
 namespace {
@@ -121,3 +122,5 @@ TEST_CASE("impossible fat trees are refused") {
   CHECK_THROWS_AS(make_fat_tree(of({1 << 30, 1 << 30, 1 << 30}, {1 << 30, 1 << 30, 1 << 30}, {1, 1, 1})),
                   std::invalid_argument);
 }
+
+}  // namespace labkit::fat_tree_test

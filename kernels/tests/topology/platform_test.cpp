@@ -5,7 +5,8 @@
 #include "labkit/network/model.hpp"
 #include "labkit/topology/star.hpp"
 
-using namespace labkit;
+namespace labkit::platform_test {
+
 
 namespace {
 
@@ -116,3 +117,5 @@ TEST_CASE("models are checked as a whole") {
   model.eager_below_bytes = 70000;
   CHECK_THROWS_AS(model.validate(), std::invalid_argument);
 }
+
+}  // namespace labkit::platform_test

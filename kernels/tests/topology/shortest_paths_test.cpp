@@ -10,7 +10,8 @@
 
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::shortest_paths_test {
+
 
 namespace {
 
@@ -156,3 +157,5 @@ TEST_CASE("impossible graphs are refused") {
   CHECK_THROWS_AS(ShortestPaths(2, {{0, 1, 0}}, Ties::floyd), std::invalid_argument);
   CHECK_THROWS_AS(ShortestPaths(2, {{0, 1, 1}, {0, 1, 2}}, Ties::floyd), std::invalid_argument);
 }
+
+}  // namespace labkit::shortest_paths_test

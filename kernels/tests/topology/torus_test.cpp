@@ -4,7 +4,8 @@
 
 #include "routes.hpp"
 
-using namespace labkit;
+namespace labkit::torus_test {
+
 using namespace labkit::testing;
 
 namespace {
@@ -131,3 +132,5 @@ TEST_CASE("impossible tori are refused") {
   spec.link.bandwidth_bytes_per_s = 0;
   CHECK_THROWS_AS(make_torus(spec), std::invalid_argument);
 }
+
+}  // namespace labkit::torus_test

@@ -10,7 +10,8 @@
 #include "labkit/topology/torus.hpp"
 #include "routes.hpp"
 
-using namespace labkit;
+namespace labkit::zones_test {
+
 using labkit::testing::latency;
 using labkit::testing::names;
 using Names = std::vector<std::string>;
@@ -175,3 +176,5 @@ TEST_CASE("impossible zones are refused") {
   CHECK_THROWS_AS(
       for (int i = 0; i < 300; ++i) deep = b.add_zone(deep, Routing::none, "deep"), std::invalid_argument);
 }
+
+}  // namespace labkit::zones_test

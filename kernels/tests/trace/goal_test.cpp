@@ -12,7 +12,8 @@
 #include "random.hpp"
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::goal_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -178,3 +179,5 @@ TEST_CASE("random graphs that cannot deadlock come to their end, twice in the sa
     CHECK(run(text, smpi_model()).finish_s == once.finish_s);
   }
 }
+
+}  // namespace labkit::goal_test

@@ -5,7 +5,8 @@
 
 #include "waits_case.hpp"
 
-using namespace labkit;
+namespace labkit::placed_waits_test {
+
 using namespace labkit::test;
 
 TEST_CASE("behind a message that was on time: the wait is as long as the other side was late") {
@@ -88,3 +89,5 @@ TEST_CASE("a probe waits for a message that is received in a later call") {
   CHECK(got.found.waits[0].begin_s == 1.0);
   CHECK(got.found.waits[0].until_s == 5.0);
 }
+
+}  // namespace labkit::placed_waits_test

@@ -13,7 +13,8 @@
 #include "random.hpp"
 #include "scenario.hpp"
 
-using namespace labkit;
+namespace labkit::replay_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -265,3 +266,5 @@ TEST_CASE("a run that is written down replays in the same time") {
     }
   }
 }
+
+}  // namespace labkit::replay_test

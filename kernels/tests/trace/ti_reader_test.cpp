@@ -12,7 +12,8 @@
 
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::ti_reader_test {
+
 
 namespace {
 
@@ -264,3 +265,5 @@ TEST_CASE("what is encoded is decoded: any record") {
   CHECK_FALSE(cursor.next(found));
   CHECK(code.actions() == all.size());
 }
+
+}  // namespace labkit::ti_reader_test

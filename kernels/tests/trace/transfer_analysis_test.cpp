@@ -8,7 +8,8 @@
 #include "labkit/trace/transfer_analysis.hpp"
 #include "random.hpp"
 
-using namespace labkit;
+namespace labkit::transfer_analysis_test {
+
 using namespace labkit::test;
 
 namespace {
@@ -109,3 +110,5 @@ TEST_CASE("limited work leaves instants out, evenly, and nothing is out of bound
   CHECK(found.solved > 1);
   for (const double share : found.utilisation) CHECK(share <= 1.0 + 1e-9);
 }
+
+}  // namespace labkit::transfer_analysis_test

@@ -8,7 +8,8 @@
 #include "random.hpp"
 #include "waits_case.hpp"
 
-using namespace labkit;
+namespace labkit::wait_states_test {
+
 using namespace labkit::test;
 
 TEST_CASE("a late sender: the receiver waits until the send begins, and that goes back to the sender's phase") {
@@ -272,3 +273,5 @@ TEST_CASE("all costs add up to all waiting, and the critical path to the run") {
     }
   }
 }
+
+}  // namespace labkit::wait_states_test
