@@ -14,6 +14,7 @@ from labkit.process.whereabouts import whereabouts
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 __all__ = [
     "PARENT_VARIABLE",
@@ -38,6 +39,8 @@ CLEANING_S = 5.0
 LISTEN_S = 0.25
 
 _PR_SET_PDEATHSIG = 1
+#: of the C library, once it has been looked up: a process forked from this one need not
+_prctl: Any = None
 
 
 def watch_parent(clean: Callable[[], None]) -> None:
@@ -65,10 +68,13 @@ def die_with_parent(parent: int) -> None:
 
     A change of user takes it back.
     """
+    global _prctl
     if sys.platform == "linux":
-        import ctypes  # only now: a rank's start is short
+        if _prctl is None:
+            import ctypes  # only now: a rank's start is short
 
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            _prctl = ctypes.CDLL(None, use_errno=True).prctl
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 

@@ -28,6 +28,7 @@ CASES = {
 OTHER = ("strided array", "no graph", "another kind")
 
 
+@pytest.mark.slow
 def test_every_call_gives_what_mpi4py_gives():
     """Every form and operator, right and wrong."""
     own, chosen = (lk.run(attempts, 4, "mpi", args=(CASES,), coll=coll) for coll in (None, "default"))
@@ -106,6 +107,7 @@ def scans(comm):
         comm.Scan(np.zeros(1000), np.zeros(1000))
 
 
+@pytest.mark.slow
 def test_scans_of_the_library_are_forced(tmp_path, monkeypatch):
     """Recursive doubling sends rank 0's elements to rank 2, too."""
     monkeypatch.setenv("OMPI_MCA_pml", "")

@@ -19,6 +19,7 @@ def program(comm: Any, n: int = 8) -> int:
     return int(comm.rank)
 
 
+@pytest.mark.slow
 def test_a_sweep_records_how_it_was_measured(tmp_path: Any) -> None:
     few = lk.Repeats(least=6, most=8, most_s=2.0)
     study = lk.sweep(program, [1, 2], "mpi", repeats=few, n=[8, 64], progress=False)
@@ -55,6 +56,7 @@ def test_a_call_is_measured_inside_a_program() -> None:
     assert not first.is_simulated
 
 
+@pytest.mark.slow
 def test_guidelines_are_checked_in_several_launches() -> None:
     report = lk.guidelines("mpi", 2, 8, "allreduce <= reduce + bcast", launches=2, repeats=6)
     (one,) = report

@@ -13,13 +13,16 @@ import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import marshal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "imported_by", "load"]
+from labkit.grading.sandbox.caller import SUBMISSION
+
+__all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "compiled", "imported_by", "load"]
 
 #: of other packages; of the standard library everything but what acts when it is imported
 _LOADED = ("scipy", "pandas", "tqdm")
@@ -60,6 +63,27 @@ def imported_by(source: str) -> list[str]:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
     parts = [part for root, part in _PARTS.items() if any(name.partition(".")[0] == root for name in names)]
     return [name for name in dict.fromkeys([*parts, *names]) if _may_load(name)][:_MOST]
+
+
+def compiled(source: str) -> bytes | None:
+    """Return a source as Python's code, marshalled, so that its ranks need not compile it one by one.
+
+    Parameters
+    ----------
+    source : str
+        It is not run.
+
+    Returns
+    -------
+    bytes or None
+        None for one that cannot be compiled, or not without a warning: each rank does, and says so itself.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return marshal.dumps(compile(source, SUBMISSION, "exec", dont_inherit=True, optimize=0))
+    except (Warning, SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return None
 
 
 def _may_load(name: str) -> bool:

@@ -11,10 +11,11 @@ import ast
 import os
 import sys
 import warnings
+from functools import cache
 from types import FrameType
 from typing import Any
 
-__all__ = ["named_in", "noted", "watch"]
+__all__ = ["installed", "named_in", "noted", "watch"]
 
 #: how many notes of a rank are kept, and how long each may be
 _MOST, _MOST_LENGTH = 20, 160
@@ -56,13 +57,9 @@ def watch(notes: list[str], own_file: str = "submission.py") -> None:
     own_file : str
         The name under which the submission was compiled.
     """
-    import labkit
-    import labkit.datasets
-
     seen: set[str] = set()
     is_busy = [False]  # looking at frames is an event, too
-    folders = {*sys.path, sys.prefix, sys.base_prefix, *labkit.__path__, *labkit.datasets.__path__} - {""}
-    installed = tuple(path + os.sep for one in folders for path in {one, os.path.realpath(one)})
+    folders = installed()
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in _FILES and event not in _ACTS and event != "import":
@@ -71,7 +68,7 @@ def watch(notes: list[str], own_file: str = "submission.py") -> None:
             return
         is_busy[0] = True
         try:
-            note = _note(event, arguments, installed)
+            note = _note(event, arguments, folders)
             if note and note not in seen and _is_asked_by(own_file, event):
                 seen.add(note)
                 notes.append(note)
@@ -81,7 +78,17 @@ def watch(notes: list[str], own_file: str = "submission.py") -> None:
     sys.addaudithook(hook)
 
 
-def _note(event: str, arguments: tuple[Any, ...], installed: tuple[str, ...]) -> str:
+@cache
+def installed() -> tuple[str, ...]:
+    """Return where Python and packages are: asked once, in the process that ranks are forked from."""
+    import labkit
+    import labkit.datasets
+
+    folders = {*sys.path, sys.prefix, sys.base_prefix, *labkit.__path__, *labkit.datasets.__path__} - {""}
+    return tuple(path + os.sep for one in folders for path in {one, os.path.realpath(one)})
+
+
+def _note(event: str, arguments: tuple[Any, ...], folders: tuple[str, ...]) -> str:
     if event == "import":
         return _imported(str(arguments[0]))
     if event in _ACTS:
@@ -91,7 +98,7 @@ def _note(event: str, arguments: tuple[Any, ...], installed: tuple[str, ...]) ->
         path = os.fsdecode(path)
     if not isinstance(path, str) or path.startswith("<"):
         return ""
-    is_package = path.startswith(installed) and not any(word in path for word in _TELLING)
+    is_package = path.startswith(folders) and not any(word in path for word in _TELLING)
     return "" if is_package else f"{_FILES[event]} {path}"[:_MOST_LENGTH]
 
 

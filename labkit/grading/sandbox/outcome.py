@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Limits", "Outcome", "Work"]
+from labkit.errors import MachineError
+
+__all__ = ["Limits", "Outcome", "Work", "explain_end"]
+
+_SIGNALS = {11: "it crashed", 6: "it aborted",
+            31: "it made a forbidden system call"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,3 +156,29 @@ class Outcome:
         texts = [f"[rank {rank}] {text.rstrip()}" for rank, text in enumerate(self.output) if text.strip()]
         whole = "\n".join(texts)
         return whole if len(whole) <= most else whole[:most] + "\n..."
+
+
+def explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
+    """Say how a process ended that handed nothing back.
+
+    Raises
+    ------
+    MachineError
+        It ended before the submission began.
+    """
+    if outcome.kind not in ("ended", "machine") or outcome.rank is None:
+        return
+    code = ends.get(outcome.rank, 0)
+    if outcome.kind == "machine":
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        raise MachineError(
+            f"rank {outcome.rank} of the sandbox: {outcome.message} the submission, by {how}: that is the "
+            "machine's fault; grade it again"
+        )
+    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
+        outcome.kind = "time"
+        outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"
+    elif code < 0:
+        outcome.message += f" ({_SIGNALS.get(-code, 'it was ended')}: signal {-code})"
+    else:
+        outcome.message += f" (exit code {code}: does the program call sys.exit or os._exit?)"

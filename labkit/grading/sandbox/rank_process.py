@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import linecache
+import marshal
 import operator
 import os
 import signal
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 from labkit.grading.sandbox.caller import SUBMISSION, Caller, TimeUp
 from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent
-from labkit.grading.sandbox.notes import watch
+from labkit.grading.sandbox.notes import installed, watch
 from labkit.grading.sandbox.remote_module import install
 from labkit.grading.sandbox.wire import decode, encode, read_frame
 from labkit.process.confinement import seccomp
@@ -45,6 +46,7 @@ def preload() -> None:
     from labkit.local.costs import calibration
     from labkit.real.seeds import seed_rank
 
+    installed()
     calibration()
     simulated_module()
     seed_rank(0, 0)
@@ -93,7 +95,7 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     from labkit.real.seeds import seed_rank
 
     comm = install(caller, job)
-    seed_rank(job["seed"], job["rank"])
+    seed_rank(job["seed"], job["rank"], ["random"])  # NumPy's generators were, before the fork
     source = job["source"]
     linecache.cache[SUBMISSION] = (len(source), None, source.splitlines(True), SUBMISSION)
     module = ModuleType("submission")
@@ -102,7 +104,11 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     sys.modules["submission"] = module
     watch(caller.notes)
     caller.is_loading = True
-    exec(compile(source, SUBMISSION, "exec", dont_inherit=True), vars(module))
+    if job["code"] is None:
+        code = compile(source, SUBMISSION, "exec", dont_inherit=True)
+    else:
+        code = marshal.loads(parts[job["code"]])
+    exec(code, vars(module))
     caller.is_loading = False
     function = vars(module).get(job["function"])
     if function is None:

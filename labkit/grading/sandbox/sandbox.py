@@ -17,8 +17,8 @@ from typing import Any
 from labkit.comm import pickling
 from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
-from labkit.grading.sandbox.imports import imported_by
-from labkit.grading.sandbox.outcome import Limits, Outcome, Work
+from labkit.grading.sandbox.imports import compiled, imported_by
+from labkit.grading.sandbox.outcome import Limits, Outcome, Work, explain_end
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
 from labkit.process.child import ChildProcess, module_words, telling_words
@@ -29,8 +29,6 @@ __all__ = ["Sandbox"]
 _START_S = 60.0
 #: what of the environment a submission's process is given
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
-_SIGNALS = {11: "it crashed", 6: "it aborted",
-            31: "it made a forbidden system call"}  # fmt: skip
 
 
 class Sandbox:
@@ -63,6 +61,8 @@ class Sandbox:
         self._control: socket.socket | None = None
         self._words: Any = None
         self._loaded: set[str] = set()
+        self._source: str | None = None  # of the last run
+        self._code: bytes | None = None
         self.worked_s = 0.0
 
     def __enter__(self) -> Sandbox:
@@ -221,7 +221,7 @@ class Sandbox:
         job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": mode}
         job["has_tasks"] = work is not None
         self._load(source)
-        descriptors, pids = self._fork(ranks)
+        descriptors, pids = self._fork(ranks, seed)
         budget = Budget(self.limits, pids)
         rules = (budget, only_messages, charges, work, talks_early, packs)
         proxies = [RankProxy(r, descriptors[r], pids[r], *rules) for r in range(ranks)]
@@ -239,7 +239,7 @@ class Sandbox:
             for descriptor in descriptors:
                 os.close(descriptor)
             ends = self._end()
-        _explain_end(outcome, ends, self.limits)
+        explain_end(outcome, ends, self.limits)
         return outcome
 
     def call(self, source: str, function: str, arguments: Sequence[Any]) -> Outcome:
@@ -252,7 +252,7 @@ class Sandbox:
         """
         job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
         self._load(source)
-        descriptors, pids = self._fork(1)
+        descriptors, pids = self._fork(1, seed=0)
         budget = Budget(self.limits, pids)
         proxies = [RankProxy(0, descriptors[0], pids[0], budget, only_messages=True)]
         try:
@@ -264,23 +264,26 @@ class Sandbox:
         finally:
             os.close(descriptors[0])
             ends = self._end()
-        _explain_end(outcome, ends, self.limits)
+        explain_end(outcome, ends, self.limits)
         return outcome
 
     def _load(self, source: str) -> None:
-        """Have what the source imports loaded once, for all ranks of all runs."""
+        """Have what the source imports loaded, and it compiled, once for all ranks of all runs."""
         assert self._control is not None
+        if source == self._source:
+            return
+        self._source, self._code = source, compiled(source)
         modules = [name for name in imported_by(source) if name not in self._loaded]
         if modules:
             self._loaded.update(modules)
             self._control.sendall(json.dumps({"do": "load", "modules": modules}).encode() + b"\n")
             self._answer(_START_S)
 
-    def _fork(self, ranks: int) -> tuple[list[int], list[int]]:
+    def _fork(self, ranks: int, seed: int) -> tuple[list[int], list[int]]:
         assert self._control is not None
         pairs = [socket.socketpair() for _ in range(ranks)]
         theirs = [pair[1].fileno() for pair in pairs]
-        command = {"do": "start", "limits": self.limits.of_rank(ranks)}
+        command = {"do": "start", "limits": self.limits.of_rank(ranks), "seed": seed}
         line = json.dumps(command).encode() + b"\n"
         try:
             for begin in range(0, ranks, MOST_AT_ONCE):
@@ -304,6 +307,8 @@ class Sandbox:
             parts: list[Any] = []
             values = encode(list(arguments[proxy.rank]), parts)
             header = {**job, "rank": proxy.rank, "args": values, "accepts_weak": self.accepts_weak}
+            header["code"] = None if self._code is None else len(parts)
+            parts += [] if self._code is None else [self._code]
             try:
                 write_frame(proxy.descriptor, header, parts, proxy.budget.deadline_s)
             except (Closed, TooLate):
@@ -371,29 +376,3 @@ def _failed(error: LabkitError, failures: list[SubmissionFailure], ranks: int) -
     if isinstance(error, RankError):  # a request that no program makes
         return Outcome("protocol", ranks, "a request that cannot be carried out", error.rank)
     raise error
-
-
-def _explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
-    """Say how a process ended that handed nothing back.
-
-    Raises
-    ------
-    MachineError
-        It ended before the submission began.
-    """
-    if outcome.kind not in ("ended", "machine") or outcome.rank is None:
-        return
-    code = ends.get(outcome.rank, 0)
-    if outcome.kind == "machine":
-        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        raise MachineError(
-            f"rank {outcome.rank} of the sandbox: {outcome.message} the submission, by {how}: that is the "
-            "machine's fault; grade it again"
-        )
-    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
-        outcome.kind = "time"
-        outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"
-    elif code < 0:
-        outcome.message += f" ({_SIGNALS.get(-code, 'it was ended')}: signal {-code})"
-    else:
-        outcome.message += f" (exit code {code}: does the program call sys.exit or os._exit?)"

@@ -22,6 +22,7 @@ from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment, mounts
 from labkit.process.confinement.clock import hide_clock
 from labkit.process.watchdog import die_with_parent
+from labkit.real.seeds import seed_rank
 
 __all__ = ["main"]
 
@@ -106,6 +107,7 @@ def _start(
     # All on one core, the one that was free just now: which core a rank is on would tell how busy others are.
     core = containment.own_core()
     for rank, own in enumerate(descriptors):
+        seed_rank(command["seed"], rank, ["numpy.random"])  # here: what a rank writes to it must copy first
         child = os.fork()
         if child == 0:
             _become_rank(parent, own, command, found, base_bytes, core)

@@ -68,6 +68,7 @@ def test_phases_that_are_entered_for_next_to_nothing_are_named() -> None:
         assert "entries into" not in score.reading(), "it has much of the time, or there is none"
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_phases_are_left_out_of_a_real_trace() -> None:
     whole = lk.run(program, 2, "mpi", trace=True, args=(20, time.sleep))
