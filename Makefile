@@ -143,7 +143,7 @@ includes:        ## every file of the engine includes what it needs: each is rea
 sanitize: sanitize-cpp sanitize-python   ## the C++ tests, and Python tests of the compiled module, under AddressSanitizer and UndefinedBehaviorSanitizer
 
 sanitize-cpp: $(VENV)/.set-up-dev
-	$(BIN)/cmake -S kernels -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DLABKIT_TESTS=ON -DLABKIT_SANITIZE=ON >/dev/null
+	cd kernels && ../$(BIN)/cmake --preset sanitize -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
 	$(BUILD) build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize -j 2 --output-on-failure
 

@@ -1,13 +1,14 @@
 """Python tests with the compiled module under AddressSanitizer and UndefinedBehaviorSanitizer.
 
 ``python kernels/tests/sanitized_python.py [--seconds 600] [PATH ...]``: builds the module with both into
-build/sanitize-module, lays out a package with it beside the sources in build/sanitize-python, and runs a part
+build/sanitize, lays out a package with it beside the sources in build/sanitize-python, and runs a part
 of the tests against that package. Python's own objects are checked, too (PYTHONMALLOC=malloc).
 
-What has to be different from the C++ tests: ranks are greenlets, whose stacks are copied out and in, so the
+What has to be different from other programs: ranks are greenlets, whose stacks are copied out and in, so the
 sanitizer's marks on a stack belong to whatever was there before: frames are compiled without them
-(asan-stack=0), and what code that is not compiled so copies is not looked at (replace_intrin=0). Leaks are
-Python's own way to end, and are not counted.
+(asan-stack=0; instead the library's assertions look at arrays, and `make fuzz` at frames), and what code that
+is not compiled so copies is not looked at (replace_intrin=0). Leaks are Python's own way to end, and are not
+counted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "sanitize-module"
+BUILD = ROOT / "build" / "sanitize"  #: of the C++ tests, too: one engine for both
 SITE = ROOT / "build" / "sanitize-python"
 FOLDERS = {"labkit": "labkit", "algorithms": "labkit/algorithms", "datasets": "labkit/datasets"}
 #: tests that call much of the bindings in little time; none that weigh memory: the checks keep what is freed
@@ -48,14 +49,10 @@ PYTEST = "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
 
 def build() -> Path:
     """Build the module; its path."""
-    configure = [
-        "cmake", "-S", str(ROOT / "kernels"), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
-        "-DLABKIT_SANITIZE=ON", "-DCMAKE_CXX_FLAGS=-O1 -g1 --param asan-stack=0",
-        f"-DPython_EXECUTABLE={sys.executable}",
-    ]  # fmt: skip
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL, env=environment)
-    subprocess.run(["cmake", "--build", str(BUILD)], check=True, env=environment)
+    configure = ["cmake", "--preset", "sanitize", f"-DPython_EXECUTABLE={sys.executable}"]
+    subprocess.run(configure, cwd=ROOT / "kernels", check=True, stdout=subprocess.DEVNULL, env=environment)
+    subprocess.run(["cmake", "--build", str(BUILD), "--target", "_kernels"], check=True, env=environment)
     return next(BUILD.glob("_kernels*" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")))
 
 
