@@ -8,6 +8,8 @@ CPP    := $(shell find kernels -name '*.cpp' -o -name '*.hpp' -o -name CMakeList
 export BOKEH_RESOURCES := inline
 # Tests start thousands of Pythons: each would compile labkit anew where the environment forbids to keep the result.
 unexport PYTHONDONTWRITEBYTECODE
+# And none needs a second thread of linear algebra, which spins while NumPy is imported: a third of that time.
+python-test mpi-test slow-test notebooks browser-test: export OPENBLAS_NUM_THREADS ?= 1
 # An environment that the shell has activated is not this one: IPython would take modules from it.
 unexport VIRTUAL_ENV
 
@@ -123,7 +125,7 @@ wheel: build/wheel/.installed
 # ninja would look for the pipe of make's jobs, which is not open for it
 BUILD := MAKEFLAGS= $(BIN)/cmake --build
 
-build/cpp/.configured: $(VENV)/.tools
+build/cpp/.configured: $(VENV)/.tools Makefile
 	$(BIN)/cmake -S kernels -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1 -DLABKIT_TESTS=ON \
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
 	@touch $@

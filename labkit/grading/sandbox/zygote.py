@@ -107,7 +107,7 @@ def _start(
     # All on one core, the one that was free just now: which core a rank is on would tell how busy others are.
     core = containment.own_core()
     for rank, own in enumerate(descriptors):
-        seed_rank(command["seed"], rank, ["numpy.random"])  # here: what a rank writes to it must copy first
+        seed_rank(command["seed"], rank, ["numpy.random"])  # a rank would copy what this writes to
         child = os.fork()
         if child == 0:
             _become_rank(parent, own, command, found, base_bytes, core)
