@@ -1,4 +1,4 @@
-"""What a collective call of a Python rank costs this computer, by the short way and by the general one.
+"""The cost of a collective call of a Python rank to this computer, by the short way and by the general one.
 
 The general way is taken by messages in list form, ``[buf, type]``: Python reads, checks and looks up. The
 short way is that of whole arrays, from the second call of a form on: the compiled entry recognises it. CPU

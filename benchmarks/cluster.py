@@ -1,4 +1,4 @@
-"""What a run costs on a cluster of engines that stays up, beside a launch of mpiexec and plain ipyparallel.
+"""The cost of a run on a cluster of engines that stays up, beside a launch of mpiexec and plain ipyparallel.
 
 The same small program (a sum over all ranks) and one that carries data out and back, called again and again
 on 4 ranks: by ``lk.run(..., on=cluster)``, by ``lk.run(..., on="mpi")``, which starts and ends MPI every

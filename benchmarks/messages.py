@@ -1,4 +1,4 @@
-"""What a message from Python costs this computer: a blocking send and receive on 1024 simulated ranks.
+"""The cost of a message from Python to this computer: a blocking send and receive on 1024 simulated ranks.
 
 Bias: a ring in which everybody sends, then receives; the difference of a long and a short run, so that
 starting the ranks is not in it; best of three. The target is 5 us a pair. Starting ranks is shown apart.

@@ -1,4 +1,4 @@
-"""What a real run costs beyond the program itself: one launch of empty ranks, and what it is made of.
+"""The cost of a real run beyond the program itself: one launch of empty ranks, and what it is made of.
 
 Last, a script that says hello: processor seconds under mpiexec and under labkit run. Both find the bytecode
 of what they import in a folder of this benchmark's own, as an installed package has it.

@@ -1,4 +1,4 @@
-"""How long a notebook's user waits: ``import labkit``, the first ``%%spmd`` cell, and every one after it.
+"""The waits of a notebook's user: ``import labkit``, the first ``%%spmd`` cell, and every one after it.
 
 A real Jupyter kernel is started and driven as JupyterLab does it: a cell's time is from sending it until the
 kernel is idle and everything it shows has arrived. Columns: median, least and largest wall-clock time, and

@@ -1,4 +1,4 @@
-"""What it costs a real rank that its calls are noted, which is how a deadlock is told: a rank to itself.
+"""The cost of noting calls to a real rank, which is how a deadlock is told: a rank to itself.
 
 One rank, so that no scheduler is in it. Two processes, one whose calls are noted and one whose calls are not,
 take turns, block by block; processor nanoseconds of a round: the least of each, and the median of the pairs'

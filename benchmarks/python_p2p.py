@@ -1,4 +1,4 @@
-"""What a message costs between Python ranks: blocking send and receive at 1024 ranks, default settings.
+"""The cost of a message between Python ranks: blocking send and receive at 1024 ranks, default settings.
 
 Everything is in it: the program's own calls, isolation, the switch between ranks, matching, the network
 (model lab, star). The target is 5 us per send and receive pair.

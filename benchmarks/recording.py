@@ -1,4 +1,4 @@
-"""What recording costs: CPU microseconds a call of mpi4py, plain and recorded, on one real rank; and two
+"""The cost of recording: CPU microseconds a call of mpi4py, plain and recorded, on one real rank; and two
 programs plain, with ``summary=True``, with counters of the host besides, and with ``trace=True``: a ping-pong
 of 8 bytes, and sample sort.
 

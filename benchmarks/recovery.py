@@ -1,4 +1,4 @@
-"""How often a fit finds the exact leading term of synthetic measurements.
+"""The rate at which a fit finds the exact leading term of synthetic measurements.
 
 Each data set is c + a p^q log2(p)^r with q a positive multiple of 1/4 or 1/3 up to 2 and r in {0, 1, 2}, at
 6 or 7 powers of two from 4, 8, 16 or 32 ranks on, with 5 repetitions of multiplicative normal noise; c is 0

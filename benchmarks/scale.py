@@ -1,4 +1,4 @@
-"""How far one computer goes: CPU seconds and peak memory of the largest simulations, a process each.
+"""The reach of one computer: CPU seconds and peak memory of the largest simulations, a process each.
 
 The targets are those of a computer of 23 GB; a case that needs more memory than is free is left out with a
 word. Start-up of the interpreter and imports are in the memory, not in the time. The first four run Python

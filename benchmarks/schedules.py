@@ -1,4 +1,4 @@
-"""What a message of a native schedule costs this computer, generation included.
+"""The cost of a message of a native schedule to this computer, generation included.
 
 Bias: CPU time of one collective on an idle machine, sizes only (no data) unless said; best of three; the
 time of making the platform and the engine is included. The target is 1.5 us a message for recursive

@@ -1,4 +1,4 @@
-"""What simulating a sort at p = 1024 costs this computer: every sorter on star, torus and fat tree.
+"""The cost of simulating a sort at p = 1024 to this computer: every sorter on star, torus and fat tree.
 
 Model `lab` with cross-traffic, 1000 int64 keys per rank (mini sort: one), seeded. Each cell is a process of
 its own. `CPU s` is the processor time of the whole run, starting the ranks included, importing not; `us/msg`

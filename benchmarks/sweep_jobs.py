@@ -1,4 +1,4 @@
-"""What ``lk.sweep(..., jobs=2)`` gains over the serial sweep, on this host's cores.
+"""The gain of ``lk.sweep(..., jobs=2)`` over the serial sweep, on this host's cores.
 
 The same study of an all-to-all on simulated tori, serial, over processes, and (where ipyparallel is) over the
 engines of a cluster that is up already; every study is compared with the serial one to the last bit. Columns:

@@ -1,4 +1,4 @@
-"""What the routes of a graph cost: CPU time of building it and of an allreduce, beside a star.
+"""The cost of the routes of a graph: CPU time of building it and of an allreduce, beside a star.
 
 python benchmarks/zones.py
 """

@@ -1,4 +1,4 @@
-"""What goes on while a run goes on: its clock, its messages and the last lines that its ranks have printed.
+"""The live state of a run: its clock, its messages and the last lines that its ranks have printed.
 
 Where somebody watches (a notebook, a terminal), a run that takes longer than `FIRST_S` shows this, anew some
 times a second, and takes it away when it is over: what came out stands in its place. A thread does it, so

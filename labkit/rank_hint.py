@@ -1,4 +1,4 @@
-"""What to type instead, for mistakes that beginners make on a communicator.
+"""Hints of what to type, for mistakes that beginners make on a communicator.
 
 What a rank has met is known by its traceback's text alone, whichever machine it ran on.
 """

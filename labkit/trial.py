@@ -1,4 +1,4 @@
-"""What is tried in a run that is simulated again: computation of a phase scaled, links made faster."""
+"""A trial of a run that is simulated again: computation of a phase scaled, links made faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What labkit and SimGrid are compared on: named message programs on named machines under named models."""
+"""Cases for labkit and SimGrid to be compared on: named message programs on named machines under named models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one simulation costs this computer, beside the same program in C under smpirun in the same run.
+"""The cost of one simulation to this computer, beside the same program in C under smpirun in the same run.
 
 CPU seconds of the whole simulation, best of `--best` (2). labkit's are those of a process that has imported
 it already and made one tiny run; SimGrid's are those of smpirun and its children, less those of an empty

@@ -1,4 +1,4 @@
-"""What labkit and SimGrid are compared on, systematically: collectives, machines, models, cross-traffic."""
+"""Systematic cases for labkit and SimGrid to be compared on: collectives, machines, models, cross-traffic."""
 
 from __future__ import annotations
 

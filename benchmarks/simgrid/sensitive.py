@@ -1,4 +1,4 @@
-"""How much a prediction changes with a bandwidth changed by 1e-11: where that is much, no two agree.
+"""The change of a prediction with a bandwidth changed by 1e-11: where that is much, no two agree.
 
 An alltoall of pairs between ranks that are placed at random on a fat tree makes hundreds of transfers that
 end together, or almost. Which of two ends first decides which pair meets next, and so on: the last bits

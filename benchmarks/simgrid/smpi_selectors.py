@@ -1,4 +1,4 @@
-"""What SMPI's selectors choose: found by the times of its algorithms, and kept for a test.
+"""The choices of SMPI's selectors: found by the times of its algorithms, and kept for a test.
 
 ``python benchmarks/simgrid/smpi_selectors.py [COLLECTIVE ...]`` runs every collective under each selector of
 smpirun (its `default`, `ompi`, `mpich`) and under every algorithm by name. All calls of one size begin at the

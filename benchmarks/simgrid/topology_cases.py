@@ -1,4 +1,4 @@
-"""What labkit and SimGrid are compared on, on tori and fat trees: every pair of hosts, rings, collectives."""
+"""Tori and fat trees for labkit and SimGrid to be compared on: every pair of hosts, rings, collectives."""
 
 from __future__ import annotations
 

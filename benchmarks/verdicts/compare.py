@@ -1,4 +1,4 @@
-"""How far verdicts can be trusted: labkit and Extra-P on the same synthetic data, in one run.
+"""The trust that verdicts deserve: labkit and Extra-P on the same synthetic data, in one run.
 
     python benchmarks/verdicts/compare.py [--quick] [--no-peer] [--peer FOLDER]
 

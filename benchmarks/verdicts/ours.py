@@ -1,4 +1,4 @@
-"""What labkit says of the sets: the questions of compare.py in labkit's own calls."""
+"""The answers of labkit to the sets: the questions of compare.py in labkit's own calls."""
 
 from __future__ import annotations
 

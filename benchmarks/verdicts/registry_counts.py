@@ -1,4 +1,4 @@
-"""What the fits make of rounds and bytes counted on the schedules of every algorithm in the registry.
+"""The fits of rounds and bytes counted on the schedules of every algorithm in the registry.
 
     python benchmarks/verdicts/registry_counts.py
 

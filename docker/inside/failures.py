@@ -1,4 +1,4 @@
-"""What happens when ranks in other containers fail; run on the head of a cluster.
+"""Failures of ranks in other containers, provoked; run on the head of a cluster.
 
 usage: python failures.py RANKS
 Prints one JSON object: for each failure what was reported, and after how many seconds.

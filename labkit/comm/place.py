@@ -1,4 +1,4 @@
-"""Where in the program a call is made: for what is said about it later."""
+"""The place in the program where a call is made, for what is said about it later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to type instead, below an error of Python's own that a cell has met on something of labkit's.
+"""A hint of what to type, below an error of Python's own that a cell has met on something of labkit's.
 
 Errors that labkit raises say it themselves; these are raised before any of its code is reached: a module that
 is called, an object that is indexed, a call with too few arguments.

@@ -1,4 +1,4 @@
-"""What it costs to gather data with gaps into a message, and to scatter them: a grid that is measured."""
+"""The cost of gathering data with gaps into a message, and of scattering them: a grid that is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the files of a simulated run are on: a file server's bandwidth and latency."""
+"""The storage of a simulated run's files: a file server's bandwidth and latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request measured of each codelet, and what it decided for."""
+"""The figure of a tuning request: each codelet's measurements, and the decision."""
 
 from __future__ import annotations
 

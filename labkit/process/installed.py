@@ -1,4 +1,4 @@
-"""Whether a file belongs to Python or to an installed package: what another interpreter has, too."""
+"""A test whether a file belongs to Python or to an installed package: another interpreter has it, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind `python` on a command line: a file, ``-m module`` or ``-c code``, and its arguments."""
+"""The words behind `python` on a command line: a file, ``-m module`` or ``-c code``, and its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of a recorded run: explanation, waits, profile, trials, files for other tools."""
+"""Methods of a recorded run: explanation, waits, profile, trials, files for other tools."""
 
 from __future__ import annotations
 

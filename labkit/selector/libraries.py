@@ -1,4 +1,4 @@
-"""What MPI libraries call the algorithms: tables of names (``datasets/selectors/*_names.toml``)."""
+"""MPI libraries' names of the algorithms, as tables (``datasets/selectors/*_names.toml``)."""
 
 from __future__ import annotations
 

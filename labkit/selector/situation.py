@@ -1,4 +1,4 @@
-"""What a choice may depend on, and who chooses."""
+"""The situation that a choice may depend on, and the selectors that choose in it."""
 
 from __future__ import annotations
 

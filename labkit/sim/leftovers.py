@@ -1,4 +1,4 @@
-"""What a program leaves behind: messages that nobody has received, receives that nothing came to."""
+"""Leftovers of a program: messages that nobody has received, receives that nothing came to."""
 
 from __future__ import annotations
 

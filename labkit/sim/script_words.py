@@ -1,4 +1,4 @@
-"""How a simulated script starts: its command line, folder and package, and the files handed to its process.
+"""The start of a simulated script: its command line, folder and package, and the files handed to its process.
 
 Who starts that process reads this file alone: what simulates is imported there.
 """

@@ -1,4 +1,4 @@
-"""What ranks compute without being charged: a sampling profiler of the simulation's own thread.
+"""Uncharged computation of ranks: a sampling profiler of the simulation's own thread.
 
 Where computation is only charged (`labkit.sim.measured`), a rank's own code takes no simulated time, however
 long it takes here. Another thread looks every 10 ms whose code runs, more often at first; a run that has

@@ -1,4 +1,4 @@
-"""What a study holds, and how its rows and curves are chosen."""
+"""The content of a study, and the choice of its rows and curves."""
 
 from __future__ import annotations
 

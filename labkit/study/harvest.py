@@ -1,4 +1,4 @@
-"""What the points of a sweep gave, put together as a study.
+"""The harvest of a sweep: what its points gave, put together as a study.
 
 What the points before one have shown is applied when it is kept, in the order of the plan: that is how a
 sweep over many workers gives the rows of a serial one.

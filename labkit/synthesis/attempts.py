@@ -1,4 +1,4 @@
-"""What is tried: ways to cut the data and to spread it; the simulator says which is the fastest."""
+"""Attempts of a synthesis: ways to cut the data and to spread it; the simulator says which is the fastest."""
 
 from __future__ import annotations
 

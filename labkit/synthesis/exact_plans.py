@@ -1,4 +1,4 @@
-"""What the exact search found as plans: steps, rounds and chunks become messages with times."""
+"""Plans of the exact search: steps, rounds and chunks become messages with times."""
 
 from __future__ import annotations
 

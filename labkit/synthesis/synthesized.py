@@ -1,4 +1,4 @@
-"""What synthesis found: a schedule, its proof, its simulated time, and the lower bound."""
+"""The result of a synthesis: a schedule, its proof, its simulated time, and the lower bound."""
 
 from __future__ import annotations
 

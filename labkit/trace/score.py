@@ -1,4 +1,4 @@
-"""What a trace takes: the buffer of the ranks of a real run, by phase and call, and what can be left out."""
+"""The size of a trace: the buffer of the ranks of a real run, by phase and call, and what can be left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tuning found: times, the best algorithm everywhere, a decision tree, and what selectors lose."""
+"""The result of tuning: times, the best algorithm everywhere, a decision tree, and what selectors lose."""
 
 from __future__ import annotations
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
 validate = pytest.importorskip("numpydoc.validate").validate
 docscrape = pytest.importorskip("numpydoc.docscrape")
 
+ROOMS = ("labkit", "algorithms", "datasets", "benchmarks", "docs", "docker", "tests/support")
+ASKS = re.compile(r"(What|How|Where|When|Why|Which|Who|Whether)\b")
 MODULES = ("labkit", "labkit.plot", "labkit.jupyter.explorers", "labkit.errors")
 #: numpydoc's names of faults: no docstring; parameters missing, unknown, in another order, without a
 #: description; no Returns, no Yields
@@ -86,3 +90,12 @@ def test_arrays_have_shapes_and_seconds_are_said():
 
 def test_there_are_many_of_them():
     assert len(list(targets())) > 150
+
+
+def test_a_module_says_what_it_is():
+    """Its first line names the thing; "What it does" and "How it works" are questions."""
+    root = Path(__file__).resolve().parents[2]
+    files = [file for room in ROOMS for file in (root / room).rglob("*.py")]
+    first = {file: (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "") for file in files}
+    assert len(files) > 1000
+    assert [str(file) for file, text in first.items() if not text or ASKS.match(text)] == []

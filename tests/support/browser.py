@@ -1,4 +1,4 @@
-"""Where a browser draws or prints: skipped on a machine that has none."""
+"""Tests in which a browser draws or prints: skipped on a machine that has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every collective must do, as NumPy says it: random calls with their right results.
+"""The duty of every collective, as NumPy says it: random calls with their right results.
 
 An oracle that knows nothing of schedules: used to test every reader of one, and to try a schedule of
 your own on data.

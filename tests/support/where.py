@@ -1,4 +1,4 @@
-"""Where a failure was: cases that are too small to be tests of their own, named as parameters would be."""
+"""The place of a failure: cases that are too small to be tests of their own, named as parameters would be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of an open file share: the file of the host, the pointers, collective calls under way."""
+"""State that the ranks of an open file share: the host's file, the pointers, collective calls under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``-m mpi4py.futures`` runs, for programs that import it."""
+"""The runner of ``-m mpi4py.futures``, for programs that import it."""
 
 from __future__ import annotations
 

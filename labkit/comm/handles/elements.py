@@ -1,4 +1,4 @@
-"""How many elements of a datatype a number of bytes is."""
+"""Elements of a datatype in a number of bytes, counted."""
 
 from __future__ import annotations
 

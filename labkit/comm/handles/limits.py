@@ -1,4 +1,4 @@
-"""How many objects with functions of its own a rank may have, as mpi4py limits them."""
+"""Limits on a rank's objects with functions of its own, as mpi4py has them."""
 
 from __future__ import annotations
 

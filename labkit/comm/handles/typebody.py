@@ -1,4 +1,4 @@
-"""What a datatype is, apart from its handles."""
+"""The body of a datatype: its layout, apart from its handles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every call on a window begins with: the window, the running rank's part of it, the engine."""
+"""The base of every call on a window: the window, the running rank's part of it, the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of a simulated window share: memory, transfers under way, locks, epochs."""
+"""State that the ranks of a simulated window share: memory, transfers under way, locks, epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a teacher wants to know about a whole class: one page, for the teacher alone."""
+"""A whole class on one page, for its teacher alone."""
 
 from labkit.grading.classroom.dashboard import dashboard, write_dashboard
 from labkit.grading.classroom.similar import Alike, Pair, similar

@@ -1,4 +1,4 @@
-"""What a submission imports: packages that are loaded once for all ranks, and stand-ins for what draws.
+"""A submission's imports: packages that are loaded once for all ranks, and stand-ins for what draws.
 
 A rank would pay for its imports with its own CPU time and memory; on 64 ranks that is a run's whole time. So
 what a source names of the standard library, SciPy, pandas and tqdm is loaded by the process that ranks are

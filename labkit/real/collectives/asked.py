@@ -1,4 +1,4 @@
-"""What a run on real MPI is asked for by `coll`, read before it starts."""
+"""The `coll` of a run on real MPI, read before it starts."""
 
 from __future__ import annotations
 

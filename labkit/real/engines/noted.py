@@ -1,4 +1,4 @@
-"""What an engine waits for, noted where the client can read it: the page of `labkit.real.mpi.waits`.
+"""Notes of an engine's waits where the client can read them: the page of `labkit.real.mpi.waits`.
 
 An engine's blocking calls are nonblocking ones and tests, so the library notes what has been begun, and not
 that anybody waits for it. That is written here, once a wait has lasted `NOTE_S`.

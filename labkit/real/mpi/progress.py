@@ -1,4 +1,4 @@
-"""How far real ranks are while they run: what they have printed, who has finished, their calls."""
+"""Progress of real ranks while they run: what they have printed, who has finished, their calls."""
 
 from __future__ import annotations
 

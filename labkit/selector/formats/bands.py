@@ -1,4 +1,4 @@
-"""What all formats of rules come down to: bands of ranks, and in each of them steps of sizes."""
+"""The form that all formats of rules come down to: bands of ranks, and in each of them steps of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes a rank gives to a collective that it calls."""
+"""The bytes that a rank gives to a collective that it calls."""
 
 from __future__ import annotations
 

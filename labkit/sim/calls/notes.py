@@ -1,4 +1,4 @@
-"""What the ranks of a traced run have called, and the table that is made of it."""
+"""Notes of the calls of a traced run's ranks, and the table that is made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the methods' places while a traced run goes on: it notes a call and makes it."""
+"""Stand-ins for the methods while a traced run goes on: each notes its call and makes it."""
 
 from __future__ import annotations
 

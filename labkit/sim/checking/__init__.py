@@ -1,1 +1,1 @@
-"""What a run with ``check=True`` looks at: buffers in use, types of both ends, requests left alone."""
+"""The checks of a run with ``check=True``: buffers in use, types of both ends, requests left alone."""

@@ -1,4 +1,4 @@
-"""What stands in the methods' places while a checked run goes on: it tells `Checks` of each call."""
+"""Stand-ins for the methods while a checked run goes on: each tells `Checks` of its call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one checked run knows of its messages: who sent what, which buffers are in use, what was wrong.
+"""One checked run's knowledge of its messages: who sent what, buffers in use, what was wrong.
 
 A buffer of a nonblocking call belongs to MPI until its Wait: it may not change if it is sent from, and
 nothing else may use it if it is received into. Both ends of a message name the same kind of elements. Every

@@ -1,4 +1,4 @@
-"""What a checked call's buffers are: the bytes that they take, exactly, and the elements that lie there."""
+"""The memory of a checked call's buffers: the bytes that they take, exactly, and the elements in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank of a script leaves to the end of its process: `atexit`, and threads that are waited for."""
+"""The end of a script's rank: `atexit`, and threads that are waited for, at the end of its process."""
 
 from __future__ import annotations
 

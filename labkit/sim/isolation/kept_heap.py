@@ -1,4 +1,4 @@
-"""What simulated ranks free stays with the process while their code is being measured.
+"""A heap that keeps what simulated ranks free, while their code is being measured.
 
 The ranks of a simulation share one heap. glibc gives the free end of a heap back to the system as soon as it
 is large, in the code of whichever rank frees the last piece: that rank alone would pay for the pages that all

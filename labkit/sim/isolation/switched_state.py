@@ -1,4 +1,4 @@
-"""What a process has once and each rank has for itself: exchanged when control goes from rank to rank.
+"""State that a process has once and each rank has for itself: exchanged when control goes from rank to rank.
 
 The working directory, the mask of new files, the recursion limit and the environment belong to the whole
 process. A rank that changes one of them gets a value of its own: from then on it is saved when the rank is

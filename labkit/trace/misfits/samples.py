@@ -1,4 +1,4 @@
-"""What two runs of one program did, in pairs: computations, messages and collectives with both their times.
+"""Samples of two runs of one program, in pairs: computations, messages and collectives with both their times.
 
 Waiting for others is in none of the times, so that what is late in one place is off in that place only:
 

@@ -1,4 +1,4 @@
-"""What recording costs: the recorder's own time of a call, measured where the program ran."""
+"""The cost of recording: the recorder's own time of a call, measured where the program ran."""
 
 from __future__ import annotations
 

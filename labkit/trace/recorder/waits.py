@@ -1,4 +1,4 @@
-"""What the calls of a real run waited for: messages to receive, receivers, messages that a probe looked for.
+"""Waits in the calls of a real run: for messages, for receivers, for messages that a probe looked for.
 
 A receive cannot be over before its message is sent, so a call that sends and receives (an exchange, a wait
 for several requests) waits for its late senders first; whether what it sends had to wait too is known only

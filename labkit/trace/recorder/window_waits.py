@@ -1,4 +1,4 @@
-"""Who waited for whom at the windows of a real run, by the calls of both sides.
+"""Waits at the windows of a real run: who waited for whom, by the calls of both sides.
 
 An origin waits for the post of its target in the call of its epoch that spans it, whichever the library
 blocks in. A target waits until the origin that completes last has started, made its last access, completed.

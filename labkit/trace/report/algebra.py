@@ -1,4 +1,4 @@
-"""What can be reckoned with reports: difference, mean, merge.
+"""The algebra of reports: difference, mean, merge.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""What a wait can be called, and who needs whom in which call: the two tables of wait states.
+"""Kinds of wait states, and who needs whom in which call: the two tables of wait states.
 
 The names and definitions are those of EXPERT and Scalasca. A wait begins with the call (or with the rank's
 having nothing else to do in it), and ends when the other side's call begins: what follows is the

@@ -1,4 +1,4 @@
-"""What ranks compute in a phase, each time that they enter it."""
+"""Visits of a phase: ranks' computation in it, each time that they enter it."""
 
 from __future__ import annotations
 

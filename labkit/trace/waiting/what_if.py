@@ -1,4 +1,4 @@
-"""What if: one thing of a simulated run is changed, and it is simulated again.
+"""A trial of one change (what if): one thing of a simulated run is changed, and it is simulated again.
 
 What the critical path promises is how much of it the change takes away. Mostly less is won: another path may
 then be the longest. Faster links can win more, as what they carried held other transfers back, and so can

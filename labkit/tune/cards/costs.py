@@ -1,4 +1,4 @@
-"""What formula, LogGP and simulation predict of each algorithm, and what nothing undercuts."""
+"""Predicted costs of each algorithm, by formula, LogGP and simulation, and what nothing undercuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who exchanges which region of an array with whom, and in which steps.
+"""The pattern of a neighbourhood exchange: who exchanges which region of an array with whom, in which steps.
 
 On a grid a step is a shift along one dimension: everybody sends to one side and receives from the other. On a
 graph a step is a colour: ranks a and b of p meet in step (a + b) mod p, where nobody has two partners. All

@@ -1,4 +1,4 @@
-"""What a request decided, and why: in words, as a table, as plain data."""
+"""The explanation of a request's decision: in words, as a table, as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request is asked for: how it searches, measures and watches."""
+"""The plan of a request: how it searches, measures and watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good decisions are: verification runs, how stable they are, and errors of rankings.
+"""The quality of decisions: verification runs, how stable they are, and errors of rankings.
 
 A *verification run* uses one codelet from beginning to end (``use=``). Codelets whose times over several such
 runs overlap cannot be told apart: the *winners* are the one with the least time and all that overlap with it.
