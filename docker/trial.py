@@ -1,4 +1,4 @@
-"""Parts that trials of images share: a container that surely ends, questions to it, and a list of what held."""
+"""Parts that trials of images share: a container that surely ends, questions to it, a list of what held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases for labkit and SimGrid to be compared on: named message programs on named machines under named models."""
+"""Cases to compare labkit and SimGrid on: named message programs on named machines under named models."""
 
 from __future__ import annotations
 
