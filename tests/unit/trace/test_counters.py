@@ -34,21 +34,27 @@ def touch(pages: int) -> None:
         memory[at] = 1
 
 
-def sleepy(comm: Any, pages: int, sleeps: int) -> tuple[float, int, int]:
-    """What the system itself says of this thread: CPU seconds, faults, switches."""
+def switches_of(one: resource.struct_rusage) -> int:
+    return one.ru_nvcsw + one.ru_nivcsw
+
+
+def sleepy(comm: Any, pages: int, sleeps: int) -> tuple[float, int, int, int]:
+    """What the system itself says of this thread: CPU seconds, faults, switches, and those of the sleeps."""
     before = resource.getrusage(resource.RUSAGE_THREAD)
     with lk.phase("touch"):
         touch(pages * (comm.rank + 1))
     comm.Barrier()
     with lk.phase("sleep"):
         with lk.phase("deeply"):
+            awake = resource.getrusage(resource.RUSAGE_THREAD)
             for _ in range(sleeps):
                 time.sleep(1e-4)
+            asleep = switches_of(resource.getrusage(resource.RUSAGE_THREAD)) - switches_of(awake)
         comm.Barrier()
     after = resource.getrusage(resource.RUSAGE_THREAD)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
-    return cpu, faults, after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw
+    return cpu, faults, switches_of(after) - switches_of(before), asleep
 
 
 @pytest.mark.mpi
@@ -60,7 +66,7 @@ def test_counters_are_what_the_system_says_of_the_thread(how: dict[str, bool]) -
     assert (run.trace is not None) == bool(how.get("trace"))
     table = run.profile()
     of_rank = table.groupby("rank")
-    for rank, (cpu_s, faults, switches) in enumerate(run.results):
+    for rank, (cpu_s, faults, switches, asleep) in enumerate(run.results):
         counted = {name: of_rank[column_of(name)].sum()[rank] for name in SOFTWARE}
         assert counted["page-faults"] == counted["minor-faults"] + counted["major-faults"]
         assert faults <= counted["page-faults"] <= faults + 100
@@ -69,8 +75,9 @@ def test_counters_are_what_the_system_says_of_the_thread(how: dict[str, bool]) -
         own = table[table["rank"] == rank].set_index(["phase", "call"])
         there = own.loc[("touch", "computation"), "page_faults"]
         assert pages * (rank + 1) <= there <= pages * (rank + 1) + 100
-        assert own.loc[("sleep > deeply", "computation"), "context_switches"] >= sleeps
-        assert own.loc[("touch", "computation"), "context_switches"] < sleeps
+        # on a busy host a sleep may be over before the thread has left its core
+        assert sleeps / 2 < asleep <= own.loc[("sleep > deeply", "computation"), "context_switches"]
+        assert own.loc[("touch", "computation"), "context_switches"] < asleep
 
 
 @pytest.mark.mpi
