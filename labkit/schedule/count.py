@@ -59,10 +59,11 @@ def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:
     (6.0, 1200.0, 600.0)
     """
     programs = Programs(schedule, n_bytes / schedule.parts)
+    combines = any(kind is _COMBINE for program in programs.entries for kind, _, _, _ in program)
     return (
         Ports(programs, 1.0, 0.0, 0.0).run(),
         Ports(programs, 0.0, 1.0, 0.0).run(),
-        Ports(programs, 0.0, 0.0, 1.0).run(),
+        Ports(programs, 0.0, 0.0, 1.0).run() if combines else 0.0,
     )
 
 
