@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["seed_rank"]
 
 
-#: the modules whose generators are seeded
-_ALL = ("random", "numpy.random")
-
-
-def seed_rank(seed: int, rank: int, modules: Sequence[str] = _ALL) -> None:
+def seed_rank(seed: int, rank: int) -> None:
     """Seed this process's global generators for a rank, as the simulator does for its ranks.
 
     ``random`` and ``numpy.random`` get states of their own, and ``numpy.random.default_rng()`` without a seed
@@ -32,14 +28,9 @@ def seed_rank(seed: int, rank: int, modules: Sequence[str] = _ALL) -> None:
         The run's seed.
     rank : int
         The rank, >= 0.
-    modules : sequence of str
-        Those to be seeded: a process forked from one that is seeded needs "random" alone, which Python seeds
-        anew in every fork.
     """
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedsOnImport)]
-    for name, seeds in zip(_ALL, (_seed_random, _seed_numpy), strict=True):
-        if name not in modules:
-            continue
+    for name, seeds in (("random", _seed_random), ("numpy.random", _seed_numpy)):
         module = sys.modules.get(name)
         if module is None:
             sys.meta_path.insert(0, _SeedsOnImport(name, seeds, seed, rank))

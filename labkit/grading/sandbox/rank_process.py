@@ -92,10 +92,7 @@ def _time_up(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
-    from labkit.real.seeds import seed_rank
-
     comm = install(caller, job)
-    seed_rank(job["seed"], job["rank"], ["random"])  # NumPy's generators were, before the fork
     source = job["source"]
     linecache.cache[SUBMISSION] = (len(source), None, source.splitlines(True), SUBMISSION)
     module = ModuleType("submission")

@@ -89,7 +89,8 @@ class Sandbox:
              "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
         )  # fmt: skip
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        words = module_words("labkit.grading.sandbox.zygote", theirs.fileno(), os.getpid(), *self.without)
+        name = "labkit.grading.sandbox.zygote"
+        words = module_words("labkit.process.unhooked", name, theirs.fileno(), os.getpid(), *self.without)
         try:
             self._process = ChildProcess(
                 words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,

@@ -1,8 +1,8 @@
-"""The process that a submission's ranks are forked from: `python -m labkit.grading.sandbox.zygote FD`.
+"""The process that a submission's ranks are forked from, started by `labkit.process.unhooked`.
 
 It has loaded NumPy and what a rank needs, has given up its rights, and never runs a line of a submission
 itself: each rank of each run is a new fork of it, so no state goes from run to run or from rank to rank.
-FD is a socket to the grader; a command is a line of JSON, with the ranks' own sockets beside it.
+Its first word is a socket to the grader; a command is a line of JSON, with the ranks' own sockets beside it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _start(
     # All on one core, the one that was free just now: which core a rank is on would tell how busy others are.
     core = containment.own_core()
     for rank, own in enumerate(descriptors):
-        seed_rank(command["seed"], rank, ["numpy.random"])  # a rank would copy what this writes to
+        seed_rank(command["seed"], rank)  # a rank would copy what this writes to
         child = os.fork()
         if child == 0:
             _become_rank(parent, own, command, found, base_bytes, core)
