@@ -1,8 +1,8 @@
 """A pytest plugin for nbval: patience with a busy host, and a second try where a kernel does not answer.
 
 nbval waits 5 s for the outputs of a cell that has ended, too short under load. A kernel is given ports that
-were free a moment ago, so two that start at once may get in each other's way. How a run goes on, which cells show
-that run for long, is no output to compare.
+were free a moment ago, so two that start at once may get in each other's way. How a run goes on, which
+cells show that run for long, is no output to compare.
 """
 
 from __future__ import annotations

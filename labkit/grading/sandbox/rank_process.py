@@ -101,10 +101,10 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
     sys.modules["submission"] = module
     watch(caller.notes)
     caller.is_loading = True
-    if job["code"] is None:
-        code = compile(source, SUBMISSION, "exec", dont_inherit=True)
-    else:
+    if "code" in job:
         code = marshal.loads(parts[job["code"]])
+    else:
+        code = compile(source, SUBMISSION, "exec", dont_inherit=True)
     exec(code, vars(module))
     caller.is_loading = False
     function = vars(module).get(job["function"])

@@ -308,8 +308,9 @@ class Sandbox:
             parts: list[Any] = []
             values = encode(list(arguments[proxy.rank]), parts)
             header = {**job, "rank": proxy.rank, "args": values, "accepts_weak": self.accepts_weak}
-            header["code"] = None if self._code is None else len(parts)
-            parts += [] if self._code is None else [self._code]
+            if self._code is not None:
+                header["code"] = len(parts)
+                parts.append(self._code)
             try:
                 write_frame(proxy.descriptor, header, parts, proxy.budget.deadline_s)
             except (Closed, TooLate):
