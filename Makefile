@@ -65,8 +65,10 @@ test-long: $(VENV)/.set-up-dev      ## the notebooks, the browser, the long suit
 	$(MAKE) --no-print-directory -j2 one-by-one behind-sanitized
 
 one-by-one: $(VENV)/.set-up-dev
+	@# what the browser has run and saved is compared as it is, and not run once more
+	rm -rf build/saved-notebooks
 	$(MAKE) --no-print-directory browser-test
-	$(MAKE) --no-print-directory notebooks
+	LABKIT_SAVED_NOTEBOOKS=$(CURDIR)/build/saved-notebooks $(MAKE) --no-print-directory notebooks
 	$(MAKE) --no-print-directory slow-test
 
 slow-test: $(VENV)/.set-up-dev  ## the long suites
@@ -97,7 +99,7 @@ browser-test: $(VENV)/.set-up-dev    ## JupyterLab in a Chromium, as a student s
 
 notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	$(BIN)/python -m pytest -p nbval --nbval --nbval-sanitize-with tests/notebooks/sanitize.cfg -o filterwarnings=default \
-	  -p tests.notebooks.patience --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
+	  -p tests.notebooks.patience -p tests.notebooks.saved --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
 	  -n 2 --dist loadfile notebooks
 
 site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, and the reference manual, in build/site

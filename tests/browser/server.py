@@ -52,7 +52,14 @@ class Lab:
         home.mkdir()
         kept = {
             name: os.environ[name]
-            for name in ("PATH", "LANG", "LD_LIBRARY_PATH", "JUPYTER_PATH", "JUPYTER_CONFIG_PATH")
+            for name in (
+                "PATH",
+                "LANG",
+                "LD_LIBRARY_PATH",
+                "JUPYTER_PATH",
+                "JUPYTER_CONFIG_PATH",
+                "OPENBLAS_NUM_THREADS",
+            )
             if name in os.environ
         }
         environment = {**kept, "HOME": str(home), "BROWSER": f"{opener} %s", MARK: self.mark}

@@ -29,7 +29,7 @@ def _enough() -> list[str]:
     return sorted(chosen)
 
 
-#: run here, cell by cell; `make notebooks` runs every one and compares what its cells print
+#: run here; `make notebooks` runs every one and compares what its cells print
 RUN = _enough()
 
 
@@ -71,6 +71,7 @@ def test_every_figure_of_the_course_is_drawn(visitor, name):
         drawn = visitor.wait_for_canvas(index)
         visitor.shot(f"{name.removesuffix('.ipynb')}_cell_{index:02d}")
         print(f"{name}, cell {index}: {drawn} canvases drawn")
+    visitor.save()
 
 
 def open_by_its_link(visitor, name):

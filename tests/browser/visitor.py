@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import time
 from pathlib import Path
 
 from tests.browser.server import ROOT, Lab
 
 SHOTS = ROOT / "build" / "screenshots"
+SAVED = ROOT / "build" / "saved-notebooks"
 LIGHT = "JupyterLab Light"
 
 #: console messages that are no fault of a notebook: a pattern, and why it is tolerated
@@ -78,6 +80,12 @@ class Visitor:
         path = SHOTS / f"{name}.png"
         self.page.screenshot(path=str(path))
         return path
+
+    def save(self) -> Path:
+        """Save the notebook in front, and keep a copy: `make test-long` compares it instead of running it again."""
+        SAVED.mkdir(parents=True, exist_ok=True)
+        name = Path(self.page.evaluate(SAVE)).name
+        return Path(shutil.copy(self.lab.notebooks / name, SAVED))
 
     # --- JupyterLab -----------------------------------------------------------------------------------
 
@@ -212,6 +220,13 @@ CELLS = """() => {
     })
   })
   return found
+}"""
+
+#: saves the notebook in front, and returns its path
+SAVE = """async () => {
+  const context = jupyterapp.shell.currentWidget.context
+  await context.save()
+  return context.path
 }"""
 
 #: closes all documents, without a question about what is not saved, and ends all kernels

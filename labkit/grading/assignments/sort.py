@@ -50,8 +50,9 @@ def _needs(case: Case, results: list[Any]) -> list[int]:
     for (own,), result in zip(case.arguments, results, strict=True):
         mine, sorted_ = np.sort(own[own == own]), result[result == result]
         different = sorted_[np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)]]
-        is_known = np.searchsorted(mine, different, "right") > np.searchsorted(mine, different, "left")
-        found.append(int(np.count_nonzero(~is_known)) * result.itemsize)
+        at = np.searchsorted(mine, different)
+        known = np.count_nonzero(mine.take(at, mode="clip") == different) if len(mine) else 0
+        found.append((len(different) - int(known)) * result.itemsize)
     return found
 
 
