@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MARK = "LABKIT_BROWSER_TEST"
 START_S, END_S = 120, 30
+#: of the environment; all else is as a new user has it
+KEPT = ["PATH", "LANG", "LD_LIBRARY_PATH", "JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "OPENBLAS_NUM_THREADS"]
 
 
 class Lab:
@@ -50,18 +52,7 @@ class Lab:
         opener.chmod(0o755)
         home = self.folder / "home"
         home.mkdir()
-        kept = {
-            name: os.environ[name]
-            for name in (
-                "PATH",
-                "LANG",
-                "LD_LIBRARY_PATH",
-                "JUPYTER_PATH",
-                "JUPYTER_CONFIG_PATH",
-                "OPENBLAS_NUM_THREADS",
-            )
-            if name in os.environ
-        }
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         environment = {**kept, "HOME": str(home), "BROWSER": f"{opener} %s", MARK: self.mark}
         command = [self.python, "-m", "labkit", "lab", "--notebooks", str(ROOT / "notebooks")]
         command += ["--work", str(self.notebooks)]

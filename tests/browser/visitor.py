@@ -82,7 +82,7 @@ class Visitor:
         return path
 
     def save(self) -> Path:
-        """Save the notebook in front, and keep a copy: `make test-long` compares it instead of running it again."""
+        """Save the notebook in front, and keep a copy: `make test-long` compares it, and runs it no more."""
         SAVED.mkdir(parents=True, exist_ok=True)
         name = Path(self.page.evaluate(SAVE)).name
         return Path(shutil.copy(self.lab.notebooks / name, SAVED))

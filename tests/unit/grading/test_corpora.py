@@ -16,7 +16,7 @@ from tests.support.submissions_hostile_notebooks import escaped
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
 #: the assignments whose submissions are generated here; those of the others are in test_taught.py
 OURS = ("broadcast", "sort", "prefix_sum")
-#: what does not end uses all of its time, again and again; test_right_ones.py grades with the limits as they are
+#: what does not end uses all of its time, again and again; test_right_ones.py has the limits of grading
 LIMITS = Limits(cpu_s=1, idle_s=2)
 
 
