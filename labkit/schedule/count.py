@@ -18,8 +18,7 @@ from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind
 
 __all__ = ["Ports", "Programs", "count", "predict"]
 
-# `Kind.is_send` and `is_blocking` would take longer than all else that is done with an entry.
-_SEND, _ISEND, _RECV, _WAIT, _COMBINE = Kind.SEND, Kind.ISEND, Kind.RECV, Kind.WAIT, Kind.COMBINE
+_WAIT, _COMBINE = Kind.WAIT, Kind.COMBINE  # looking them up takes as long as a comparison
 
 
 def predict(
@@ -173,7 +172,7 @@ class Ports:
                     return
             else:
                 request = state.blocking or self._post(rank, state, kind, peer, label, n_bytes)
-                if kind is _SEND or kind is _RECV:
+                if kind.is_blocking:
                     state.blocking = state.missing = request
                     if request.end is None:
                         return
@@ -186,13 +185,12 @@ class Ports:
         request = _Request(rank, label, n_bytes, state.posts, state.clock)
         state.posts += 1
         state.open.append(request)
-        is_send = kind is _SEND or kind is _ISEND
-        pair = (rank, peer) if is_send else (peer, rank)
+        pair = (rank, peer) if kind.is_send else (peer, rank)
         queues = self.pairs.get(pair)
         if queues is None:
             queues = self.pairs[pair] = deque(), deque()
         sends, receives = queues
-        (sends if is_send else receives).append(request)
+        (sends if kind.is_send else receives).append(request)
         if sends and receives:
             send, receive = sends.popleft(), receives.popleft()
             self.ties += 1

@@ -173,7 +173,7 @@ class _Paced(Machine):
         sent = Sent(send.rank, receive.rank, tuple(receive.places), tuple(send.values))
         self.matched.append((number, sent))
 
-    def _complete(self, state: RankState, requests: set[Request]) -> bool:
+    def _complete(self, state: RankState, requests: list[Request]) -> bool:
         if any(self._round.get(request, self._limit + 1) > self._limit for request in requests):
             return False
         return super()._complete(state, requests)

@@ -32,20 +32,11 @@ class Kind(IntEnum):
     COPY = 5  #: target := source
     COMBINE = 6  #: target := source op target, or target op source
 
-    @property
-    def is_send(self) -> bool:
-        """Whether it posts a send."""
-        return self in (Kind.SEND, Kind.ISEND)
-
-    @property
-    def is_receive(self) -> bool:
-        """Whether it posts a receive."""
-        return self in (Kind.RECV, Kind.IRECV)
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether it waits for the request it posts."""
-        return self in (Kind.SEND, Kind.RECV)
+    def __init__(self, number: int) -> None:
+        # kept, not properties: what runs schedules entry by entry asks for them all the time
+        self.is_send = number in (0, 1)  #: whether it posts a send
+        self.is_receive = number in (2, 3)  #: whether it posts a receive
+        self.is_blocking = number in (0, 2)  #: whether it waits for the request it posts
 
 
 class Blocks(NamedTuple):

@@ -15,6 +15,7 @@ from labkit.schedule.values import Unordered, combined, value_text
 __all__ = ["Machine", "Refuted"]
 
 Place = tuple[int, int]  # buffer number, block number
+_WAIT, _COPY, _COMBINE = Kind.WAIT, Kind.COPY, Kind.COMBINE  # looking them up takes as long as a comparison
 
 
 class Refuted(Exception):
@@ -34,7 +35,7 @@ class Refuted(Exception):
         self.message, self.block = message, block
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Request:
     """One posted send or receive."""
 
@@ -47,7 +48,7 @@ class Request:
     is_matched: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class RankState:
     """Where one rank is in its program, and what it holds."""
 
@@ -69,6 +70,7 @@ class Machine:
         self.messages = 0
         self.blocks_sent = 0
         self.counts, self.told = schedule.number_of("counts"), schedule.number_of("told")
+        self.sizes: dict[tuple[int, Place], Hashable] = {}
         self.in_flight: dict[tuple[int, int], tuple[deque[Request], deque[Request]]] = {}
         self.ranks = [self._rank_state() for _ in range(schedule.size)]
         for step in schedule.steps():
@@ -127,12 +129,12 @@ class Machine:
 
     def _execute(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> bool:
         """Carry out one operation; False if the rank must wait (it will be tried again)."""
-        if op.kind is Kind.WAIT:
-            return self._complete(state, {r for r in state.open if op.label in (ANY_LABEL, r.op.label)})
-        if op.kind is Kind.COPY:
+        if op.kind is _WAIT:
+            return self._complete(state, [r for r in state.open if op.label in (ANY_LABEL, r.op.label)])
+        if op.kind is _COPY:
             self._copy(rank, op)
             return True
-        if op.kind is Kind.COMBINE:
+        if op.kind is _COMBINE:
             self._combine(rank, op)
             return True
         request = state.blocking
@@ -141,7 +143,7 @@ class Machine:
         if not op.kind.is_blocking:
             return True
         state.blocking = request
-        if not self._complete(state, {request}):
+        if not self._complete(state, [request]):
             return False
         state.blocking = None
         return True
@@ -151,7 +153,10 @@ class Machine:
             raise self._refuted("no rank", rank, op, f"there is no rank {op.peer}")
         request = Request(rank, state.position, op, self._places(rank, op, op.section))
         pair = (rank, op.peer) if op.kind.is_send else (op.peer, rank)
-        sends, receives = self.in_flight.setdefault(pair, (deque(), deque()))
+        queues = self.in_flight.get(pair)
+        if queues is None:
+            queues = self.in_flight[pair] = deque(), deque()
+        sends, receives = queues
         if op.kind.is_send:
             request.values = [self._read(rank, op, place) for place in request.places]
             request.heard = state.heard
@@ -165,7 +170,11 @@ class Machine:
             receives.append(request)
         state.open.append(request)
         for place in request.places:
-            state.users.setdefault(place, []).append(request)
+            users = state.users.get(place)
+            if users is None:
+                state.users[place] = [request]
+            else:
+                users.append(request)
         if sends and receives:
             self._match(sends.popleft(), receives.popleft())
             ready.append(op.peer)
@@ -191,10 +200,12 @@ class Machine:
         receive.values, receive.heard = send.values, send.heard
         send.is_matched = receive.is_matched = True
 
-    def _complete(self, state: RankState, requests: set[Request]) -> bool:
-        if not all(request.is_matched for request in requests):
-            return False
-        state.open = [request for request in state.open if request not in requests]
+    def _complete(self, state: RankState, requests: list[Request]) -> bool:
+        for request in requests:
+            if not request.is_matched:
+                return False
+        done = set(requests)
+        state.open = [request for request in state.open if request not in done]
         for request in requests:
             for place in request.places:
                 state.users[place].remove(request)
@@ -297,7 +308,10 @@ class Machine:
                 raise self._refuted("race", rank, op, text, name)
 
     def _size(self, rank: int, place: Place) -> Hashable:
-        return self.schedule.size_class(place[0], rank, place[1])
+        size = self.sizes.get((rank, place))
+        if size is None:
+            size = self.sizes[rank, place] = self.schedule.size_class(place[0], rank, place[1])
+        return size
 
     def _name(self, place: Place) -> str:
         return f"{self.schedule.buffers[place[0]].name}[{place[1]}]"
