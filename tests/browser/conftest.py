@@ -86,14 +86,16 @@ def visitor(guests, request) -> Iterator[Visitor]:
         yield one
         one.check()
     finally:
-        name = re.sub(r"\W+", "_", request.node.name)
-        with contextlib.suppress(Exception):  # the browser may be what failed
-            one.shot(f"{name}_end")
+        has_failed = request.session.testsfailed > failed
+        if has_failed:
+            name = re.sub(r"\W+", "_", request.node.name)
+            with contextlib.suppress(Exception):  # the browser may be what failed
+                one.shot(f"{name}_end")
         try:
             one.leave()
         except Exception:
             guests.send_away()
-        if request.session.testsfailed > failed:
+        if has_failed:
             guests.send_away()
 
 

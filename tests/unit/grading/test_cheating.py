@@ -33,12 +33,6 @@ def test_there_are_enough_and_no_two_are_the_same() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cheating", [*EVERY[::24], *UNREAD[:2]], ids=lambda cheating: cheating.name)
-def test_a_few_of_them_pass_nothing(sandbox: Sandbox, cheating: Cheating) -> None:
-    assert _points(sandbox, cheating)[0] == 0
-
-
-@pytest.mark.slow
 def test_not_one_of_them_passes(sandbox: Sandbox) -> None:
     found = {cheating.name: _points(sandbox, cheating) for cheating in EVERY}
     assert {name: feedback for name, (score, feedback) in found.items() if score} == {}
