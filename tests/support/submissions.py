@@ -17,7 +17,7 @@ from tests.support.submissions_hostile import HOSTILE
 from tests.support.submissions_hostile_notebooks import HOSTILE_NOTEBOOKS
 from tests.support.submissions_wrong import EVERY_CHECK, WRONG
 
-__all__ = ["OPEN", "SUBMISSIONS", "Submission", "missed_here", "write"]
+__all__ = ["GENERATED", "OPEN", "SUBMISSIONS", "Submission", "missed_here", "write"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def _every() -> list[Submission]:
 
 #: every submission
 SUBMISSIONS = _every()
+#: their assignments; submissions of the others are in submissions_taught.py
+GENERATED = sorted({submission.assignment for submission in SUBMISSIONS})
 #: right ones that do here what they do in the sandbox; the others need its mpi4py, clock or streams
 OPEN = [
     s for s in SUBMISSIONS

@@ -10,17 +10,15 @@ import pytest
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.sandbox import Limits
-from tests.support.submissions import OPEN, SUBMISSIONS, write
+from tests.support.submissions import GENERATED, OPEN, SUBMISSIONS, write
 from tests.support.submissions_hostile_notebooks import escaped
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
-#: the assignments whose submissions are generated here; those of the others are in test_taught.py
-OURS = ("broadcast", "sort", "prefix_sum")
 #: what does not end uses all of its time, again and again; test_right_ones.py has the limits of grading
 LIMITS = Limits(cpu_s=1, idle_s=2)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", GENERATED)
 def test_no_false_pass_and_no_false_fail(name: str, tmp_path: Path) -> None:
     """The open ones are tried without a sandbox in test_checks.py, and within it in other styles below."""
     chosen = [s for s in SUBMISSIONS if s.assignment == name and s not in OPEN]

@@ -8,12 +8,13 @@ import pytest
 
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.folder import find_submissions, grade_folder
+from tests.support.submissions import GENERATED
 from tests.support.submissions_right import RIGHT, STYLES, write_right
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
 
 
-@pytest.mark.parametrize("name", ["broadcast", "sort", "prefix_sum"])
+@pytest.mark.parametrize("name", GENERATED)
 def test_right_submissions_of_every_style_get_what_their_algorithm_deserves(
     name: str, tmp_path: Path
 ) -> None:
