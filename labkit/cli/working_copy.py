@@ -2,6 +2,8 @@
 
 The course itself stays as it is: whoever runs a notebook changes the copy. What the copy got is remembered
 by its hash: a file which nobody touched follows the course, and one that somebody did is never overwritten.
+Notebooks name their language as the kernel here will: else JupyterLab would write that down as it opens one,
+and ask on closing whether the change is to be saved.
 """
 
 from __future__ import annotations
@@ -97,8 +99,9 @@ def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bo
         (folder / _MEMORY.parent).mkdir(parents=True, exist_ok=True)
         known = _remembered(folder / _MEMORY)
         stamp = time.strftime("%Y-%m-%d-%H%M%S")
+        language = _language()
         for name, read in _course(notebooks, assignments):
-            _put(folder, name, read(), known, is_fresh, stamp, done)
+            _put(folder, name, _opened(read(), language), known, is_fresh, stamp, done)
         (folder / _MEMORY).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         _show_algorithms(folder)
     except OSError as error:
@@ -117,6 +120,27 @@ def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Ca
     for path in sorted(assignments.glob("*/*.ipynb")) if assignments is not None else ():
         if path.stem == path.parent.name:
             yield f"{ASSIGNMENTS}/{path.name}", lambda path=path: released(path.read_bytes())  # type: ignore[misc]
+
+
+def _language() -> dict[str, Any] | None:
+    """Return what the kernel says of its language, or None where there is none."""
+    try:
+        from ipykernel.ipkernel import IPythonKernel
+    except ImportError:
+        return None
+    return dict(IPythonKernel.language_info)
+
+
+def _opened(source: bytes, language: dict[str, Any] | None) -> bytes:
+    """Return a notebook as JupyterLab makes it when it opens it; what is no notebook as it is."""
+    try:
+        book = json.loads(source)
+        if language is None or book["metadata"]["kernelspec"]["language"] != "python":
+            return source
+        book["metadata"]["language_info"] = language
+    except (ValueError, LookupError, TypeError):
+        return source
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _remembered(file: Path) -> dict[str, str]:

@@ -42,6 +42,8 @@ def test_two_clicks_lead_from_the_start_page_into_the_course(visitor):
     page.locator(".jp-RenderedMarkdown a", has_text="1. One program, two machines").first.click()
     visitor.wait_for_notebook("01_one_program_two_machines.ipynb")
     assert page.locator(".jp-NotebookPanel:visible h1").first.inner_text().startswith("1. One program")
+    changed = "() => [...jupyterapp.shell.widgets('main')].map((one) => one.context.model.dirty)"
+    assert page.evaluate(changed) == [False, False], "who only looks is not asked to save"
     visitor.shot("course_opened")
 
 

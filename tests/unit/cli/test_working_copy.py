@@ -50,6 +50,20 @@ def test_a_copy_has_course_assignments_and_algorithms(course):
     assert _update(course).lines() == [f"your working copy: {work} (the course itself stays as it is)"]
 
 
+def test_a_notebook_is_what_jupyterlab_makes_of_it_when_it_opens_it(course):
+    kernel = pytest.importorskip("ipykernel.ipkernel").IPythonKernel
+    book = json.loads(_notebook("1"))
+    for name, kernelspec in (("00_a", {"language": "python"}), ("01_b", {"language": "R"})):
+        book["metadata"] = {"kernelspec": kernelspec, "language_info": {"name": kernelspec["language"]}}
+        (course / "notebooks" / f"{name}.ipynb").write_text(json.dumps(book))
+    _update(course)
+    opened = json.loads((course / "work" / "00_a.ipynb").read_text())
+    assert opened["metadata"]["language_info"] == kernel.language_info
+    assert opened["cells"] == book["cells"]
+    assert json.loads((course / "work" / "01_b.ipynb").read_text()) == book
+    assert _update(course).renewed == []
+
+
 def test_what_nobody_touched_follows_the_course_and_work_stays(course):
     _update(course)
     work = course / "work"
