@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,12 @@ _SECRET = re.compile(
     r"^(?P<indent>[ \t]*)### BEGIN (?P<what>SOLUTION|HIDDEN TESTS)\b.*?^[ \t]*### END (?P=what)[^\n]*",
     re.MULTILINE | re.DOTALL,
 )
+#: what ipykernel says of its kernel's language; importing it would take half a second at every start
+_LANGUAGE = {
+    "name": "python", "version": sys.version.split()[0], "mimetype": "text/x-python",
+    "codemirror_mode": {"name": "ipython", "version": 3}, "pygments_lexer": "ipython3",
+    "nbconvert_exporter": "python", "file_extension": ".py",
+}  # fmt: skip
 _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 
 
@@ -99,9 +106,8 @@ def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bo
         (folder / _MEMORY.parent).mkdir(parents=True, exist_ok=True)
         known = _remembered(folder / _MEMORY)
         stamp = time.strftime("%Y-%m-%d-%H%M%S")
-        language = _language()
         for name, read in _course(notebooks, assignments):
-            _put(folder, name, _opened(read(), language), known, is_fresh, stamp, done)
+            _put(folder, name, _opened(read()), known, is_fresh, stamp, done)
         (folder / _MEMORY).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         _show_algorithms(folder)
     except OSError as error:
@@ -122,24 +128,20 @@ def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Ca
             yield f"{ASSIGNMENTS}/{path.name}", lambda path=path: released(path.read_bytes())  # type: ignore[misc]
 
 
-def _language() -> dict[str, Any] | None:
-    """Return what the kernel says of its language, or None where there is none."""
-    try:
-        from ipykernel.ipkernel import IPythonKernel
-    except ImportError:
-        return None
-    return dict(IPythonKernel.language_info)
-
-
-def _opened(source: bytes, language: dict[str, Any] | None) -> bytes:
+def _opened(source: bytes) -> bytes:
     """Return a notebook as JupyterLab makes it when it opens it; what is no notebook as it is."""
     try:
         book = json.loads(source)
-        if language is None or book["metadata"]["kernelspec"]["language"] != "python":
+        if book["metadata"]["kernelspec"]["language"] != "python":
             return source
-        book["metadata"]["language_info"] = language
+        book["metadata"]["language_info"] = _LANGUAGE
     except (ValueError, LookupError, TypeError):
         return source
+    return _file(book)
+
+
+def _file(book: dict[str, Any]) -> bytes:
+    """Return a notebook's file, in Jupyter's form."""
     return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
@@ -218,7 +220,7 @@ def released(source: bytes) -> bytes:
         cell["source"] = _SECRET.sub(_stub, text).splitlines(keepends=True)
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
-    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+    return _file(book)
 
 
 def _stub(found: re.Match[str]) -> str:

@@ -32,11 +32,11 @@ class Kind(IntEnum):
     COPY = 5  #: target := source
     COMBINE = 6  #: target := source op target, or target op source
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, _: int) -> None:
         # kept, not properties: what runs schedules entry by entry asks for them all the time
-        self.is_send = number in (0, 1)  #: whether it posts a send
-        self.is_receive = number in (2, 3)  #: whether it posts a receive
-        self.is_blocking = number in (0, 2)  #: whether it waits for the request it posts
+        self.is_send = self.name in ("SEND", "ISEND")  #: whether it posts a send
+        self.is_receive = self.name in ("RECV", "IRECV")  #: whether it posts a receive
+        self.is_blocking = self.name in ("SEND", "RECV")  #: whether it waits for the request it posts
 
 
 class Blocks(NamedTuple):

@@ -15,7 +15,6 @@ from labkit.schedule.values import Unordered, combined, value_text
 __all__ = ["Machine", "Refuted"]
 
 Place = tuple[int, int]  # buffer number, block number
-_WAIT, _COPY, _COMBINE = Kind.WAIT, Kind.COPY, Kind.COMBINE  # looking them up takes as long as a comparison
 
 
 class Refuted(Exception):
@@ -129,12 +128,12 @@ class Machine:
 
     def _execute(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> bool:
         """Carry out one operation; False if the rank must wait (it will be tried again)."""
-        if op.kind is _WAIT:
+        if op.kind is Kind.WAIT:
             return self._complete(state, [r for r in state.open if op.label in (ANY_LABEL, r.op.label)])
-        if op.kind is _COPY:
+        if op.kind is Kind.COPY:
             self._copy(rank, op)
             return True
-        if op.kind is _COMBINE:
+        if op.kind is Kind.COMBINE:
             self._combine(rank, op)
             return True
         request = state.blocking
@@ -170,11 +169,7 @@ class Machine:
             receives.append(request)
         state.open.append(request)
         for place in request.places:
-            users = state.users.get(place)
-            if users is None:
-                state.users[place] = [request]
-            else:
-                users.append(request)
+            state.users.setdefault(place, []).append(request)
         if sends and receives:
             self._match(sends.popleft(), receives.popleft())
             ready.append(op.peer)

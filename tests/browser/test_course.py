@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.browser.server import ROOT
 
 
 def _drawn(path: Path) -> set[str]:
@@ -17,7 +20,7 @@ def _drawn(path: Path) -> set[str]:
     return set(re.findall(r"\b(?:plot|explore)\.\w+", code))
 
 
-DRAWN = {path.name: _drawn(path) for path in sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))}
+DRAWN = {path.name: _drawn(path) for path in sorted(ROOT.glob("notebooks/*.ipynb"))}
 
 
 def _enough() -> list[str]:
@@ -31,6 +34,8 @@ def _enough() -> list[str]:
 
 #: run here; `make notebooks` runs every one and compares what its cells print
 RUN = _enough()
+#: where they are then: `make test-long` compares these files, and runs the notebooks no more
+SAVED = ROOT / "build" / "saved-notebooks"
 
 
 def test_two_clicks_lead_from_the_start_page_into_the_course(visitor):
@@ -74,6 +79,8 @@ def test_every_figure_of_the_course_is_drawn(visitor, name):
         visitor.shot(f"{name.removesuffix('.ipynb')}_cell_{index:02d}")
         print(f"{name}, cell {index}: {drawn} canvases drawn")
     visitor.save()
+    SAVED.mkdir(parents=True, exist_ok=True)
+    shutil.copy(visitor.lab.notebooks / name, SAVED)
 
 
 def open_by_its_link(visitor, name):

@@ -42,7 +42,7 @@ def test_a_saved_notebook_shows_its_figures_without_a_kernel(visitor):
     visitor.run_all()
     for cell in (1, 2):
         visitor.wait_for_canvas(cell)
-    visitor.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    visitor.save()
 
     def outputs():
         return [one["data"] for cell in json.loads(file.read_text())["cells"][1:] for one in cell["outputs"]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import time
 from pathlib import Path
 
 from tests.browser.server import ROOT, Lab
 
 SHOTS = ROOT / "build" / "screenshots"
-SAVED = ROOT / "build" / "saved-notebooks"
 LIGHT = "JupyterLab Light"
 
 #: console messages that are no fault of a notebook: a pattern, and why it is tolerated
@@ -81,11 +79,9 @@ class Visitor:
         self.page.screenshot(path=str(path))
         return path
 
-    def save(self) -> Path:
-        """Save the notebook in front, and keep a copy: `make test-long` compares it, and runs it no more."""
-        SAVED.mkdir(parents=True, exist_ok=True)
-        name = Path(self.page.evaluate(SAVE)).name
-        return Path(shutil.copy(self.lab.notebooks / name, SAVED))
+    def save(self) -> None:
+        """Save the notebook in front, as the keyboard does."""
+        self.page.evaluate("() => jupyterapp.commands.execute('docmanager:save').then(() => null)")
 
     # --- JupyterLab -----------------------------------------------------------------------------------
 
@@ -220,13 +216,6 @@ CELLS = """() => {
     })
   })
   return found
-}"""
-
-#: saves the notebook in front, and returns its path
-SAVE = """async () => {
-  const context = jupyterapp.shell.currentWidget.context
-  await context.save()
-  return context.path
 }"""
 
 #: closes all documents, without a question about what is not saved, and ends all kernels

@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from nbval import plugin
 
-FOLDER = os.environ.get("LABKIT_SAVED_NOTEBOOKS")
+FOLDER = os.environ.get("LABKIT_SAVED_NOTEBOOKS", "")
 #: what is left of how a run went on, which only runs that take long show
 PROGRESS = {"text/plain": ""}
 
@@ -23,12 +23,12 @@ _setup, _runtest = plugin.IPyNbFile.setup, plugin.IPyNbCell.runtest
 
 def _saved_cells(notebook: Any) -> list[Any] | None:
     """Return the code cells of the notebook as it was saved, or None where it has to be run here."""
-    path = Path(FOLDER or "", notebook.path.name)
-    if not FOLDER or not path.exists():
+    path = Path(FOLDER, notebook.path.name)
+    if not path.exists():
         return None
     saved, stored = (
-        [cell for cell in nbformat.read(where, 4).cells if cell.cell_type == "code"]
-        for where in (path, notebook.path)
+        [cell for cell in book.cells if cell.cell_type == "code"]
+        for book in (nbformat.read(path, 4), notebook.nb)
     )
     return saved if [cell.source for cell in saved] == [cell.source for cell in stored] else None
 
@@ -56,4 +56,5 @@ def runtest(cell: Any) -> None:
         cell.raise_cell_error("Cell outputs differ", "\n".join(cell.comparison_traceback))
 
 
-plugin.IPyNbFile.setup, plugin.IPyNbCell.runtest = setup, runtest
+if FOLDER:
+    plugin.IPyNbFile.setup, plugin.IPyNbCell.runtest = setup, runtest
