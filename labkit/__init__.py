@@ -227,4 +227,3 @@ if "IPython" in sys.modules:
     importlib.import_module("labkit.jupyter.numbers").show_plain_numbers()
     importlib.import_module("labkit.jupyter.warned").name_cells_in_warnings()
 sys.modules[__name__].__class__ = _Package
-importlib.import_module("labkit.moved").find_moved()

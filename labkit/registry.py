@@ -15,7 +15,6 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 from labkit.errors import ScheduleError
-from labkit.moved import moved_attribute
 from labkit.nearest import nearest
 from labkit.schedule.compiled import program_of
 from labkit.schedule.problem import PROBLEMS
@@ -379,8 +378,3 @@ def schedules() -> tuple[tuple[str, str], ...]:
     """
     every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
     return tuple(pair for pair in every if get(*pair).schedule is not None)
-
-
-def __getattr__(name: str) -> Any:
-    """Find `default`, which is `labkit.selector.default` now, with a warning."""
-    return moved_attribute(__name__, name)

@@ -22,9 +22,6 @@ from labkit.trial import Trial
 
 __all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "together"]
 
-#: a module of today behind names that this one once had as a package (`labkit.moved`)
-__path__: list[str] = []
-
 #: asked in this order whether a value of `on` is theirs; what is nobody else's names a platform
 MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulated()]
 

@@ -5,13 +5,9 @@ machine that was calibrated (`labkit.local.costs`), so that simulated time is a 
 and of committed data alone, never of the host that happens to run the simulation.
 """
 
-import sys
-
-from labkit.local import costs
 from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
 from labkit.local.costs import Cost, KernelCosts, calibration, use_calibration
-from labkit.local.costs import __getattr__ as __getattr__
 from labkit.local.digits import MOST_DIGIT_BITS, digit_counts, partition, scatter
 from labkit.local.shared_stand_ins import StandIns
 from labkit.local.standin import Range, StandIn, is_stand_in, room_like, stand_in
@@ -47,6 +43,3 @@ __all__ = [
     "to_codes",
     "use_calibration",
 ]
-
-# The module's name of before is that of a function today, which an import of the module would cover up.
-sys.modules[f"{__name__}.calibration"] = costs

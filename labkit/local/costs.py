@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-import warnings
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -255,15 +254,3 @@ def _load(source: str | Path) -> KernelCosts:
             "(measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
         )
     return KernelCosts.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))
-
-
-def __getattr__(name: str) -> Any:
-    """Find the class by its name of before."""
-    if name != "Calibration":
-        raise AttributeError(f"module 'labkit.local' has no attribute {name!r}")
-    warnings.warn(
-        "labkit.local.Calibration is KernelCosts now; the old name goes in the next version",
-        FutureWarning,
-        stacklevel=2,
-    )
-    return KernelCosts

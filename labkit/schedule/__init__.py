@@ -8,9 +8,6 @@ printed (`Schedule.describe`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from labkit.moved import moved_attribute
 from labkit.schedule.check import Counterexample, Proof, check, prove
 from labkit.schedule.count import count, predict
 from labkit.schedule.execute import execute
@@ -47,8 +44,3 @@ __all__ = [
     "prove",
     "whole",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Find what once was here, such as ``labkit.schedule.simulate``, with a warning."""
-    return moved_attribute(__name__, name)

@@ -1,6 +1,7 @@
 """What a user may rely on, a line each: ``python tests/packaging/promises.py`` lists it for this version.
 
-`promises.txt` is what version 0.1.0 said in README, notebooks, ``--help`` and docs, listed by this file.
+`promises.txt` has what README, notebooks, ``--help`` and docs have said, listed by this file. A line is
+struck only in a commit that says why.
 """
 
 from __future__ import annotations

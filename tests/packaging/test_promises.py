@@ -1,4 +1,4 @@
-"""What version 0.1.0 said in README, notebooks, --help and docs holds: names, options, imports, old names."""
+"""Every line of promises.txt is kept: public names, parameters, options, imports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pickle
 import re
 import subprocess
 import sys
-import warnings
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 
 import labkit as lk
-from labkit.moved import current_name
 from tests.packaging import promises
 
 STORED = Path(__file__).with_name("promises.txt").read_text().splitlines()
@@ -28,22 +26,14 @@ for _line in STORED:
 
 @cache
 def find(name: str) -> Any:
-    """The object that a dotted name says: attributes of the longest name that is a module.
-
-    An old name of a module must say that it is old.
-    """
+    """Return the object of a dotted name; modules are imported where no attribute has the name."""
     words = name.split(".")
     value: Any = lk
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        for number, word in enumerate(words[1:], 2):
-            module = ".".join(words[:number])
-            if hasattr(value, word):
-                value = getattr(value, word)
-                continue
-            is_known = current_name(module) == module or module in sys.modules
-            value = importlib.import_module(module)
-            assert is_known or any(module in str(one.message) for one in said), f"{module} is silent"
+    for number, word in enumerate(words[1:], 2):
+        if hasattr(value, word):
+            value = getattr(value, word)
+        else:
+            value = importlib.import_module(".".join(words[:number]))
     return value
 
 
@@ -123,38 +113,25 @@ TODAY["CONTRIBUTING.md"] = re.sub(r"```python.*?```", "", TODAY["CONTRIBUTING.md
 @pytest.mark.parametrize("document", [name for name in TODAY if list(promises.imports(TODAY[name]))])
 def test_a_document_of_today_names_what_is_there(document: str) -> None:
     for line in promises.imports(TODAY[document]):
-        kind, *words = line.split()
-        name = ".".join(words)
-        assert current_name(name) == name, f"{document} says {name}, which moved"
-        if kind != "program":
-            find(name)
+        find(".".join(line.split()[1:]))
 
 
 @pytest.mark.parametrize("name", OF_KIND["program"])
 def test_a_modules_program_starts(name: str) -> None:
-    command = [sys.executable, "-P", "-W", "default", "-m", name, "--help"]
+    command = [sys.executable, "-P", "-m", name, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout
-    assert ("FutureWarning" in done.stderr) == (current_name(name) != name)
 
 
 def test_run_is_a_function_whatever_was_imported() -> None:
     code = """
-import inspect, pickle, warnings
+import importlib, inspect, sys
 import labkit as lk
 import labkit.run
 from labkit.run import run
 assert inspect.isfunction(lk.run) and lk.run is run is labkit.run
-import importlib
-importlib.reload(__import__("sys").modules["labkit.run"])
-assert inspect.isfunction(lk.run)
-warnings.simplefilter("always")
-with warnings.catch_warnings(record=True) as said:
-    for old in (b"clabkit.run.result\\nRun\\n.", b"clabkit.run.front\\nrun\\n.", b"clabkit.run\\nrun\\n."):
-        found = pickle.loads(old)
-        assert found is lk.Run or inspect.isfunction(found), found
-assert any(one.category is FutureWarning for one in said)
+importlib.reload(sys.modules["labkit.run"])
 assert inspect.isfunction(lk.run)
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.moved import current_name
 from labkit.result import ByRank
 
 __all__ = ["ANSWER", "REQUEST", "NotPlain", "decode", "encode"]
@@ -140,7 +139,6 @@ def _state(thing: Any) -> dict[str, Any]:
 
 def _made(name: str, state: Any) -> Any:
     module, _, kind = name.partition(":")
-    module = current_name(module)
     try:
         if not module.startswith(_HOMES):
             raise DataError(f"the recipe asks for {name!r}, which is no description of a machine")

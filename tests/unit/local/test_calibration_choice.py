@@ -140,11 +140,3 @@ def test_real_machines_and_a_program_of_the_same_parameter_refuse_it() -> None:
         lk.sweep(program, [1], on="mpi", calibration="default")
     with pytest.raises(DataError, match="the program has a parameter of that name"):
         lk.sweep(lambda comm, calibration: None, [1], calibration="default")
-
-
-def test_the_old_names_of_the_costs_still_work() -> None:
-    from labkit.local.calibration import find_calibration
-
-    with pytest.warns(FutureWarning, match="KernelCosts"):
-        assert local.Calibration is local.KernelCosts
-    assert find_calibration("default") == local.calibration()

@@ -160,9 +160,3 @@ def test_an_operators_error_belongs_to_the_rank_that_combined() -> None:
     for everybody in (True, False):
         with pytest.raises(lk.errors.RankError, match="my operator"):
             lk.run(program, 5, "star:5", args=(everybody,))
-
-
-@pytest.mark.parametrize("name", ["Simulated", "perform", "simulate"])
-def test_old_names_still_work(name):
-    with pytest.warns(FutureWarning, match=f"labkit.schedule.{name} is labkit.sim.schedules.{name} now"):
-        assert getattr(labkit.schedule, name) is getattr(labkit.sim.schedules, name)

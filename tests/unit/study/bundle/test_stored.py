@@ -1,0 +1,19 @@
+"""A stored study and a stored bundle: they open, and computing them again gives the same."""
+
+from pathlib import Path
+
+import labkit as lk
+
+STORED = Path(__file__).with_name("stored")
+
+
+def test_a_bundle_is_run_again_and_comes_out_the_same():
+    found = lk.verify(STORED / "bundle.zip")
+    assert (found.outcome, found.compared) == ("same", 192)
+    assert found.identity == "3cfa2b2bd5fe512433286aa5535038583fda0b55cf4de307aa150fceaca53ec5"
+
+
+def test_a_saved_study_is_the_one_in_the_bundle():
+    study = lk.load(STORED / "study.zip")
+    assert study.data.equals(lk.load(STORED / "bundle.zip").data)
+    assert study.parameters == ["ranks", "n", "work", "machine"]
