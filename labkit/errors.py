@@ -244,11 +244,16 @@ class RankError(LabkitError):
         The rank that failed first.
     traceback : str
         Its traceback as text, or what the launcher reported.
+    abort_code : int or None
+        The error code of ``comm.Abort``; None if the rank ended otherwise.
     """
 
-    def __init__(self, rank: int, traceback: str, message: str | None = None) -> None:
+    def __init__(
+        self, rank: int, traceback: str, message: str | None = None, abort_code: int | None = None
+    ) -> None:
         self.rank = rank
         self.traceback = traceback
+        self.abort_code = abort_code
         super().__init__(message or f"rank {rank} failed: {headline(traceback)}\n{traceback}")
         self.hint = rank_hint(traceback)
         if self.hint:

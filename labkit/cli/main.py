@@ -47,7 +47,8 @@ COMMANDS = {
 EXIT_CODES = """\
 exit codes:
   0    it worked (judge: the expectation is met)
-  1    the program failed on a rank (judge: no match; doctor: something is broken)
+  1    the program failed on a rank (judge: no match; doctor: something is broken); a program that
+       calls comm.Abort(code) ends labkit run with that code, as under mpiexec
   2    the command line is wrong (judge: undecided)
   3    bad input or machine: unknown platform, ranks out of range, unreadable file, no MPI
   4    deadlock
@@ -107,7 +108,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 def exit_code(error: BaseException) -> int:
     """Return the exit code of an error."""
     if isinstance(error, RankError):
-        return 1
+        return 1 if error.abort_code is None else error.abort_code & 0xFF
     if isinstance(error, DeadlockError):
         return 4
     if isinstance(error, TimeLimitError):

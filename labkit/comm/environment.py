@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from labkit import _kernels
@@ -14,25 +15,23 @@ from labkit.comm.pickling import pickle
 from labkit.comm.place import here
 from labkit.context import simulated
 
-__all__ = ["ENVIRONMENT", "SETTINGS", "AbortError", "abort", "note_import", "set_setting", "settings"]
+__all__ = ["ENVIRONMENT", "SETTINGS", "abort", "note_import", "register_job", "set_setting", "settings"]
+
+_find_job: Callable[[], Callable[[int], NoReturn] | None] = lambda: None  # noqa: E731
 
 
-class AbortError(BaseException):
-    """A rank called Abort.
-
-    Attributes
-    ----------
-    code : int
-    """
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"MPI_Abort({code})")
-        self.code = code
+def register_job(find: Callable[[], Callable[[int], NoReturn] | None]) -> None:
+    """Register what returns the function that ends the job of the calling rank, None outside ranks."""
+    global _find_job
+    _find_job = find
 
 
 def abort(errorcode: int = 0) -> NoReturn:
-    """End the whole run with an error code."""
-    raise AbortError(int(errorcode))
+    """End the whole run with an error code; never returns, and nothing that the program does catches it."""
+    end = _find_job()
+    if end is None:
+        raise make_outside("Abort")
+    end(operator.index(errorcode))
 
 
 def _hub(name: str) -> Any:

@@ -32,7 +32,7 @@ def first_error(records: Iterable[Mapping[str, Any]], machine: str = "") -> Labk
     if record["kind"] == "machine":
         return MachineError(f"{text}{machine}")
     said = {"abort": f"rank {rank} {text}", "result": text}
-    return RankError(rank, text, said.get(record["kind"]))
+    return RankError(rank, text, said.get(record["kind"]), record.get("abort_code"))
 
 
 def too_late(timeout_s: float | None, places: Iterable[tuple[int, Where]]) -> TimeLimitError:

@@ -121,6 +121,8 @@ class RankOutput:
         self._before: tuple[Any, Any] | None = None
         #: whether somebody wants to see the last lines while the run goes on
         self.is_watched = False
+        #: whether nothing is kept any more: the ranks have been aborted
+        self.is_over = False
         self._lines = Lines()
         self._file: TextIO | None = None
 
@@ -151,6 +153,8 @@ class RankOutput:
         if self._file is not None:
             self._file.write(text)
             self._file.flush()
+            return
+        if self.is_over:
             return
         self._left -= len(text)
         if self._left < 0:

@@ -152,18 +152,26 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     own.install()
     exits = RankExits()
     exits.install()
+    whole_pid = os.getpid
     own_process_numbers()
     own_system()
     os.register_at_fork(after_in_child=lambda: _keep_printed(folder))
     code = compile(line.source(), line.shown, "exec", dont_inherit=True)
     worlds.update({rank: RankWorld(own, line.file, line.spec()) for rank in range(request.ranks)})
     spawned = SpawnedRanks(own, worlds, line, folder)
+    home = os.getpid()
+
+    def leave(failure: BaseException) -> NoReturn:
+        if whole_pid() == home:  # not a process that a rank has forked
+            _leave(failure, folder)
+        _EXIT(0)
 
     def program(comm: Any) -> None:
         rank = _kernels.current_rank()
         simulation = running()
         assert simulation is not None
         simulation.context.is_early = False
+        simulation.leave = leave
         simulation.calls.spawn = spawned.spawn
         try:
             if rank >= request.ranks:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from labkit import _kernels, context
 from labkit.comm.collective.calls import CollectiveCalls
-from labkit.comm.environment import AbortError
+from labkit.comm.environment import register_job
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import (
     MORE_TIME,
@@ -32,12 +33,12 @@ from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.logs import register_logs
 from labkit.sim.isolation.process_state import register_swaps
 from labkit.sim.isolation.switched_state import Swaps
-from labkit.sim.isolation.threads import register_owner
+from labkit.sim.isolation.threads import owner_of_thread, register_owner
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
-from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_traceback
+from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_stack, trimmed_traceback
 from labkit.tally import Tally
 from labkit.units import format_seconds
 
@@ -137,6 +138,8 @@ class Simulation:
         self.output = RankOutput(ranks, is_whole)
         #: what runs, and where
         self.title = f"{ranks} simulated ranks"
+        #: ends this process with a failure, where it is the run's alone
+        self.leave: Callable[[BaseException], NoReturn] | None = None
         #: what ranks have for themselves of what the process has once, and of logging
         self.swaps = Swaps()
         self.logs: dict[tuple[int, int, str], Any] = {}
@@ -213,7 +216,7 @@ class Simulation:
             outcome = "stopped"
         if outcome == "deadlock":
             found = deadlock.describe(self.hub, self.calls)
-            self._failure = self.thread_calls[0] if self.thread_calls else found
+            self._failure = self._failure or (self.thread_calls[0] if self.thread_calls else found)
             report = str(found)
             self.hub.set_ending(lambda: DeadlockError(report))
         if outcome != "finished":
@@ -248,6 +251,27 @@ class Simulation:
 
     # --- how it can end -----------------------------------------------------------------------------
 
+    def abort(self, rank: int, code: int) -> NoReturn:
+        """End the run as MPI_Abort does: the calling rank never goes on, and prints nothing more.
+
+        In the process of a script, which has no other purpose, no rank does.
+        """
+        if self._failure is None:
+            trace = f"{trimmed_stack(sys._getframe(1))}MPI_Abort({code})\n"
+            text = f"rank {rank} aborted all ranks with error code {code}"
+            self._failure = RankError(rank, trace, f"{text}\n{trace}", abort_code=code)
+        if self.leave is not None:
+            if isinstance(self._failure, LabkitError):
+                self._failure.attach_output(self.output.texts())
+            self.leave(self._failure)
+        self.output.is_over = True
+        if not self.hub.is_ending:
+            self.hub.set_ending(RunEnded)
+        self.hub.stop()
+        if self.hub.rank >= 0 and running() is self:
+            self.hub.abandon()
+        raise RunEnded("the run is ending")  # an operator that the engine calls; a thread of a rank
+
     def _fail(self, error: BaseException) -> None:
         """Note the first failure and end the run; later ones are consequences of it."""
         if self._struck_without_room(error):
@@ -279,8 +303,6 @@ class Simulation:
         if rank < 0:
             return error if isinstance(error, LabkitError) else RankError(-1, trimmed_traceback(error))
         text = trimmed_traceback(error)
-        if isinstance(error, AbortError):
-            return RankError(rank, text, f"rank {rank} called Abort({error.code})\n{text}")
         if isinstance(error, SystemExit):
             return RankError(rank, text, f"rank {rank} left with exit code {error.code!r}\n{text}")
         return RankError(rank, text)
@@ -342,6 +364,9 @@ class _ThreadOwner:
         self.hub, self.rank = simulation.hub, simulation.hub.rank
         self._simulation = simulation
 
+    def abort(self, code: int) -> NoReturn:
+        self._simulation.abort(self.rank, code)
+
     def report(self, name: str) -> None:
         place = place_of(sys._getframe(2))
         where = f" at {place}" if place is not None else ""
@@ -358,6 +383,15 @@ def _own_threads() -> _ThreadOwner | None:
     return _ThreadOwner(simulation) if simulation is not None else None
 
 
+def _own_job() -> Callable[[int], NoReturn] | None:
+    stack: list[Simulation] | None = getattr(_local, "stack", None)
+    if stack:  # also in an operator that the engine calls
+        return functools.partial(stack[-1].abort, stack[-1].hub.rank)
+    owner = owner_of_thread()
+    return owner.abort if owner is not None else None
+
+
+register_job(_own_job)
 register_swaps(_own_swaps)
 register_logs(_own_logs)
 register_owner(_own_threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ __all__ = [
     "innermost_frame",
     "lines_of",
     "place_of",
+    "trimmed_stack",
     "trimmed_traceback",
 ]
 
@@ -113,6 +115,13 @@ def lines_of(places: Iterable[tuple[int, str]]) -> list[str]:
         hidden = sum(len(ranks) for ranks in islice(groups.values(), SHOWN_GROUPS, None))
         lines.append(f"  ... and {hidden} more ranks")
     return lines
+
+
+def trimmed_stack(frame: FrameType | None) -> str:
+    """Format a stack without the frames of what runs programs; empty if there are no others."""
+    frames = [one for one in traceback.walk_stack(frame) if not is_framework(one[0].f_code.co_filename)]
+    lines = traceback.StackSummary.extract(reversed(frames)).format()
+    return "".join(["Traceback (most recent call last):\n", *lines])
 
 
 def trimmed_traceback(error: BaseException) -> str:

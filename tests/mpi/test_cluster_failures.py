@@ -147,8 +147,16 @@ def test_exit_abort_and_results_that_cannot_travel(machine):
             comm.Abort(7)
         comm.barrier()
 
-    with pytest.raises(RankError, match="rank 1 aborted all ranks with error code 7"):
-        lk.run(aborting, 2, machine)
+    def catching(comm):
+        try:
+            aborting(comm)
+        finally:
+            return "went on"  # noqa: B012 - what nothing may do
+
+    for way in (aborting, catching):
+        with pytest.raises(RankError, match="rank 1 aborted all ranks with error code 7") as caught:
+            lk.run(way, 2, machine)
+        assert caught.value.abort_code == 7
 
     def returning(comm):
         return (k for k in range(3)) if comm.rank == 1 else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -205,9 +206,10 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
         """Set the handler. Errors are raised in any case."""
         self._errhandler = errhandler
 
-    def Abort(self, errorcode: int = 0) -> None:
-        """End the whole run."""
-        raise SystemExit(f"MPI Abort({errorcode})")
+    def Abort(self, errorcode: int = 0) -> NoReturn:
+        """End the whole run; nothing that the submission does catches it."""
+        self._caller.report(SystemExit(f"MPI Abort({operator.index(errorcode)})"))
+        os._exit(0)
 
     # --- collectives ------------------------------------------------------------------------------
 

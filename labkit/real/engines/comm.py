@@ -10,16 +10,25 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from mpi4py import MPI as MPI4PY
 
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
 from labkit.real.engines.noted import Probed
-from labkit.real.engines.waits import WAITING, Message, PersistentRequest, Request, finish, keep, until
+from labkit.real.engines.waits import (
+    WAITING,
+    Aborted,
+    Message,
+    PersistentRequest,
+    Request,
+    finish,
+    keep,
+    until,
+)
 
-__all__ = ["CLASSES", "Aborted", "Communicator", "interruptible", "take_contexts"]
+__all__ = ["CLASSES", "Communicator", "interruptible", "take_contexts"]
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
 MPI: Any = MPI4PY
@@ -44,10 +53,6 @@ _Comm = MPI.Comm
 
 #: duplicates in which reductions exchange their messages, by the handle of the communicator
 _contexts: dict[int, Any] = {}
-
-
-class Aborted(BaseException):
-    """The program called ``comm.Abort``: the run ends, the engines live on."""
 
 
 class Communicator:
@@ -114,9 +119,10 @@ class Communicator:
 
     Disconnect = Free
 
-    def Abort(self, errorcode: int = 0) -> None:  # noqa: N802
-        """End the run on all ranks; the engines live on."""
-        raise Aborted(errorcode)
+    def Abort(self, errorcode: int = 0) -> NoReturn:  # noqa: N802
+        """End the run on all ranks, whatever the program catches; the engines live on."""
+        WAITING.aborted = Aborted(errorcode)
+        raise WAITING.aborted
 
 
 def _twin(row: Method) -> str | None:

@@ -25,7 +25,7 @@ from labkit import context
 from labkit.process.stacks import is_framework, traceback_without
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
-from labkit.real.engines.comm import CLASSES, Aborted, interruptible, take_contexts
+from labkit.real.engines.comm import CLASSES, interruptible, take_contexts
 from labkit.real.engines.noted import WaitPage
 from labkit.real.engines.stage import Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import WAITING, Message, disown, finish
@@ -132,7 +132,7 @@ class _RankRun:
         header = self.header
         machine = RankContext(self.rank, header["ranks"])
         WAITING.tidy()
-        WAITING.freed = []
+        WAITING.freed, WAITING.aborted = [], None
         for run in header["free"]:
             for comm in _quarantine.pop(run, ()):
                 with contextlib.suppress(MPI.Exception):
@@ -163,6 +163,8 @@ class _RankRun:
                 begin = time.monotonic()
                 with self.program():
                     result = until_exit(call)
+                if WAITING.aborted is not None:
+                    raise WAITING.aborted
                 end = time.monotonic()
                 if self.recorder is not None:
                     self.recorder.finish()
@@ -273,17 +275,17 @@ class _RankRun:
             "rank": self.rank, "kind": kind, "text": text, "time": time.monotonic(),
             "place": self.interrupts.place, "has_finished": self.has_finished, "shares": self.shares,
             "leftover": self.leftover, "is_clean": self.is_clean, "reason": "", "output": b"",
-            "trace": self.trace,
+            "trace": self.trace, "abort_code": None if WAITING.aborted is None else WAITING.aborted.args[0],
         }  # fmt: skip
 
     def failure(self, error: BaseException) -> dict[str, Any]:
         """Say why it failed."""
         if self.interrupts.count:
             return self.record("interrupted")
+        if WAITING.aborted is not None:
+            return self.record("abort", f"aborted all ranks with error code {WAITING.aborted.args[0]}")
         if isinstance(error, ResultError):
             return self.record("result", str(error))
-        if isinstance(error, Aborted):
-            return self.record("abort", f"aborted all ranks with error code {error.args[0]}")
         if isinstance(error, SystemExit):
             last = f"the rank called sys.exit({error.code!r})"
             return self.record("exit", f"{traceback_without(error, is_framework).rstrip()}\n{last}")

@@ -128,7 +128,8 @@ def _from_lost(target: Target, places: list[Place], reports: Reports) -> LabkitE
         )
     if ending.rank >= len(places):
         return MachineError(f"rank {ending.rank}, which took no part in the run, {ending.text()}; {advice}")
-    return RankError(ending.rank, ending.text(), f"rank {ending.rank} {ending.text()}; {advice}")
+    said = f"rank {ending.rank} {ending.text()}; {advice}"
+    return RankError(ending.rank, ending.text(), said, abort_code=ending.abort)
 
 
 def _ending(target: Target, ranks_by_pid: Mapping[int, int]) -> Ending | None:

@@ -21,7 +21,8 @@ from labkit.comm.surface import REQUESTS, Method, add_methods, over
 from labkit.real.engines.noted import NOTE_S, WaitPage
 
 __all__ = [
-    "WAITING", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish", "keep", "until",
+    "WAITING", "Aborted", "Interrupted", "Message", "PersistentRequest", "Request", "disown", "finish",
+    "keep", "until",
 ]  # fmt: skip
 
 #: untyped: names of the module are replaced during a run, and classes mixed into its own
@@ -41,11 +42,17 @@ class Interrupted(KeyboardInterrupt):
     """Raised inside a program whose run is being ended; not an `Exception`, so that few programs catch it."""
 
 
+class Aborted(BaseException):
+    """The program called ``comm.Abort``: the run ends, the engines live on."""
+
+
 class _Waiting:
     """What the waiting of this process shares with its signal handler."""
 
     def __init__(self) -> None:
         self.stop = False
+        #: the program's call of Abort: whatever it has caught, it waits for nothing more
+        self.aborted: Aborted | None = None
         #: where it is noted who waits for what, if the engine has such a page
         self.page: WaitPage | None = None
         #: requests that nobody waits for any more, with their buffers: MPI may still write into them
@@ -80,7 +87,11 @@ def until(ready: Callable[[], Any], what: Any = None) -> Any:
     ------
     Interrupted
         An interrupt came meanwhile.
+    Aborted
+        The program has called Abort before.
     """
+    if WAITING.aborted is not None:
+        raise WAITING.aborted
     for _ in range(SPINS):
         if found := ready():
             return found

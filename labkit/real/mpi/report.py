@@ -147,4 +147,5 @@ def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitEr
         )
     where = "\n".join(frame.text() for frame in read_stack(job.rank_file(ending.rank, "stack")))
     message = f"rank {ending.rank} {ending.text()}" + (f"; it was at\n{where}" if where else "")
-    return RankError(ending.rank, f"{where}\n{ending.text()}" if where else ending.text(), message)
+    said = f"{where}\n{ending.text()}" if where else ending.text()
+    return RankError(ending.rank, said, message, abort_code=ending.abort)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from labkit.comm.handles import exceptions
 from labkit.sim.isolation.patches import Patch, Patches
@@ -24,6 +24,9 @@ class Owner(Protocol):
 
     hub: Any
     rank: int
+
+    def abort(self, code: int) -> NoReturn:
+        """End the rank's run."""
 
     def report(self, name: str) -> None:
         """Is told that one of them has called MPI."""

@@ -63,7 +63,7 @@ def test_error_handlers_are_kept_and_asked() -> None:
         return seen == [MPI.ERR_OTHER]
 
     assert lk.run(program, 2).results == [True, True]
-    with pytest.raises(lk.errors.RankError, match="called Abort"):
+    with pytest.raises(lk.errors.RankError, match="aborted all ranks with error code 5"):
         lk.run(lambda comm: (comm.Set_errhandler(MPI.ERRORS_ABORT), comm.Call_errhandler(5)), 2)
 
 
