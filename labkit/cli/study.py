@@ -20,10 +20,14 @@ BAD_INPUT = 3
 _DESCRIPTION = """\
 Run a study that a file declares: every combination of its parameters, on simulated machines and on real MPI.
 The file is checked as a whole before anything runs. Only points that are missing are run, and each is on disk
-before the next one begins: after a kill the same command goes on. Every value is kept with its environment.
+before the next one begins: after a kill the same command goes on. A point is run again when anything that it
+depends on has changed: the files of its platform, model, mapping, calibration, rules or recorded computation,
+the program and every module that it imports outside Python and installed packages, labkit, the MPI library.
+Every value is kept with its environment.
 
-In the folder of results (NAME.results beside NAME.toml): points.jsonl (every value), data.study (for
-labkit.load and labkit judge), report.html, table.txt, table.csv and table.tex.
+In the folder of results (NAME.results next to NAME.toml): points.jsonl (every value), earlier.jsonl (values
+of earlier versions), data.study (for labkit.load and labkit judge), report.html, table.txt, table.csv and
+table.tex.
 """
 _EPILOG = """\
 A study:
@@ -113,10 +117,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _to_do(work: Work) -> str:
     total, missing = len(work.planned.plan), len(work.missing)
-    stale = f"; {work.stale} of another program or of other values are kept aside" if work.stale else ""
-    if not missing:
-        return f"labkit study: all {total} points are there{stale}"
-    return f"labkit study: {missing} of {total} points to run{stale}"
+    text = f"{missing} of {total} points to run" if missing else f"all {total} points are there"
+    changed = work.changed
+    if changed:
+        most = max(changed.values())
+        what = f"{most} point{'s were' if most > 1 else ' was'} measured"
+        text += f"; changed since {what}: {', '.join(changed)}"
+    if work.stale:
+        text += f"; {work.stale} of earlier versions {'goes' if work.stale == 1 else 'go'} to earlier.jsonl"
+    return f"labkit study: {text}"
 
 
 def _plan(work: Work, arguments: argparse.Namespace) -> int:
@@ -134,7 +143,11 @@ def _plan(work: Work, arguments: argparse.Namespace) -> int:
             }
             for p in points
         ]
-        print(json.dumps({"points": rows, "missing": len(missing), "exit": 0}, default=str))
+        print(
+            json.dumps(
+                {"points": rows, "missing": len(missing), "changed": [*work.changed], "exit": 0}, default=str
+            )
+        )
         return 0
     print(_to_do(work))
     for point in points:

@@ -2,7 +2,8 @@
 
 The pickle of a notebook's function will not do: it holds the process id in the cell's file name, and which
 equal texts are one object. So the content itself is walked: code without its file and lines, constants,
-defaults, closures, the globals it uses; modules of one's own by the content of their file; data by value.
+defaults, closures, the globals it uses; modules of the user by the content of their files and of all files
+that these import; data by value.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from labkit.process.imports import imported_files, program_digests
 from labkit.process.installed import is_installed
 
 __all__ = ["fingerprint"]
@@ -136,6 +138,9 @@ class _Walk:
             if name in function.__globals__:
                 self.word("global", name)
                 self.add(function.__globals__[name])
+        folder = os.path.dirname(function.__code__.co_filename)
+        package = function.__globals__.get("__package__") or ""
+        self.files(imported_files(function.__code__, folder if os.path.isdir(folder) else None, package))
 
     def code(self, code: CodeType) -> None:
         self.raw("code", code.co_code)
@@ -160,6 +165,14 @@ class _Walk:
         if path and module.__name__ != "__main__" and top != "labkit" and not is_installed(path):
             content = Path(path)
             self.raw("file", content.read_bytes() if content.is_file() else b"")
+            if content.is_file():
+                self.each("imports", program_digests(content, module.__package__ or "").items())
+
+    def files(self, files: Mapping[str, Path]) -> None:
+        """Add the content of the modules that a function imports when it is called."""
+        for name, path in files.items():
+            self.word("imports", name)
+            self.raw("file", path.read_bytes() if path.is_file() else b"")
 
     def other(self, thing: Any) -> None:
         """Add any other object by what its own pickling says: its maker, arguments and state."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from labkit.errors import DataError, MachineError
 from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
 from labkit.request import RunRequest
 from labkit.result.computation import Computation
 
@@ -133,5 +134,5 @@ class Records:
 
 
 def _content(program: Any) -> Any:
-    """Return what a program is: of a script, its text."""
-    return program.read_bytes() if isinstance(program, Path) else program
+    """Return what a program is: of a script, its text and the modules that it imports."""
+    return program_digests(program) if isinstance(program, Path) else program

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from labkit.errors import MachineError
 from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.client import OUTPUT_LIMIT_BYTES, pack_launch
 from labkit.real.shares import recorded_header, recording_for
@@ -126,8 +126,8 @@ def make_point(request: RunRequest) -> Point:
     matters |= recorded | {name: value for name, value in header.items() if name in ("measuring", "regions")}
     what: Any = request.program
     if isinstance(what, Path):
-        path, what = what, hashlib.sha256(what.read_bytes()).hexdigest()
-        header |= {"script": str(path.resolve()), "digest": what}
+        path, what = what, program_digests(what)
+        header |= {"script": str(path.resolve()), "digest": what[path.name]}
     limit_bytes = request.options.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     key = fingerprint(
         request.name, what, list(request.args), dict(request.kwargs), request.ranks, request.seed,

@@ -15,7 +15,7 @@ from typing import Any
 
 from labkit.errors import DataError
 
-__all__ = ["environment", "find_notebook", "labkit_digest", "packages"]
+__all__ = ["engine_digest", "environment", "find_notebook", "labkit_digest", "packages"]
 
 _MOST_NOTEBOOK_BYTES = 100_000_000
 
@@ -69,6 +69,14 @@ def labkit_digest() -> str:
                 inside = f"{name}/{path.relative_to(root).as_posix()}"
                 total.update(f"{inside}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
+
+
+@functools.cache
+def engine_digest() -> str:
+    """Return the SHA-256 of the compiled engine."""
+    from labkit import _kernels
+
+    return hashlib.sha256(Path(_kernels.__file__).read_bytes()).hexdigest()
 
 
 def find_notebook() -> Path | None:

@@ -16,13 +16,13 @@ import sys
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
 from labkit.nearest import nearest
 from labkit.plain import require_file, toml_of
+from labkit.process.imports import imported_files, program_digests
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.language.parser import parse
@@ -43,6 +43,8 @@ _REPEATS = ("within", "level", "statistic", "least", "most", "most_s")
 _EXPECT = ("growth", "metric", "phase", "parameter", "where", "given", "deviation")
 #: parameters of the machine, beside those of the program
 _AXES = ("ranks", "on", "model", "coll")
+#: the modules of programs as they were when a study of this process imported them, by name
+_imported: dict[str, tuple[Path, bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,9 @@ class Declaration:
         A function, or a script.
     program_text : str
         As it was written down.
-    program_sha256 : str
-        Of the file that holds the program: points of another one are not mixed with these.
+    program_files : dict of str to str
+        SHA-256 of the file that holds the program, which is the first, and of all modules that it imports
+        outside Python and installed packages; empty for a program without a file.
     parameters : dict
         Values of ranks, on, model, coll and the program's own, as they were given.
     run : dict
@@ -97,13 +100,18 @@ class Declaration:
     title: str
     program: Any
     program_text: str
-    program_sha256: str
+    program_files: dict[str, str]
     parameters: dict[str, Any]
     run: dict[str, Any]
     args: list[Any]
     metrics: list[str]
     expected: list[Expected]
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def program_sha256(self) -> str:
+        """SHA-256 of the file that holds the program; empty where there is none."""
+        return next(iter(self.program_files.values()), "")
 
     def planned(self, jobs: Any = None) -> Planned:
         """Return the sweep of all points.
@@ -147,12 +155,12 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     run = _run(_table(content, "run", name), name)
     program_text = _text(content, "program", name, needed=True)
     folder = place.resolve().parent
-    program, digest = _program(program_text, folder, name)
+    program, files = _program(program_text, folder, name)
     args = content.get("args", [])
     if not isinstance(args, list):
         raise DataError(f"{name}: args is a list, got {args!r}")
     declaration = Declaration(
-        place, _text(content, "title", name) or place.stem, program, program_text, digest,
+        place, _text(content, "title", name) or place.stem, program, program_text, files,
         _parameters(parameters, name), run, args, _names(content, "metrics", name), [],
     )  # fmt: skip
     _check_points(declaration)
@@ -232,16 +240,18 @@ def _parameters(table: dict[str, Any], where: str) -> dict[str, Any]:
     return dict(table)
 
 
-def _program(text: str, folder: Path, where: str) -> tuple[Any, str]:
+def _program(text: str, folder: Path, where: str) -> tuple[Any, dict[str, str]]:
     """Find the program: FILE.py:FUNCTION beside the study, MODULE:FUNCTION, or a script."""
     source, colon, name = text.rpartition(":")
     if not colon:
         script = folder / text
-        return script, _digest(script, where)
+        return script, _digests(script, where)
     if source.endswith(".py"):
         path = folder / source
-        digest = _digest(path, where)
+        _digests(path, where)  # refuses what cannot be read
+        _forget_changed(path)
         module = _load_file(path, where)
+        files = _digests(path, where)  # what it did to sys.path counts
     else:
         try:
             module = importlib.import_module(source)
@@ -250,7 +260,7 @@ def _program(text: str, folder: Path, where: str) -> tuple[Any, str]:
                 f"{where}: program = {text!r}: the module {source!r} cannot be imported: {_one_line(error)}"
             ) from error
         file = getattr(module, "__file__", None)
-        digest = _digest(Path(file), where) if file else ""
+        files = _digests(Path(file), where, module.__package__ or "") if file else {}
     found = getattr(module, name, None)
     if not callable(found):
         functions = [
@@ -258,17 +268,27 @@ def _program(text: str, folder: Path, where: str) -> tuple[Any, str]:
         ]
         meant = nearest(name, functions, 1, 0.5) or f"; it has: {', '.join(functions[:12]) or 'none'}"
         raise ProgramError(f"{where}: program = {text!r}: {source} has no function {name!r}{meant}")
-    return found, digest
+    return found, files
 
 
-def _digest(path: Path, where: str) -> str:
+def _digests(path: Path, where: str, package: str = "") -> dict[str, str]:
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return program_digests(path, package)
     except OSError as error:
         raise ProgramError(
             f"{where}: the program {str(path)!r} cannot be read: {error.strerror or error}; it is looked for "
             "beside the study's file"
         ) from error
+
+
+def _forget_changed(path: Path) -> None:
+    """Have modules imported again that were edited since an earlier study of this process."""
+    now = {name: (file, file.read_bytes()) for name, file in imported_files(path).items() if file.is_file()}
+    is_changed = any(_imported.get(name, content) != content for name, content in now.items())
+    _imported.update(now)
+    if is_changed:
+        for name in now:
+            sys.modules.pop(name, None)
 
 
 def _load_file(path: Path, where: str) -> Any:
@@ -280,13 +300,16 @@ def _load_file(path: Path, where: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    writes_no_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:  # bytecode hides an edit within the same second that keeps the file's size
         spec.loader.exec_module(module)
     except BaseException as error:  # foreign code
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):
             raise
         raise ProgramError(f"{where}: {path.name} cannot be read: {_one_line(error)}") from error
+    finally:
+        sys.dont_write_bytecode = writes_no_bytecode
     return module
 
 

@@ -1,4 +1,8 @@
-"""The folder of a study's results: every value of every point, on disk as soon as it is measured."""
+"""The folder of a study's results: every value of every point, on disk as soon as it is measured.
+
+``points.jsonl`` has the points of the study as it is now, ``earlier.jsonl`` those that were measured of other
+content (another version of a file) or of other values.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,10 +18,11 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.study.bundle.provenance import environment
 from labkit.study.points import Point
+from labkit.study.store import replace_file
 
-__all__ = ["Results", "key_of"]
+__all__ = ["Results", "key_of", "place_of"]
 
-_LOG, _LOCK = "points.jsonl", "lock"
+_LOG, _EARLIER, _LOCK = "points.jsonl", "earlier.jsonl", "lock"
 
 
 class Results:
@@ -33,7 +38,7 @@ class Results:
     Attributes
     ----------
     points : dict
-        By key the last line of each point.
+        By key the last line of each point, the earlier ones first.
     environments : dict
         By their digests the Pythons and computers on which points were measured.
     """
@@ -42,6 +47,8 @@ class Results:
         self.folder = folder
         self.points: dict[str, dict[str, Any]] = {}
         self.environments: dict[str, dict[str, Any]] = {}
+        #: the keys in points.jsonl
+        self.current: set[str] = set()
         self._here: str | None = None
         self._whole_bytes = 0
         self._read()
@@ -49,19 +56,28 @@ class Results:
     def _read(self) -> None:
         self.points.clear()
         self.environments.clear()
-        self._whole_bytes = 0
+        self._read_file(_EARLIER)
+        earlier = dict(self.points)
+        self.points.clear()
+        self._whole_bytes = self._read_file(_LOG)
+        self.current = set(self.points)
+        own = dict(self.points)
+        self.points.clear()
+        self.points.update({key: one for key, one in earlier.items() if key not in own} | own)
+
+    def _read_file(self, name: str) -> int:
+        """Take in a file's lines; return the bytes of the whole ones."""
+        path, whole_bytes = self.folder / name, 0
         try:
-            content = (self.folder / _LOG).read_bytes()
+            content = path.read_bytes()
         except FileNotFoundError:
-            return
+            return 0
         except OSError as error:
-            raise DataError(
-                f"{str(self.folder / _LOG)!r} cannot be read: {error.strerror or error}"
-            ) from error
+            raise DataError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
         for number, line in enumerate(content.splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 break  # a kill came between
-            self._whole_bytes += len(line)
+            whole_bytes += len(line)
             try:
                 entry = json.loads(line)
                 if "environment" in entry:
@@ -70,9 +86,10 @@ class Results:
                     self.points[str(entry["key"])] = entry
             except (ValueError, KeyError, TypeError) as error:
                 raise DataError(
-                    f"{str(self.folder / _LOG)!r}, line {number}: it is damaged ({error}); take the line "
+                    f"{str(path)!r}, line {number}: it is damaged ({error}); take the line "
                     "out, or move the folder away to measure everything again"
                 ) from error
+        return whole_bytes
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -104,6 +121,36 @@ class Results:
             self._read()  # what was added before we had the lock
             yield
 
+    def set_aside(self, keys: Collection[str]) -> None:
+        """Have points.jsonl hold these points, as far as they are known, and earlier.jsonl all others.
+
+        Raises
+        ------
+        DataError
+            They cannot be written; what was there before is as it was.
+        """
+        known = {key for key in keys if key in self.points}
+        if known == self.current:
+            return
+        try:
+            if others := [one for key, one in self.points.items() if key not in known]:
+                replace_file(self.folder / _EARLIER, self._lines(others))
+            own = self._lines([one for key, one in self.points.items() if key in known])
+            replace_file(self.folder / _LOG, own)
+        except OSError as error:
+            raise DataError(
+                f"{str(self.folder)!r} cannot be written: {error.strerror or error}; what was measured "
+                "before is kept: make room, and start again"
+            ) from error
+        self.current, self._whole_bytes = known, len(own)
+
+    def _lines(self, entries: list[dict[str, Any]]) -> bytes:
+        by = dict.fromkeys(entry.get("by") for entry in entries)
+        abouts = [
+            {"id": one, "environment": self.environments[one]} for one in by if one in self.environments
+        ]
+        return _text([*abouts, *entries])
+
     def add(self, key: str, entry: Mapping[str, Any]) -> None:
         """Write a point, and wait until it is on disk.
 
@@ -116,12 +163,13 @@ class Results:
         if self._here is None:
             about = environment()
             self._here = sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:12]
-            if self._here not in self.environments:
-                self.environments[self._here] = about
+            by = {self.points[key].get("by") for key in self.current}
+            self.environments[self._here] = about
+            if self._here not in by:
                 lines.append({"id": self._here, "environment": about})
         line = {"key": key, "by": self._here, **entry}
         lines.append(line)
-        text = "".join(json.dumps(one, default=str, ensure_ascii=False) + "\n" for one in lines).encode()
+        text = _text(lines)
         path = self.folder / _LOG
         try:
             with open(path, "r+b" if path.exists() else "w+b") as file:
@@ -139,10 +187,23 @@ class Results:
             ) from error
         self._whole_bytes += len(text)
         self.points[key] = json.loads(text.splitlines()[-1])
+        self.current.add(key)
 
 
-def key_of(point: Point, program_sha256: str, settings: Mapping[str, Any]) -> str:
-    """Return what names a point: its parameters, the program's file, and the settings that matter."""
+def _text(lines: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(one, default=str, ensure_ascii=False) + "\n" for one in lines).encode()
+
+
+def place_of(point: Point, settings: Mapping[str, Any]) -> str:
+    """Return what names a point's place in a study: its parameters, and the settings that matter."""
     where = point.on if isinstance(point.on, str) else repr(point.on)
-    named = [point.ranks, where, point.model, point.cells, program_sha256, settings]
-    return sha256(json.dumps(named, sort_keys=True, default=str).encode()).hexdigest()[:24]
+    return _name([point.ranks, where, point.model, point.cells, settings])
+
+
+def key_of(place: str, content: Mapping[str, str]) -> str:
+    """Return what names a point: its place in the study, and the content of all that it is made of."""
+    return _name([place, dict(content)])
+
+
+def _name(things: list[Any]) -> str:
+    return sha256(json.dumps(things, sort_keys=True, default=str).encode()).hexdigest()[:24]

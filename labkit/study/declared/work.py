@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.sim.computation import Records
+from labkit.study.declared.content import Content, differences
 from labkit.study.declared.declaration import Declaration
-from labkit.study.declared.results import Results, key_of
+from labkit.study.declared.results import Results, key_of, place_of
 from labkit.study.harvest import Harvest
 from labkit.study.measure import Found
 from labkit.study.points import Point
@@ -27,18 +30,23 @@ __all__ = ["Work"]
 class _Writer(Harvest):
     """Writes every point down before the next one is taken."""
 
-    def __init__(
-        self, seed: int, results: Results, keys: dict[int, str], records: Records | None = None
-    ) -> None:
+    def __init__(self, seed: int, work: Work, records: Records | None = None) -> None:
         super().__init__(seed)
-        self._results, self._keys = results, keys
+        self._work = work
         #: computation that is measured and kept with the points
         self._records, self._written = records, set(records.kept if records is not None else ())
 
     def keep(self, point: Point, found: Found) -> None:
-        """Keep a point's rows, on disk as well."""
+        """Keep a point's rows, on disk as well.
+
+        Raises
+        ------
+        DataError
+            They cannot be written, or belong to files that were edited during the run.
+        """
         before, began = len(self.rows), time.time()
         super().keep(point, found)
+        self._work.require_unchanged(point)
         rows = [row for _, row in self.rows[before:]]
         if rows:
             entry = {
@@ -46,7 +54,8 @@ class _Writer(Harvest):
                 "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
                 "is_deterministic": self.is_deterministic,
             }  # fmt: skip
-            self._results.add(self._keys[point.number], entry | self._computation())
+            key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
+            self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
 
     def _computation(self) -> dict[str, Any]:
         """Return what has been measured since the last point."""
@@ -59,6 +68,9 @@ class _Writer(Harvest):
 
 class Work:
     """A declared study and what has been measured of it.
+
+    A point's key is its place in the study (parameters and settings) and the content of all that it is made
+    of (`labkit.study.declared.content`): values of another content are never taken for its own.
 
     Parameters
     ----------
@@ -83,8 +95,16 @@ class Work:
             for name, value in {**declaration.run, "args": declaration.args}.items()
             if name not in ("jobs", "timeout_s")
         }
-        digest = declaration.program_sha256
-        self.keys = {point.number: key_of(point, digest, settings) for point in self.planned.plan}
+        measured = {
+            key: one for entry in results.points.values() for key, one in entry.get("computation", {}).items()
+        }
+        records = records_of(self.planned.job)
+        #: the file of recorded computation, which gets what is measured
+        self._grows = None if records is None or records.path is None else os.path.basename(records.path)
+        content = Content(declaration, records, measured)
+        self.places = {point.number: place_of(point, settings) for point in self.planned.plan}
+        self.contents = {point.number: content.of(point) for point in self.planned.plan}
+        self.keys = {number: key_of(place, self.contents[number]) for number, place in self.places.items()}
         self.failures: list[dict[str, Any]] = []
         self.remarks: list[str] = []
 
@@ -101,8 +121,34 @@ class Work:
 
     @property
     def stale(self) -> int:
-        """How many points were measured that are none of this study: of another program, or other values."""
-        return len(set(self.results.points) - set(self.keys.values()))
+        """How many points in the folder are none of this study: of other content, or other values."""
+        return len(self.results.current - set(self.keys.values()))
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """What is not as it was when points that are missing were measured, with their number."""
+        last = {entry.get("place"): entry.get("content", {}) for entry in self.results.points.values()}
+        found: Counter[str] = Counter()
+        for point in self.missing:
+            old = last.get(self.places[point.number])
+            if old is not None:
+                found.update(differences(old, self.contents[point.number]))
+        return dict(found)
+
+    def require_unchanged(self, point: Point) -> None:
+        """Refuse a point whose files were edited during the run.
+
+        Raises
+        ------
+        DataError
+            Naming them.
+        """
+        was, now = self.contents[point.number], Content(self.declaration).of(point)
+        if edited := [name for name in differences(was, now) if name != self._grows]:
+            raise DataError(
+                f"{', '.join(edited)} changed while the study ran, so {point.text} belongs to neither "
+                "version; what was measured before is kept: start again"
+            )
 
     def run(self, progress: bool | None = None) -> None:
         """Run what is missing; points that fail are noted, and tried again next time.
@@ -115,12 +161,13 @@ class Work:
             Before the first point was done.
         """
         with self.results.writing():
+            self.results.set_aside(self.keys.values())
             missing = self.missing
             if not missing:
                 return
             known = [self.results.points[key] for key in self.keys.values() if key in self.results.points]
             records = records_of(self.planned.job)
-            harvest = _Writer(self.planned.harvest.seed, self.results, self.keys, records)
+            harvest = _Writer(self.planned.harvest.seed, self, records)
             harvest.about = self.planned.harvest.about
             said = [
                 entry.get("is_deterministic") for entry in known if entry.get("is_deterministic") is not None
@@ -159,6 +206,7 @@ class Work:
             "environments": environments,
             "sweep": self._about(entries, environments),
             "program_sha256": self.declaration.program_sha256,
+            "content": {name: one for content in self.contents.values() for name, one in content.items()},
         }
         computation = {key: one for entry in entries for key, one in entry.get("computation", {}).items()}
         return Study(pd.DataFrame(rows), notes | ({"computation": computation} if computation else {}))
