@@ -112,7 +112,8 @@ def test_what_is_there_is_not_run_again(folder, capsys, monkeypatch):
     (folder / "sums.py").write_text(PROGRAM + "# another program\n")
     (folder / "study.toml").write_text(STUDY)
     assert main(["study", "study.toml", "--dry-run"]) == 0
-    assert "20 of 20 points to run; changed since 20 points were measured: sums.py; 20" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "20 of 20 points to run; changed since 20 points were measured: sums.py; 20" in said
 
 
 @pytest.mark.slow
