@@ -17,10 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from labkit.process.folders import leftovers, remove_leftovers
+
 __all__ = ["CHECKS", "Finding", "examine"]
 
 _NEEDED = ("numpy", "scipy", "pandas", "bokeh", "cloudpickle", "tqdm")
 _GIB = 2**30
+_MIB = 2**20
 
 
 @dataclass
@@ -106,6 +109,21 @@ def _trial(on: Any, ranks: int, limit_s: float) -> str:
     if results != [ranks * (ranks - 1) // 2] * ranks:
         raise Trouble(f"a sum over {ranks} ranks gave {results}", "report this: it must never happen")
     return f"{ranks} ranks agree, {time.monotonic() - begin:.2f} s"
+
+
+def _leftovers(limit_s: float) -> str:
+    """Remove what runs have left behind whose processes were all killed."""
+    text = ""
+    if removed := remove_leftovers(is_thorough=True):
+        size = sum(one.n_bytes for one in removed) / _MIB
+        text = f"removed {len(removed)} of runs that were killed ({size:.1f} MiB): "
+        text += ", ".join(one.path for one in removed) + "; "
+    if left := [one.path for one in leftovers() if not one.is_certain]:
+        text += (
+            f"{len(left)} of runs in another container or before the last boot; if those have ended, "
+            f"remove them with: rm -r {' '.join(left)}; "
+        )
+    return text.removesuffix("; ") or "none"
 
 
 def _simulator(limit_s: float) -> str:
@@ -281,6 +299,7 @@ CHECKS: dict[str, Callable[[float], str]] = {
     "packages": _packages,
     "kernels": _kernels,
     "greenlet": _greenlet,
+    "leftovers": _leftovers,
     "simulator": _simulator,
     "mpi": _mpi,
     "cluster": _cluster,

@@ -14,7 +14,7 @@ from typing import Any
 from labkit.cli.export_option import add_export, check_targets, write_exports
 from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.options import add_run_options, check_options, run_keywords
-from labkit.process.child import private_folder
+from labkit.process.folders import private_folder
 from labkit.process.python_line import COMMAND, PythonLine, module_file, python_line, without_runner
 from labkit.request import Machine
 from labkit.result import Run

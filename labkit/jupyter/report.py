@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from labkit.errors import DataError, MachineError
 from labkit.html import render
 from labkit.plain import require_file
 from labkit.plot.files.browser import find_browser
+from labkit.process.folders import private_folder
 
 if TYPE_CHECKING:
     import nbformat
@@ -225,8 +225,8 @@ def print_pdf(page: str, target: Path, browser: str) -> None:
     MachineError
         The browser fails or writes nothing.
     """
-    with tempfile.TemporaryDirectory(prefix="labkit-report-") as folder:
-        source, made = Path(folder, "report.html"), Path(folder, "report.pdf")
+    with private_folder() as folder:
+        source, made = folder / "report.html", folder / "report.pdf"
         source.write_text(page, encoding="utf-8")
         command = [
             browser, "--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",

@@ -9,17 +9,14 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PARENT_VARIABLE
 
-__all__ = ["ChildProcess", "ending_text", "module_words", "no_room", "private_folder", "telling_words"]
+__all__ = ["ChildProcess", "ending_text", "module_words", "telling_words"]
 
 #: how much of a process's last words is read
 _TAIL_BYTES = 4000
@@ -165,35 +162,3 @@ def telling_words(file: Any) -> str:
     lines = file.read().decode("utf-8", "replace").strip().splitlines()
     fatal = [line for line in lines if line.startswith("Fatal Python error")]
     return str((fatal or lines[-1:] or [""])[0])[:300]
-
-
-@contextlib.contextmanager
-def private_folder() -> Iterator[Path]:
-    """Make a folder that nobody else can read, and remove it in the end.
-
-    Raises
-    ------
-    MachineError
-        There is no room for it.
-    """
-    try:
-        made = tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise no_room(_temporary_folder(), error) from error
-    with made as name:
-        yield Path(name)
-
-
-def no_room(folder: object, reason: object) -> MachineError:
-    """Say that a run's private folder cannot be written (empty: the temporary one), and what to do."""
-    return MachineError(
-        f"the private folder of this run cannot be written in {folder or _temporary_folder()}: {reason}; "
-        "free some space, or set TMPDIR to a folder that can be written"
-    )
-
-
-def _temporary_folder() -> str:
-    try:
-        return tempfile.gettempdir()
-    except OSError:
-        return "any temporary folder"

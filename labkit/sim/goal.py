@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from labkit import _kernels
@@ -12,6 +10,7 @@ from labkit.comm.collective.actions import action_of
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, ScheduleError
 from labkit.platform import platform
+from labkit.process.folders import private_folder
 from labkit.schedule.compiled import program_of
 from labkit.selector import Choices, selector_of
 from labkit.sim.replay import chooser
@@ -77,8 +76,8 @@ def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
 
 
 def _from_text(text: bytes) -> Any:
-    with tempfile.TemporaryDirectory(prefix="labkit-goal-") as folder:
-        path = Path(folder) / "trace.txt"
+    with private_folder() as folder:
+        path = folder / "trace.txt"
         path.write_bytes(text)
         return read_actions(path)
 

@@ -8,10 +8,14 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import labkit as lk
+from labkit.process.folders import RUN_LINK, SHARED_MEMORY
+from labkit.real.engines import watch
+from labkit.real.mpi import launch
 
 
 def marked_processes(mark: str) -> list[int]:
@@ -31,7 +35,10 @@ def marked_processes(mark: str) -> list[int]:
 
 @pytest.fixture
 def nothing_left(monkeypatch, tmp_path):
-    """Fail when a process of the test, or one of its temporary files, outlives the test."""
+    """Fail when a process of the test, or one of its temporary files, outlives the test.
+
+    Others run labkit on this machine, and may have left anything: only what the test has made counts.
+    """
     mark = f"LABKIT_TEST_MARK_{uuid.uuid4().hex}"
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -46,15 +53,64 @@ def nothing_left(monkeypatch, tmp_path):
 
 
 def _left(mark: str, scratch: Path) -> list[object]:
-    shared = Path("/dev/shm")
-    folders = [folder for folder in shared.glob("labkit-*") if _is_abandoned(folder)]
-    return [*marked_processes(mark), *scratch.iterdir(), *folders]
+    return [*marked_processes(mark), *scratch.iterdir(), *shared_folders(scratch)]
 
 
-def _is_abandoned(folder: Path) -> bool:
-    """Whether a folder in shared memory is of this process, or of one that is gone; others are at work."""
-    owner = folder.name.split("-")[1]
-    return owner == str(os.getpid()) or (owner.isdigit() and not Path("/proc", owner).exists())
+def shared_folders(scratch: Path) -> list[Path]:
+    """List the folders in shared memory of runs whose own folder was made in `scratch`."""
+    found = []
+    for folder in Path(SHARED_MEMORY).glob("labkit-*"):
+        try:
+            if (folder / RUN_LINK).readlink().is_relative_to(scratch):
+                found.append(folder)
+        except OSError:  # somebody else's, or gone
+            continue
+    return found
+
+
+@pytest.fixture
+def limit_when(monkeypatch):
+    """Let a run's time limit pass once a condition holds: a busy host starts ranks slowly."""
+
+    def set_condition(condition):
+        clock = ModuleType("time")
+        clock.__dict__.update(vars(time))
+        clock.monotonic = lambda: time.monotonic() + (1000 if condition() else 0)
+        for module in (launch, watch):
+            monkeypatch.setattr(module, "time", clock)
+
+    return set_condition
+
+
+class Marks:
+    """Files that ranks make when they are where a test wants them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def make(self, rank):
+        """Say that a rank is there: what it does next stands on the same line."""
+        path = self.folder / f"there-{rank}"
+        if not path.exists():
+            path.touch()
+
+    def are_there(self, *ranks):
+        """Whether these ranks made theirs, a moment ago: they have gone on to what comes next."""
+        paths = [self.folder / f"there-{rank}" for rank in ranks]
+        return all(path.exists() and time.time() - path.stat().st_mtime > 0.5 for path in paths)
+
+    def wait(self, *ranks):
+        """Wait until they are there."""
+        until = time.monotonic() + 60
+        while not self.are_there(*ranks) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert self.are_there(*ranks), "the ranks did not come up"
+
+
+@pytest.fixture
+def marks(tmp_path):
+    """Marks that ranks make."""
+    return Marks(tmp_path)
 
 
 def _line(content):

@@ -18,8 +18,8 @@ pytest.importorskip("ipyparallel")
 pytestmark = pytest.mark.mpi
 
 ENGINES = 3
-#: long enough for the ranks to be where they hang, on a busy machine as well
-LIMIT_S = 2
+#: passes when the ranks are where they hang, see `limit_when`
+LIMIT_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,17 @@ def test_error_of_mpi_is_shown_without_labkits_frames(machine):
     assert "labkit/run" not in caught.value.traceback
 
 
-def test_facing_receives_meet_the_limit_and_every_line_is_shown(machine):
+def test_facing_receives_meet_the_limit_and_every_line_is_shown(machine, marks, limit_when):
     def program(comm):
         if comm.rank == 0:
-            return comm.recv(source=1)  # rank 0 waits here
+            return marks.make(0) or comm.recv(source=1)  # rank 0 waits here
         if comm.rank == 1:
-            return comm.Recv(np.zeros(1), source=0)  # rank 1 waits here
+            return marks.make(1) or comm.Recv(np.zeros(1), source=0)  # rank 1 waits here
+        marks.make(2)
         while True:
             pass
 
+    limit_when(lambda: marks.are_there(0, 1, 2))
     with pytest.raises(TimeLimitError) as caught:
         lk.run(program, ENGINES, machine, timeout_s=LIMIT_S)
     message = str(caught.value)
@@ -174,19 +176,24 @@ def test_endless_output_is_stopped(machine):
         lk.run(program, 2, machine, output_limit_bytes=100_000)
 
 
-def test_users_interrupt_stops_the_run(machine):
+def test_users_interrupt_stops_the_run(machine, marks):
     def program(comm):
+        marks.make(comm.rank)
         comm.recv()
+
+    def interrupt():
+        marks.wait(*range(ENGINES))
+        os.kill(os.getpid(), signal.SIGINT)
 
     # Started in the background by a shell, this process would ignore the signal.
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             lk.run(program, ENGINES, machine, timeout_s=120)
     finally:
-        timer.join()
+        watcher.join()
         signal.signal(signal.SIGINT, previous)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_cells_run_on_real_ranks_and_an_interrupt_ends_them(kernel):
+def test_cells_run_on_real_ranks_and_an_interrupt_ends_them(kernel, tmp_path):
     text, error = kernel.run("import labkit as lk\nimport numpy as np\nbase = np.arange(3)")
     assert (text, error) == ("", "")
     text, error = kernel.run(
@@ -23,13 +21,15 @@ def test_cells_run_on_real_ranks_and_an_interrupt_ends_them(kernel):
     assert "RankError" in error
     assert "return 1 / 0  # in this cell" in error
     text, error = kernel.run(
-        "def waits(comm):\n    comm.recv()  # for ever\n\nlk.run(waits, 1, 'mpi', timeout_s=5)",
+        "def waits(comm):\n    comm.recv()  # for ever\n\nlk.run(waits, 1, 'mpi', timeout_s=100)",
     )
     assert "DeadlockError" in error
     assert "# for ever" in error
 
-    kernel.start("def endless(comm):\n    while True: pass\n\nlk.run(endless, 2, 'mpi', timeout_s=50)")
-    time.sleep(2)
-    kernel.interrupt()
-    assert kernel.reply()["ename"] == "RunInterrupted"
+    there = tmp_path / "there"
+    kernel.start(
+        f"def endless(comm):\n    open({str(there)!r}, 'w')\n    while True: pass\n\n"
+        "lk.run(endless, 2, 'mpi', timeout_s=100)"
+    )
+    assert kernel.stop_once(there)["ename"] == "RunInterrupted"
     assert kernel.run("print('still here')") == ("still here\n", "")

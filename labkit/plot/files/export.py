@@ -11,7 +11,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +18,7 @@ from labkit.errors import DataError
 from labkit.plot.files.browser import VARIABLE, find_browser
 from labkit.plot.files.html_page import render_page
 from labkit.plot.stills.still import with_words
+from labkit.process.folders import private_folder
 
 if TYPE_CHECKING:
     from labkit.plot.drawn import Drawn
@@ -80,10 +80,10 @@ def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | N
     page = page.replace("</body>", f"<script>{run}</script>\n</body>")
     # A browser in a snap sees no temporary folders.
     where = str(beside) if beside is not None and "snap" in Path(browser).resolve().parts else None
-    with tempfile.TemporaryDirectory(prefix="labkit-", dir=where, ignore_cleanup_errors=True) as folder:
-        source = Path(folder) / "figure.html"
+    with private_folder(where) as folder:
+        source = folder / "figure.html"
         source.write_text(page, encoding="utf-8")
-        made = _print_page(browser, source, Path(folder))
+        made = _print_page(browser, source, folder)
     return with_words(made, figure, dpi=(192, 192)) if kind == "png" else made
 
 

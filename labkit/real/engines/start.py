@@ -12,7 +12,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +21,7 @@ from labkit.checks import check_ranks
 from labkit.errors import MachineError
 from labkit.place import check_place
 from labkit.process.child import ChildProcess, module_words
+from labkit.process.folders import make_folder, shared_folder
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.real.cores import available_cores
 from labkit.real.engines.target import memory_of
@@ -152,9 +152,9 @@ class Parts:
     def make_folders(self) -> None:
         """Make the private folders."""
         try:
-            self.folders.append(tempfile.mkdtemp(prefix="labkit-"))
-            with contextlib.suppress(OSError):
-                self.folders.append(tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm"))
+            self.folders.append(make_folder())
+            shared = shared_folder(self.folders[0])
+            self.folders += [shared] if shared else []
         except OSError as error:
             raise MachineError(
                 f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written"

@@ -10,7 +10,6 @@ import contextlib
 import os
 import platform
 import signal
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED
@@ -19,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit.errors import MachineError
 from labkit.live import Live
+from labkit.process.folders import private_folder
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import Place, Target
 from labkit.real.failure import interrupted
@@ -115,12 +116,10 @@ def watch(
 @contextlib.contextmanager
 def _folder() -> Iterator[str | None]:
     """Make a folder for the stacks of ranks of this host; without one the stacks stay unknown."""
-    try:
-        made = tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
-    except OSError:
-        yield None
-        return
-    with made as folder:
+    with contextlib.ExitStack() as stack:
+        folder = None
+        with contextlib.suppress(MachineError):
+            folder = str(stack.enter_context(private_folder()))
         yield folder
 
 

@@ -10,7 +10,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import Any, Self
 
 from labkit.errors import LabkitError, MachineError
 from labkit.live import Live
-from labkit.process.child import ChildProcess, no_room
+from labkit.process.child import ChildProcess
+from labkit.process.folders import make_folder, no_room, shared_folder
 from labkit.process.watchdog import PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
 from labkit.real.mpi.deadlock import WaitWatch
@@ -160,9 +160,10 @@ class Launch:
     def create(self) -> None:
         """Make the private directories, and write down what the ranks have to know."""
         try:
-            self.directory = tempfile.mkdtemp(prefix="labkit-", dir=self.hosts.folder if self.hosts else None)
+            self.directory = make_folder(self.hosts.folder if self.hosts else None)
             self._folders.append(self.directory)
-            shared = self._shared_folder() if self.hosts is None else None
+            shared = shared_folder(self.directory) if self.hosts is None else None
+            self._folders += [shared] if shared else []
             scratch = os.path.join(self.directory, "s")
             os.mkdir(scratch)
             with open(os.path.join(self.directory, "job"), "wb") as file:
@@ -188,15 +189,6 @@ class Launch:
         path = os.path.join(self.directory, name)
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-
-    def _shared_folder(self) -> str | None:
-        try:
-            # The name tells whose it is, should the host go down before it is removed.
-            folder = tempfile.mkdtemp(prefix=f"labkit-{os.getpid()}-", dir="/dev/shm")
-        except OSError:  # no shared memory file system: the launcher falls back to its session directory
-            return None
-        self._folders.append(folder)
-        return folder
 
     def command(self) -> list[str]:
         """Return the command line that starts the ranks."""

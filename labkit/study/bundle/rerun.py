@@ -7,7 +7,6 @@ import json
 import os
 import site
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 from labkit.printed import clean
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
 from labkit.process.confinement.program import WALLS
+from labkit.process.folders import private_folder
 from labkit.study.bundle.plain import ANSWER, REQUEST
 from labkit.study.bundle.reader import Opened
 
@@ -53,8 +53,7 @@ def run_again(
     of all of them; the memory is of each process, beyond what Python and NumPy take.
     """
     wanted = sum(len(one["repetitions"]) for one in request)
-    with tempfile.TemporaryDirectory(prefix="labkit-verify-") as name:
-        folder = Path(name)
+    with private_folder() as folder:
         for path in bundle.files:
             if path.startswith("program/") or path in ("recipe.json", "machines.json"):
                 target = folder / path  # the names were checked when the bundle was opened

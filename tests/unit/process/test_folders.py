@@ -1,0 +1,124 @@
+"""Folders of runs say whose they are: what a killed run leaves is removed, what a living one uses is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from labkit.cli import doctor_checks
+from labkit.process import folders
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+OWNER = """
+import sys
+from labkit.process import folders
+folders.SHARED_MEMORY = sys.argv[1]
+made = folders.make_folder()
+print(made, folders.shared_folder(made), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A temporary folder and a shared memory of this test's own."""
+    temporary, shared = tmp_path / "tmp", tmp_path / "shm"
+    temporary.mkdir()
+    shared.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(folders, "SHARED_MEMORY", str(shared))
+    return temporary, shared
+
+
+def remaining(places):
+    return sorted(path.name for place in places for path in place.iterdir())
+
+
+def gone_pid():
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_the_next_start_removes_the_folders_of_a_killed_owner_only(places):
+    command = [sys.executable, "-c", OWNER, str(places[1])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        made = [Path(path) for path in owner.stdout.readline().split()]
+        (made[1] / "sm_segment.host.0").write_bytes(bytes(1 << 20))
+        own = Path(folders.make_folder())
+        assert all(path.is_dir() for path in (*made, own))
+        assert (made[1] / folders.RUN_LINK).readlink() == made[0]
+        owner.kill()
+        owner.wait()
+        found = folders.leftovers()
+        assert {one.path for one in found} == {str(path) for path in made}
+        assert all(one.is_certain for one in found)
+        assert sum(one.n_bytes for one in found) >= 1 << 20
+        with folders.private_folder() as second:
+            assert remaining(places) == sorted([own.name, second.name])
+    assert remaining(places) == [own.name]
+
+
+def test_a_process_with_the_number_of_the_owner_is_not_taken_for_it(places):
+    mine = Path(folders.make_folder())
+    parts = mine.name.split("-")
+    parts[3] = str(int(parts[3]) - 1)  # this process's number, given to another one before
+    (mine.parent / "-".join(parts)).mkdir()
+    assert remaining(places) != [mine.name]
+    assert len(folders.remove_leftovers()) == 1
+    assert remaining(places) == [mine.name]
+
+
+def test_names_without_an_owner_are_nobodys_business(places):
+    temporary, shared = places
+    pid = gone_pid()
+    kept = ["labkit-notes", "labkit-mark", f"labkit-{os.getpid()}-abcdefgh", "other"]
+    for name in kept:
+        (shared / name).mkdir()
+    (shared / "labkit-file").write_text("")
+    (shared / f"labkit-{pid}-planted1").mkdir()  # a number without more is enough in shared memory only
+    (temporary / f"labkit-{pid}-planted1").mkdir()
+    (shared / f"labkit-{pid}-elsewhere").symlink_to(temporary)
+    assert [Path(one.path).name for one in folders.remove_leftovers(is_thorough=True)] == [
+        f"labkit-{pid}-planted1"
+    ]
+    assert (temporary / f"labkit-{pid}-planted1").exists()
+    assert not (shared / f"labkit-{pid}-planted1").exists()
+    assert all((shared / name).exists() for name in kept)
+
+
+def test_another_container_is_left_alone_until_nothing_has_changed_for_a_day(places):
+    other = places[0] / f"labkit-{gone_pid()}-0123abcd-77-abcdefgh"
+    other.mkdir()
+    assert [one.is_certain for one in folders.leftovers()] == [False]
+    folders.make_folder()
+    assert folders.remove_leftovers(is_thorough=True) == []
+    assert f"rm -r {other}" in doctor_checks.CHECKS["leftovers"](1.0)
+    old = time.time() - 2 * folders.SILENT_S
+    os.utime(other, (old, old))
+    assert folders.remove_leftovers() == []
+    assert str(other) in doctor_checks.CHECKS["leftovers"](1.0)
+    assert not other.exists()
+    assert doctor_checks.CHECKS["leftovers"](1.0) == "none"
+
+
+def test_files_that_ranks_have_noted_outside_go_too(places):
+    parts = Path(folders.make_folder()).name.split("-")
+    folder = places[0] / "-".join([parts[0], str(gone_pid()), *parts[2:]])
+    folder.mkdir()
+    segment, outside = places[1] / "mpich_shm_1", places[0] / "mine"
+    segment.write_text("")
+    outside.write_text("")
+    (folder / "rank-0.shm").write_text(f"{segment}\n{outside}\n{places[1]}/gone")
+    folders.remove_leftovers()
+    assert not folder.exists()
+    assert not segment.exists()
+    assert outside.exists()
