@@ -75,8 +75,8 @@ class Assignment:
         Seconds of a processor for all checks, the grader's own work counted: what is not judged by then gets
         no points. How busy the machine is does not count.
     digest : str
-        SHA-256 of the file that it comes from, empty for one that comes with labkit: grades that were kept
-        hold as long as it stays.
+        Digest of the file that it comes from and of all modules that this imports, empty for one that comes
+        with labkit: grades that were kept hold as long as it stays.
     """
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 
 from labkit.errors import DataError
 from labkit.grading.assignment import Assignment
+from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
 
 __all__ = ["find_assignment"]
 
@@ -67,4 +68,4 @@ def _from_file(path: Path) -> Assignment:
     found = getattr(module, "ASSIGNMENT", None)
     if not isinstance(found, Assignment):
         raise DataError(f"{str(path)!r} has no ASSIGNMENT = Assignment(...)")
-    return replace(found, digest=hashlib.sha256(path.read_bytes()).hexdigest())
+    return replace(found, digest=fingerprint(program_digests(path)))

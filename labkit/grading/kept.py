@@ -22,6 +22,8 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.clean import file_stem
 from labkit.grading.grade import Grade
 from labkit.grading.submission import submitted_text
+from labkit.process.fingerprint import fingerprint
+from labkit.process.versions import engine_digest, labkit_digest
 
 __all__ = ["keep", "kept_folder", "kept_grade", "source_of"]
 
@@ -73,10 +75,9 @@ def _signature(text: str) -> str:
 
 
 def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
-    checks = [(c.name, c.points) for c in assignment.checks]
     secret_known = hashlib.sha256(secret.encode()).hexdigest()
-    known = f"{assignment.name}{assignment.digest}{checks}{secret_known}{__version__}"
-    return hashlib.sha256(f"{known}\0{source}".encode(errors="replace")).hexdigest()
+    versions = f"{__version__} {labkit_digest()} {engine_digest()}"
+    return fingerprint(source, assignment, assignment.digest, secret_known, versions)
 
 
 def keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:

@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 import tomllib
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,12 @@ class KernelCosts:
         if cost is None:
             raise DataError(self._has_no(kernel, itemsize))
         return cost.seconds(items, log_of, entries)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the numbers."""
+        numbers = [self.reference_flops_per_s, *sorted(self.costs.items())]
+        return sha256(repr(numbers).encode()).hexdigest()
 
     @property
     def packing(self) -> Cost | None:

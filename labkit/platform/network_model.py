@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -161,6 +163,11 @@ class NetworkModel:
 
     def __repr__(self) -> str:
         return f"NetworkModel({self.name!r})"
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the numbers."""
+        return sha256(repr([(name, getattr(self, name)) for name in OPTIONS]).encode()).hexdigest()
 
     @property
     def copied_below_bytes(self) -> int:

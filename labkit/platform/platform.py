@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Hashable, Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,11 @@ class Platform(Shown):
         NetworkModel
         """
         return self.model if model is None else models.get(model)
+
+    def digest(self, network: models.NetworkModel) -> str:
+        """Return a digest of the machine's content, its mapping and the network model of a run."""
+        parts = [self.description.content, repr(self.mapping), network.digest]
+        return sha256("\0".join(parts).encode()).hexdigest()
 
     @property
     def capacity(self) -> int | None:

@@ -24,7 +24,7 @@ import numpy as np
 from labkit.process.imports import imported_files, program_digests
 from labkit.process.installed import is_installed
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "names_of"]
 
 #: parts of a class that say nothing about it, or are made anew in every process
 _CLASS_NOISE = {
@@ -134,7 +134,7 @@ class _Walk:
         self.add(function.__kwdefaults__)
         cells = [cell.cell_contents if _is_filled(cell) else None for cell in function.__closure__ or ()]
         self.each("closure", cells)
-        for name in sorted(_names(function.__code__)):
+        for name in sorted(names_of(function.__code__)):
             if name in function.__globals__:
                 self.word("global", name)
                 self.add(function.__globals__[name])
@@ -213,12 +213,12 @@ _KINDS: list[tuple[Any, _Adder]] = [
 ]
 
 
-def _names(code: CodeType) -> set[str]:
+def names_of(code: CodeType) -> set[str]:
     """List the names that a function and those inside it use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names |= _names(constant)
+            names |= names_of(constant)
     return names
 
 

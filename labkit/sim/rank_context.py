@@ -59,6 +59,8 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
         self.summary: Summary | None = None
+        #: a digest of the machine, its mapping, the network model and the calibration
+        self.setting = ""
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: by rank and phase, where the trial asks: how often it was entered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any, cast
 
 import numpy as np
@@ -77,6 +78,7 @@ def simulate(request: RunRequest) -> Run:
     )  # fmt: skip
     simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
     simulation.context.trial = request.trial
+    simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
     simulation.calls.storage = request.options["storage"]
     target = keep_calls(simulation, request.trace_ti)
     sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
@@ -251,6 +253,7 @@ def _as_run(
             "hosts": int(hub.hosts),
             **_placement(machine, simulation.ranks),
             "calibration": simulation.calibration.name,
+            "digest": simulation.context.setting,
             "events": int(hub.events),
         },
         notes=notes,
@@ -258,6 +261,10 @@ def _as_run(
         counts=None if tally is None else tally_frame(tally.rows()),
         summary=None if simulation.context.summary is None else simulation.call_notes.rows(),
     )
+
+
+def _digest(*parts: str) -> str:
+    return sha256("".join(parts).encode()).hexdigest()
 
 
 def _collectives(simulation: Simulation) -> dict[Any, str]:

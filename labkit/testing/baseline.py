@@ -32,8 +32,8 @@ class Baseline:
     values : dict of str to float
         The aggregated measurements, by the parameter's values.
     made_with : dict
-        What a change of ours would show in: labkit's version, the machines, the network models, and what the
-        engine computes for a fixed program with each of them.
+        Where a change outside the program shows: labkit's version, the machines and digests of their content,
+        the network models, and what the engine computes for a fixed program with each of them.
     """
 
     growth: str
@@ -64,10 +64,16 @@ def made_with(study: Study) -> dict[str, Any]:
     def names(column: str) -> list[str]:
         return sorted({str(v) for v in study.data[column].dropna().unique() if v})
 
+    described: dict[str, Any] = study.notes.get("machines", {})
+    contents = {
+        f"the content of {on} (platform, mapping, network model, calibration)": str(one["digest"])[:16]
+        for on, one in sorted(described.items())
+        if isinstance(one, dict) and one.get("digest")
+    }
     probes = {f"engine with model {name}": probe(name) for name in names("model")}
     return {
         "labkit": labkit.__version__, "on": ", ".join(names("on")),
-        "network model": ", ".join(names("model")), **probes,
+        "network model": ", ".join(names("model")), **contents, **probes,
     }  # fmt: skip
 
 

@@ -45,6 +45,11 @@ class MachineSpec(ABC):
         return None
 
     @property
+    def content(self) -> str:
+        """All that it is made of, as a text: equal machines have equal ones."""
+        return str(self)
+
+    @property
     @abstractmethod
     def hosts(self) -> int | None:
         """How many hosts; None grows with the ranks of a run."""

@@ -61,6 +61,11 @@ class ZonesSpec(MachineSpec):
                     yield one.cores, one.speed, 1
 
     @property
+    def content(self) -> str:
+        """The zones as SimGrid's XML, whatever the file is called."""
+        return self._text
+
+    @property
     def assembly(self) -> Assembly:
         """The machine as the engine numbers it."""
         if self._assembly is None:

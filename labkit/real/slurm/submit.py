@@ -13,6 +13,7 @@ from labkit.errors import MachineError
 from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests
 from labkit.process.tree import JOB_VARIABLE
+from labkit.process.versions import labkit_digest
 from labkit.real.mpi.client import OUTPUT_LIMIT_BYTES, pack_launch
 from labkit.real.shares import recorded_header, recording_for
 from labkit.real.slurm.batch import Batch, Point
@@ -131,7 +132,7 @@ def make_point(request: RunRequest) -> Point:
     limit_bytes = request.options.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     key = fingerprint(
         request.name, what, list(request.args), dict(request.kwargs), request.ranks, request.seed,
-        request.repeats, request.timeout_s, limit_bytes, matters,
+        request.repeats, request.timeout_s, limit_bytes, matters, labkit_digest(),
     )  # fmt: skip
     values = ", ".join(f"{word}={value!r:.40}" for word, value in request.kwargs.items())
     return Point(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
-import importlib
 import importlib.metadata
 import os
 import platform
@@ -14,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.process.versions import labkit_digest
 
-__all__ = ["engine_digest", "environment", "find_notebook", "labkit_digest", "packages"]
+__all__ = ["environment", "find_notebook", "packages"]
 
 _MOST_NOTEBOOK_BYTES = 100_000_000
 
@@ -54,29 +52,6 @@ def packages() -> str:
         if one.metadata["Name"]
     }
     return "".join(f"{found[name]}\n" for name in sorted(found))
-
-
-@functools.cache
-def labkit_digest() -> str:
-    """Return the SHA-256 of labkit's sources and data: it tells apart what one version number hides."""
-    total = hashlib.sha256()
-    for name in ("labkit", "labkit.algorithms", "labkit.datasets"):
-        package = importlib.import_module(name)
-        root = Path(str(package.__file__)).parent
-        for path in sorted(root.rglob("*")):
-            is_text = path.suffix in (".py", ".toml", ".csv", ".xml")
-            if is_text and not {"algorithms", "datasets"} & set(path.relative_to(root).parts[:1]):
-                inside = f"{name}/{path.relative_to(root).as_posix()}"
-                total.update(f"{inside}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
-
-
-@functools.cache
-def engine_digest() -> str:
-    """Return the SHA-256 of the compiled engine."""
-    from labkit import _kernels
-
-    return hashlib.sha256(Path(_kernels.__file__).read_bytes()).hexdigest()
 
 
 def find_notebook() -> Path | None:

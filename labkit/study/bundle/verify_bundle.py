@@ -19,7 +19,7 @@ from labkit import html as markup
 from labkit.checks import check_limit
 from labkit.errors import DataError, MachineError
 from labkit.printed import clean
-from labkit.study.bundle.provenance import labkit_digest
+from labkit.process.versions import labkit_digest
 from labkit.study.bundle.reader import Opened, open_bundle
 from labkit.study.bundle.recipe_file import numbers
 from labkit.study.bundle.rerun import Answers, run_again

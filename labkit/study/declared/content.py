@@ -16,10 +16,10 @@ from typing import Any
 from labkit import __version__
 from labkit.local.costs import find_calibration
 from labkit.plain import toml_of
-from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests
+from labkit.process.versions import engine_digest, labkit_digest
 from labkit.sim.computation import Records
-from labkit.study.bundle.provenance import engine_digest, environment, labkit_digest
+from labkit.study.bundle.provenance import environment
 from labkit.study.declared.declaration import Declaration
 from labkit.study.points import Point, is_real
 
@@ -50,7 +50,7 @@ class Content:
         }  # fmt: skip
         self._simulated: dict[str, str] = {}
         if "calibration" not in declaration.run:
-            self._simulated["calibration"] = fingerprint(find_calibration(None))
+            self._simulated["calibration"] = find_calibration(None).digest
         if records is not None and records.path is not None:
             given = {key: one for key, one in records.kept.items() if measured.get(key) != one}
             self._simulated[os.path.basename(records.path)] = _digest(

@@ -6,12 +6,18 @@ What the search knows of a codelet are its attributes: named properties such as 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.process.fingerprint import fingerprint, names_of
+from labkit.process.installed import is_installed
+from labkit.process.versions import engine_digest, labkit_digest
 
 __all__ = ["Codelet", "FunctionSet", "combined"]
 
@@ -109,6 +115,26 @@ class FunctionSet:
     def names(self) -> tuple[str, ...]:
         """The codelets' names."""
         return tuple(one.name for one in self.codelets)
+
+    @property
+    def digest(self) -> str:
+        """A digest of what the codelets do: their code, that of the functions they name, and labkit."""
+        todo = [call for one in self.codelets for call in (one.call, one.begin)]
+        codes: list[CodeType] = []
+        while todo:
+            plain: Any = todo.pop()
+            while isinstance(plain, partial | MethodType):
+                plain = plain.func if isinstance(plain, partial) else plain.__func__
+            if not isinstance(plain, FunctionType) or plain.__code__ in codes:
+                continue
+            if str(plain.__module__).partition(".")[0] == "labkit" or is_installed(
+                plain.__code__.co_filename
+            ):
+                continue
+            codes.append(plain.__code__)
+            todo += [plain.__globals__.get(name) for name in sorted(names_of(plain.__code__))]
+            todo += inspect.getclosurevars(plain).nonlocals.values()
+        return fingerprint(self.names, codes, labkit_digest(), engine_digest())
 
     @property
     def attributes(self) -> dict[str, tuple[Hashable, ...]]:

@@ -174,6 +174,8 @@ class Request:
         if isinstance(at, Situation) and not at.is_commutative:
             order = ", in order"
         key = f"{self._machine}; {what.partition(',')[0]}{order}; timing {self._plan.timing}"
+        if self._plan.history is not None:
+            key += f"; codelets {self.functions.digest}"
         return Tuning(
             *(self._comm, what + order, usable, left_out, self._plan, key, n_bytes, self._plan.measurements),
             situation=at._replace(machine=simulated_machine(self._comm), ranks_per_node=self._node or 1)

@@ -39,8 +39,8 @@ def most_of(comm: Any, values: list[float]) -> list[float]:
 def machine_of(comm: Any) -> tuple[str, int]:
     """Return a name for what the ranks run on, and how many consecutive ranks share a host; the same on all.
 
-    Two runs of the same name may learn from each other: the same simulated platform, or the same MPI library,
-    with as many ranks on each host.
+    Two runs of the same name may learn from each other: the same simulated platform (its content, mapping,
+    network model and calibration), or the same MPI library, with as many ranks on each host.
     """
     hosts = comm.allgather(str(mpi_of(comm).Get_processor_name()))
     changes = [rank for rank in range(1, len(hosts)) if hosts[rank] != hosts[rank - 1]]
@@ -48,7 +48,7 @@ def machine_of(comm: Any) -> tuple[str, int]:
     regular = changes == list(range(node, len(hosts), node)) and len(set(hosts)) == len(changes) + 1
     node = node if regular else 1
     if is_simulated(comm):
-        where = f"simulated {simulated_machine(comm)}"
+        where = f"simulated {simulated_machine(comm)} ({context.simulated().setting[:16]})"
     else:
         library = str(mpi_of(comm).Get_library_version()).replace("\0", "").splitlines()[0]
         where = library.partition(", package")[0]

@@ -10,6 +10,7 @@ import pytest
 from labkit.cli.main import main
 from labkit.errors import MachineError
 from labkit.grading.assignments import PREFIX_SUM
+from labkit.grading.find import find_assignment
 from labkit.grading.folder import find_submissions
 from labkit.grading.grade import Grade
 from labkit.grading.kept import keep, kept_folder, kept_grade, source_of
@@ -41,6 +42,29 @@ def test_a_kept_grade_comes_back_for_its_student_and_source_only(tmp_path: Path)
     assert (tmp_path / "state" / "labkit" / "grades.key").stat().st_mode & 0o077 == 0
     (kept / "bob.json").write_bytes((kept / "ada.json").read_bytes())
     assert kept_grade(kept, "bob", source, PREFIX_SUM) is None, "nobody's grade is another's"
+
+
+def test_a_grade_is_of_the_checks_and_the_labkit_that_gave_it(tmp_path: Path, monkeypatch) -> None:
+    folder, own = _handed_in(tmp_path), tmp_path / "teacher"
+    own.mkdir()
+    monkeypatch.syspath_prepend(own)
+    (own / "oracle.py").write_text("X = 1\n")
+    text = "import oracle\nfrom labkit.grading.assignments import PREFIX_SUM as ASSIGNMENT\n"
+    (own / "mine.py").write_text(text)
+    kept, source = kept_folder(folder), source_of(folder / "ada.py")
+
+    def is_kept() -> bool:
+        return kept_grade(kept, "ada", source, find_assignment(own / "mine.py")) is not None
+
+    grade = Grade("ada", "prefix_sum", [CheckResult("powers", "P", 3, 3, "right")])
+    keep(kept, grade, folder / "ada.py", find_assignment(own / "mine.py"), "")
+    assert is_kept()
+    (own / "oracle.py").write_text("X = 2\n")  # a module that the assignment imports
+    assert not is_kept()
+    (own / "oracle.py").write_text("X = 1\n")
+    assert is_kept()
+    monkeypatch.setattr("labkit.grading.kept.engine_digest", lambda: "another engine")
+    assert not is_kept()
 
 
 def test_a_forged_one_is_none(tmp_path: Path) -> None:

@@ -77,6 +77,15 @@ def test_a_file_is_written_once_and_read_by_the_command_line(tmp_path):
     assert len(json.loads(kept.read_text())["runs"]) == 2
 
 
+def test_another_module_is_another_program(tmp_path):
+    script, kept = tmp_path / "prog.py", tmp_path / "kept.json"
+    script.write_text("import part\nfrom mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    for text, runs in (("", 1), ("", 1), ("sum(range(10))\n", 2)):
+        (tmp_path / "part.py").write_text(text)
+        lk.run(script, 2, compute=f"recorded:{kept}")
+        assert len(json.loads(kept.read_text())["runs"]) == runs
+
+
 def once(comm):
     comm.Barrier()
 

@@ -83,15 +83,18 @@ def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.Mo
     path = project.path / "scaling" / "test_bcast.test_status_quo.json"
     kept = json.loads(path.read_text())
     assert kept["growth"] == "log p"
-    assert set(kept["made_with"]) == {"labkit", "on", "network model", "engine with model lab"}
+    (content,) = [name for name in kept["made_with"] if name.startswith("the content of ")]
+    assert set(kept["made_with"]) == {"labkit", "on", "network model", "engine with model lab", content}
 
     monkeypatch.setenv("SLOW", "1")
     kept["made_with"] |= {"labkit": "0.0.1", "engine with model lab": "7 ranks on torus:3x3 in 1.0 s"}
+    kept["made_with"][content] = "0123"
     path.write_text(json.dumps(kept))
     slow = run(project, "-k", "status")
     slow.assert_outcomes(failed=1)
     assert "the baseline is log p" in slow.stdout.str()
     assert "labkit was '0.0.1' and is" in slow.stdout.str()
+    assert f"{content} was '0123' and is" in slow.stdout.str()
     assert "engine with model lab was '7 ranks on torus:3x3 in 1.0 s' and is '7 ranks" in slow.stdout.str()
 
 

@@ -235,6 +235,36 @@ def test_history_is_taken_over_verified_and_discarded(tmp_path):
     assert "discarded" in changed.events[0]
 
 
+def test_history_is_of_the_codelets_and_the_machine_as_they_are(tmp_path, monkeypatch):
+    path, xml = tmp_path / "history.sqlite", tmp_path / "m.xml"
+    star = lk.platform("star:2").description.xml()
+
+    def asked(cost, text=star):
+        xml.write_text(text)
+
+        def charge():
+            lk.compute(seconds=cost)
+
+        def program(comm):
+            ways = FunctionSet("wait", [Codelet("a", lambda comm: work(comm)), Codelet("b", work)])
+            with lk.tune.request(comm, ways, measurements=2, history=path) as wait:
+                for _ in range(12):
+                    wait()
+                return wait.explain().decisions[0].trials
+
+        names = {"lk": lk}
+        exec(f"def inner():\n    lk.compute(seconds={cost})\ndef work(comm):\n    inner()", names)
+        work = names["work"]
+        return lk.run(program, 2, xml).results[0]
+
+    whole = asked(1e-4)
+    assert asked(1e-4) < whole
+    assert asked(2e-4) == whole  # a function that the codelets call was edited
+    assert asked(1e-4, star.replace('lat="1e-06s"', 'lat="3e-06s"')) == whole  # the platform's file
+    monkeypatch.setattr(sys.modules[FunctionSet.__module__], "labkit_digest", lambda: "another version")
+    assert asked(1e-4) == whole
+
+
 def halo(comm, n, steps, history):
     grid = comm.Create_cart(MPI.Compute_dims(comm.size, 3), periods=[True] * 3)
     cells = np.zeros((n, n, n))
