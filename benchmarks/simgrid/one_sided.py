@@ -31,7 +31,7 @@ CONTENDED = ("counter", "accumulate", "put_flush", "get_flush")
 SIZES = (8, 10_000, 200_000)
 
 
-def program(comm, what, size, repeats, late_s):
+def program(comm, what, size, repeats, late_s):  # noqa: C901
     """Do what one_sided.c does, each repetition in a phase."""
     rank, p = comm.rank, comm.size
     late_s *= rank * 7 % p

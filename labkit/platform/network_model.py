@@ -94,7 +94,7 @@ class NetworkModel:
     test_s: float = 1e-4
     iprobe_s: float = 1e-4
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: C901
         """Refuse tables and numbers no model can have."""
         for name in _FACTORS:
             self._check_table(name, 2)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.errors import ExpectationError, SuggestsNames
+from labkit.plot_backend import draw
 from labkit.scaling import Expectation, Model, Term, Verdict
 from labkit.scaling.judgement import Space, fit_samples, judge_samples
 from labkit.scaling.samples import LEAST_VALUES
@@ -237,19 +238,17 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         labkit.plot.Figure
             Shows itself in a notebook; ``.save(path)`` writes a page.
         """
-        import labkit  # whose table of public names knows the figures: they stand above studies
-
         if expectation is not None:
             self.curve(metric, phase, **choice)  # refuses what is 0 everywhere, and says why
-            return labkit.plot.scaling(self.expect(expectation, metric, phase, **choice))
+            return draw("scaling", self.expect(expectation, metric, phase, **choice))
         curves = self.curves(metric, phase, **choice)
         if len(curves) > 1:
-            return labkit.plot.lines(curves)
+            return draw("lines", curves)
         (curve,) = curves.values()
         is_enough = len(curve.samples.x) >= LEAST_VALUES
         model = fit_samples(curve.samples, symbol=curve.symbol) if is_enough else None
         axes: dict[str, Any] = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase}
-        return labkit.plot.scaling(model, curve.samples, parameter=curve.symbol, **axes)
+        return draw("scaling", model, curve.samples, parameter=curve.symbol, **axes)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the study as one file (a zip of a CSV table and a JSON manifest).

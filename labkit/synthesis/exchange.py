@@ -28,7 +28,7 @@ def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> Plan:
     return Plan(tuple(found))
 
 
-def exchange(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:
+def exchange(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:  # noqa: C901
     """Plan an all-to-all.
 
     Parameters

@@ -119,7 +119,7 @@ def _ways_from(fabric: Fabric, u: int, chunk_bytes: float, load: list[float]) ->
     return before
 
 
-def _timed(fabric: Fabric, routes: Routes, parts: int, chunk_bytes: float, window: int) -> Plan:
+def _timed(fabric: Fabric, routes: Routes, parts: int, chunk_bytes: float, window: int) -> Plan:  # noqa: C901
     """Return when each block is on each part of its way."""
     p = fabric.size
     waiting: dict[tuple[int, int], list[tuple[float, int, int, tuple[int, int]]]] = {}

@@ -11,6 +11,7 @@ from typing import Any
 from labkit import html as markup
 from labkit.html import quantity
 from labkit.platform.platform import Platform
+from labkit.plot_backend import draw
 from labkit.schedule import Proof, Schedule, execute
 from labkit.schedule.count import count
 from labkit.sim.goal import write_goal
@@ -145,9 +146,7 @@ class Synthesized:
         -------
         labkit.plot.Figure
         """
-        import labkit  # whose table of public names knows the figures: they stand above this room
-
-        return labkit.plot.plan(self, **options)
+        return draw("plan", self, **options)
 
     # -- words ---------------------------------------------------------------------------------------
     @property

@@ -124,7 +124,7 @@ def _tree(fabric: Fabric, root: int, chunk_bytes: float, load: list[float]) -> T
     return tree
 
 
-def _timed(fabric: Fabric, trees: list[Tree], chunk_bytes: float, window: int) -> Plan:
+def _timed(fabric: Fabric, trees: list[Tree], chunk_bytes: float, window: int) -> Plan:  # noqa: C901
     """Return when each chunk goes up and down each edge of its tree."""
     waiting: dict[tuple[int, int], list[tuple[int, bool]]] = {}
     over: dict[int, set[tuple[int, int]]] = {}  #: by link, the edges that use it

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import html as markup
+from labkit.plot_backend import draw
 from labkit.selector import Rules, selector_of
 from labkit.selector.formats.bands import Band, Step, rows_of
 from labkit.study.reporting.facts import listed
@@ -166,9 +167,7 @@ class Tuned:
         -------
         labkit.plot.Figure
         """
-        import labkit  # whose table of public names knows the figures: they stand above this room
-
-        return labkit.plot.regions(self, **options)
+        return draw("regions", self, **options)
 
     def _title(self) -> str:
         return f"{self.operation} on {self.machine.platform.spec}, tuned by simulation"

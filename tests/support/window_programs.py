@@ -83,7 +83,7 @@ def win_address(memory: np.ndarray) -> int:
     return memory.__array_interface__["data"][0]
 
 
-def _epoch(
+def _epoch(  # noqa: C901
     comm: Any,
     win: Any,
     memory: Any,

@@ -78,7 +78,7 @@ def check_archive(path: Path) -> None:
         raise DataError(f"the folder {str(path)!r} holds something else than an archive; give another name")
 
 
-def _write(otf2: Any, archive: Any, events: Events) -> None:
+def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
     known = archive.definitions
     kinds = dict(zip(events.name.tolist(), events.kind.tolist(), strict=True))
     regions = {}

@@ -235,7 +235,7 @@ def _read(otf2: Any, archive: Any) -> Archive:
     )  # fmt: skip
 
 
-def _handlers(
+def _handlers(  # noqa: C901
     otf2: Any, ranks: dict[Any, _Rank], within: bool
 ) -> dict[Any, Callable[[_Rank, Any, float], None]]:
     """Return what is done with each kind of event.

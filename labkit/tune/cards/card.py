@@ -13,6 +13,7 @@ from labkit import html as markup
 from labkit.html import quantity
 from labkit.models import LogGP
 from labkit.platform.platform import Platform
+from labkit.plot_backend import draw
 from labkit.units import format_bytes, format_seconds, number_of_ranks
 
 __all__ = ["Card"]
@@ -154,9 +155,7 @@ class Card:
         -------
         labkit.plot.Figure
         """
-        import labkit  # whose table of public names knows the figures: they stand above this room
-
-        return labkit.plot.card(self, **options)
+        return draw("card", self, **options)
 
     def rows(self) -> list[list[str]]:
         """Return the table that is shown: at each point the winner, all its times, and the lower bound."""
