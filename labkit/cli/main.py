@@ -128,6 +128,7 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
             failure |= {"rank": error.rank, "traceback": error.traceback}
         print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))
     sys.stdout.flush()
+    message = "\n".join([message, *(f"  {note}" for note in getattr(error, "__notes__", ()))])
     print(f"labkit {arguments.command}: {clean(message)}", file=sys.stderr)  # it may name what others made
     return code
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from labkit import _kernels
+from labkit.comm.handles import exceptions
 from labkit.comm.handles.exceptions import make_error, make_outside
 from labkit.comm.handles.info import Info
 from labkit.comm.pickling import pickle
@@ -43,7 +44,8 @@ def _hub(name: str) -> Any:
 
 def Wtime() -> float:
     """Simulated time in seconds since the start of the run, at the running rank."""
-    return float(_hub("Wtime").wtime())
+    thread = _kernels.active_hub() is None and exceptions.owner_of_thread()
+    return float(thread[0].clock(thread[1]) if thread else _hub("Wtime").wtime())
 
 
 def Wtick() -> float:
@@ -88,8 +90,6 @@ SETTINGS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
 
 #: the levels of thread support, by the names of `mpi4py.rc`
 _LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
-#: the highest level there is: a rank's calls come from its main thread
-_FUNNELED = 1
 
 
 def _own() -> dict[str, Any] | None:
@@ -172,7 +172,7 @@ def Init() -> None:
 
 
 def Init_thread(required: int = 3) -> int:
-    """As `Init`; the thread level provided is at most THREAD_FUNNELED."""
+    """As `Init`; the thread level provided is the one required."""
     if required not in _LEVELS.values():
         raise make_error(13, f"Init_thread takes a thread level of MPI, got {required!r}")
     return _initialize("Init_thread", required)
@@ -188,7 +188,7 @@ def _initialize(name: str, required: int) -> int:
         )
     own = _own()
     assert own is not None
-    own |= {"state": "between", "level": min(required, _FUNNELED)}
+    own |= {"state": "between", "level": required}
     _refuse_calls("")
     return int(own["level"])
 
@@ -221,18 +221,18 @@ def Is_finalized() -> bool:
 
 
 def Is_thread_main() -> bool:
-    """Whether this is the rank's main thread: other threads cannot call MPI."""
-    return True
+    """Whether this is the rank's main thread."""
+    return exceptions.owner_of_thread() is None
 
 
 def Query_thread() -> int:
-    """Thread level provided: what was asked for (mpi4py asks for multiple), and at most THREAD_FUNNELED."""
+    """Thread level provided: the one required (mpi4py requires THREAD_MULTIPLE)."""
     own = _own() or {}
     if "level" in own:
         return int(own["level"])
     rc = own.get("rc", {})
     asked = rc.get("thread_level", "multiple") if rc.get("threads", True) else "single"
-    return min(_LEVELS.get(asked, _FUNNELED), _FUNNELED)
+    return _LEVELS.get(asked, _LEVELS["multiple"])
 
 
 def Get_hw_resource_info() -> Info:

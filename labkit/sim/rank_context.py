@@ -43,6 +43,10 @@ class RankContext:
         self.decisions = Decisions()
         #: what ranks of stand-in data tell each other beside messages (`labkit.local.shared_stand_ins`)
         self.board: dict[Any, Any] = {}
+        #: what ranks wait for of their own process (`labkit.sim.isolation.waits`), by rank; and what returns
+        #: the running rank's
+        self.waits: dict[int, Any] = {}
+        self.own_waits: Any = None
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = calibration
         #: what gathering and scattering data with gaps costs them; None where it is free
@@ -70,6 +74,11 @@ class RankContext:
     def rank(self) -> int:
         """The running rank's number."""
         return int(self._hub.rank)
+
+    @property
+    def pools(self) -> list[Any]:
+        """The pools whose master is the running rank: results come while it waits."""
+        return self.own_waits().pools
 
     @property
     def size(self) -> int:
@@ -139,7 +148,11 @@ class RankContext:
 
     def sleep(self, seconds: float) -> None:
         """Let time pass for the running rank; others may have its core meanwhile."""
-        self._hub.sleep(seconds)
+        waits = self.waits.get(self._hub.rank)
+        if waits is not None and waits.is_live:
+            waits.wait(lambda: False, seconds)
+        else:
+            self._hub.sleep(seconds)
 
     @property
     def is_measured(self) -> bool:

@@ -36,7 +36,7 @@ from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 from labkit.sim.isolation.spawned_ranks import SPARE_RANKS, SpawnedRanks
 from labkit.sim.isolation.system import own_process_numbers, own_system
-from labkit.sim.isolation.threads import owner_of_thread
+from labkit.sim.isolation.waits import owner_of_thread
 from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST, ScriptStart, read_words
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
@@ -149,6 +149,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     own = OwnModules(lambda: _running(worlds))
     own.when_imported["asyncio"] = _own_event_loops
     own.when_imported["socket"] = _patient_sockets
+    own.at_import |= dict.fromkeys(("threading", "concurrent", "asyncio", "multiprocessing"), _begin_threads)
     own.install()
     exits = RankExits()
     exits.install()
@@ -252,6 +253,12 @@ def _own_event_loops() -> None:
     RankLoops.__enter__()  # for the rest of this process
 
 
+def _begin_threads() -> None:
+    simulation = running()
+    if simulation is not None:
+        simulation.begin_threads()
+
+
 def _patient_sockets() -> None:
     from labkit.sim.isolation.sockets import RankSockets
 
@@ -276,13 +283,14 @@ def _simulate_clocks() -> None:
     host_sleep = time.sleep
 
     def sleep(seconds: Any) -> None:
-        simulation = running()
-        if simulation is None:
-            host_sleep(seconds)
-        else:
-            if seconds < 0:
-                raise ValueError("sleep length must be non-negative")
-            simulation.context.sleep(seconds)
+        simulation, owner = running(), owner_of_thread()
+        if simulation is None and owner is None:
+            return host_sleep(seconds)
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        if simulation is not None:
+            return simulation.context.sleep(seconds)
+        return owner.sleep_in_thread(seconds)
 
     sleep.__module__, sleep.__qualname__ = "time", "sleep"  # pickled by name: a task of a pool may be it
     time.sleep = sleep

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
@@ -33,7 +35,7 @@ from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.logs import register_logs
 from labkit.sim.isolation.process_state import register_swaps
 from labkit.sim.isolation.switched_state import Swaps
-from labkit.sim.isolation.threads import owner_of_thread, register_owner
+from labkit.sim.isolation.waits import RankWaits, owner_of_thread, register_waits
 from labkit.sim.limit import TimeLimit, TimeUp
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
@@ -143,8 +145,13 @@ class Simulation:
         #: what ranks have for themselves of what the process has once, and of logging
         self.swaps = Swaps()
         self.logs: dict[tuple[int, int, str], Any] = {}
-        #: calls of MPI by threads of ranks
-        self.thread_calls: list[RankError] = []
+        #: what ranks wait for of their own process, by rank; and what begins with their first thread
+        self.waits: dict[int, RankWaits] = {}
+        self._threaded, self._has_threads = contextlib.ExitStack(), False
+        self._thread = threading.get_ident()
+        self.context.waits, self.context.own_waits = self.waits, self.own_waits
+        #: a call of a thread that could not be made
+        self._thread_call: RankError | None = None
         self.results: list[Any] = [None] * ranks
         #: when ranks that were spawned began, by rank
         self.spawned_s: dict[int, float] = {}
@@ -152,6 +159,14 @@ class Simulation:
         self._deadline_s: float | None = None
         self._main: Callable[[int], Any] | None = None
         self._failure: BaseException | None = None
+
+    def own_waits(self) -> RankWaits:
+        """Return what the running rank waits for of its own process."""
+        rank = self.hub.rank
+        found = self.waits.get(rank)
+        if found is None:
+            found = self.waits[rank] = RankWaits(self, rank)
+        return found
 
     def _measure(self, measured: Measured) -> None:
         """Charge what the ranks' code takes, or what it once took."""
@@ -187,9 +202,17 @@ class Simulation:
         try:
             live = Live(self.title, self._status, self.output.last_lines)
             self.output.is_watched = live.is_on
-            with self.output, _patient_collector(self.ranks), live, TimeLimit(self, self.timeout_s):
+            with (
+                self._threaded,
+                self.output,
+                _patient_collector(self.ranks),
+                live,
+                TimeLimit(self, self.timeout_s),
+            ):
                 self._run()
         finally:
+            for waits in self.waits.values():
+                waits.close()
             self.swaps.close()
             self._main = None
             self.hub.close()
@@ -216,7 +239,9 @@ class Simulation:
             outcome = "stopped"
         if outcome == "deadlock":
             found = deadlock.describe(self.hub, self.calls)
-            self._failure = self._failure or (self.thread_calls[0] if self.thread_calls else found)
+            for text in (text for waits in self.waits.values() for text in waits.left()):
+                found.add_note(text)
+            self._failure = self._failure or found
             report = str(found)
             self.hub.set_ending(lambda: DeadlockError(report))
         if outcome != "finished":
@@ -239,11 +264,10 @@ class Simulation:
             result = self._main(rank)
             if rank < self.ranks:
                 self.results[rank] = result
+            if rank in self.waits:
+                self.waits[rank].join()
             self.hub.catch_up_host()
-            self._refuse_thread_calls()
         except SystemExit as error:
-            if self.thread_calls:
-                self._fail(self.thread_calls[0])
             if error.code is not None and error.code != 0:
                 self._fail(error)
         except BaseException as error:
@@ -284,10 +308,30 @@ class Simulation:
             self.hub.set_ending(RunEnded)
         self.hub.stop()
 
-    def _refuse_thread_calls(self) -> None:
-        """Fail if a thread of a rank has called MPI: what it was to do has not been done."""
-        if self.thread_calls:
-            raise self.thread_calls[0]
+    # --- threads of ranks ---------------------------------------------------------------------------
+
+    def begin_threads(self) -> None:
+        """Let ranks make their threads' calls of MPI, from the first thread on until the run is over."""
+        if not self._has_threads:
+            from labkit.sim.isolation.thread_calls import ThreadCalls
+
+            self._has_threads = True
+            self._threaded.enter_context(ThreadCalls)
+
+    def where_it_runs(self) -> Any:
+        """Return what changes while this thread is at work: its place and the CPU time that it has used."""
+        frame = sys._current_frames().get(self._thread)
+        if frame is None or not hasattr(time, "pthread_getcpuclockid"):
+            return None
+        used = host_clock.clock_gettime(time.pthread_getcpuclockid(self._thread))
+        return id(frame), frame.f_lasti, round(used, 3)
+
+    def refuse_thread_call(self, rank: int, text: str) -> None:
+        """End the run: a thread's call cannot be made."""
+        if self._thread_call is None:
+            self._thread_call = RankError(rank, text, text)
+            if self._thread == threading.main_thread().ident and self.timeout_s is not None:
+                signal.pthread_kill(self._thread, signal.SIGALRM)  # what the time limit listens to
 
     def _struck_without_room(self, error: BaseException) -> bool:
         """Whether the time limit struck where no stack was left for its handler, which then did not run."""
@@ -298,7 +342,7 @@ class Simulation:
         rank = self.hub.rank
         if isinstance(error, KeyboardInterrupt):
             return RunInterrupted(self.output.texts())
-        if isinstance(error, MismatchError) or error in self.thread_calls:
+        if isinstance(error, MismatchError | DeadlockError):
             return error
         if rank < 0:
             return error if isinstance(error, LabkitError) else RankError(-1, trimmed_traceback(error))
@@ -316,7 +360,7 @@ class Simulation:
             f"the run took more than its time limit of {self.timeout_s:g} s of host time; {MORE_TIME}\n"
             f"{report}"
         )
-        self._failure = self.thread_calls[0] if self.thread_calls else late
+        self._failure = self._thread_call or late
         self.hub.set_ending(RunEnded)
         self.hub.stop()
 
@@ -357,30 +401,9 @@ def _own_logs() -> tuple[dict[tuple[int, int, str], Any], int] | None:
     return (simulation.logs, simulation.hub.rank) if simulation is not None else None
 
 
-class _ThreadOwner:
-    """A rank whose threads may call MPI, and must not."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.hub, self.rank = simulation.hub, simulation.hub.rank
-        self._simulation = simulation
-
-    def abort(self, code: int) -> NoReturn:
-        self._simulation.abort(self.rank, code)
-
-    def report(self, name: str) -> None:
-        place = place_of(sys._getframe(2))
-        where = f" at {place}" if place is not None else ""
-        text = (
-            f"rank {self.rank}: the thread {threading.current_thread().name!r} called {name}{where}; a "
-            "simulated rank's calls of MPI come from its main thread only (MPI.Query_thread() says "
-            "THREAD_FUNNELED). Call it there, or run on real MPI (--on mpi)"
-        )
-        self._simulation.thread_calls.append(RankError(self.rank, text, text))
-
-
-def _own_threads() -> _ThreadOwner | None:
+def _own_waits() -> RankWaits | None:
     simulation = running()
-    return _ThreadOwner(simulation) if simulation is not None else None
+    return simulation.own_waits() if simulation is not None and simulation.hub.rank >= 0 else None
 
 
 def _own_job() -> Callable[[int], NoReturn] | None:
@@ -394,4 +417,4 @@ def _own_job() -> Callable[[int], NoReturn] | None:
 register_job(_own_job)
 register_swaps(_own_swaps)
 register_logs(_own_logs)
-register_owner(_own_threads)
+register_waits(_own_waits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,6 +49,11 @@ class Place:
 _places: dict[tuple[int, int, str], tuple[CodeType, Place]] = {}
 #: by id: a code, and whether it is of a program
 _programs: dict[int, tuple[CodeType, bool]] = {}
+#: the standard library's files in which a program waits
+_WAITING = tuple(
+    os.path.join(sysconfig.get_paths()["stdlib"], name)
+    for name in ("threading.py", "queue.py", "selectors.py", "concurrent", "asyncio")
+)
 #: how many are kept
 _MOST_KEPT = 4096
 
@@ -56,7 +63,9 @@ def _is_program(code: CodeType) -> bool:
     if found is None:
         if len(_programs) >= _MOST_KEPT:
             _programs.clear()
-        found = _programs[id(code)] = (code, not is_framework(code.co_filename))
+        file = code.co_filename
+        is_other = is_framework(file) or file.startswith(_WAITING)
+        found = _programs[id(code)] = (code, not is_other)
     return found[1]
 
 

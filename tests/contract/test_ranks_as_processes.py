@@ -133,17 +133,6 @@ print(os.path.isabs(__file__))
     ]  # fmt: skip
 
 
-def test_a_thread_that_calls_mpi_fails_the_run(labkit):
-    done = labkit(
-        "import threading\nresult = []\ndef work():\n    result.append(comm.recv(source=1))\n"
-        "if rank == 0:\n    one = threading.Thread(target=work, name='helper'); one.start(); one.join()\n"
-        "if rank == 1:\n    comm.send(1, 0)\n"
-    )
-    assert done.returncode == 1
-    assert "rank 0: the thread 'helper' called recv at prog.py:8 in work" in done.stderr
-    assert "main thread only" in done.stderr
-
-
 @pytest.mark.parametrize("on", MACHINES)
 def test_processes_and_event_loops_of_a_rank(labkit, on):
     body = """

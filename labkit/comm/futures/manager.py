@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
@@ -36,58 +36,8 @@ _TASK, _RESULT = 11, 12
 _EMPTY = len(pickle.dumps(None))
 
 
-class _Driven:
-    """The event on which somebody waits for futures: to wait for it lets the executor's messages go on."""
-
-    def __init__(self, event: Any, manager: Manager) -> None:
-        self._event, self._manager = event, manager
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._event, name)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._manager.drive(self._event.is_set, timeout)
-        return bool(self._event.is_set())
-
-
-class _Waiters(list[Any]):
-    def __init__(self, manager: Manager) -> None:
-        super().__init__()
-        self._manager = manager
-
-    def append(self, waiter: Any) -> None:
-        if not isinstance(waiter.event, _Driven):
-            waiter.event = _Driven(waiter.event, self._manager)
-        super().append(waiter)
-
-
 class Future(_Future[Any]):
     """The result of a task that a worker computes."""
-
-    _manager: Manager
-
-    def result(self, timeout: float | None = None) -> Any:
-        """Return the task's result, waiting for it.
-
-        Raises
-        ------
-        TimeoutError
-            It has not come within `timeout` seconds of simulated time.
-        """
-        self._manager.drive(self.done, timeout)
-        return super().result(0)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return what the task has raised, waiting for its end; None if nothing."""
-        self._manager.drive(self.done, timeout)
-        return super().exception(0)
-
-    def add_done_callback(self, fn: Callable[[Any], Any]) -> None:
-        """Have a function called at the end; to wait for an event that it is given lets messages go on."""
-        given = (*getattr(fn, "args", ()), *getattr(fn, "keywords", {}).values())
-        for event in (one for one in given if isinstance(one, threading.Event)):
-            event.wait = _Driven(event, self._manager).wait  # type: ignore[method-assign]
-        super().add_done_callback(fn)
 
 
 class Manager:
@@ -110,12 +60,12 @@ class Manager:
         #: what a worker does first, and those that have done it
         self.first: tuple[Any, Any] | None = None
         self._begun: set[int] = set()
+        #: a rank that waits for a lock or an event takes results meanwhile
+        simulated().pools.append(self)
 
     def submit(self, task: Any) -> Future:
         """Take a task, and send it off if a worker is free."""
         future = Future()
-        future._manager = self
-        future._waiters = _Waiters(self)
         if not self.workers:  # alone: the master computes it itself
             if self.first is not None and not self._begun:
                 self._begun.add(self.master)
@@ -127,20 +77,29 @@ class Manager:
         self._dispatch()
         return future
 
-    def drive(self, is_done: Callable[[], bool], timeout: float | None = None) -> None:
-        """Let messages go on until something has happened, or so much simulated time has passed."""
-        until = None if timeout is None else now() + timeout
-        while not is_done() and self._running:
-            if until is not None:
-                while not self.comm.iprobe(_ANY, _RESULT):
-                    if now() >= until:
-                        return
-                    simulated().sleep(min(1e-4, max(until - now(), 1e-9)))
-            self._take()
+    @property
+    def is_running(self) -> bool:
+        """Whether a result is to come."""
+        return bool(self._running)
+
+    def has_result(self) -> bool:
+        """Whether one has come."""
+        return bool(self.comm.iprobe(_ANY, _RESULT))
+
+    def take(self) -> None:
+        """Take the next result, waiting for it, and let its worker go on."""
+        status = Status()
+        is_good, value = self.comm.recv(None, _ANY, _RESULT, status)
+        worker = status.Get_source()
+        future = self._running.pop(worker)
+        self._free.append(worker)
+        self._dispatch()
+        _settle(future, is_good, value)
 
     def finish(self) -> None:
         """Wait until every task is done."""
-        self.drive(lambda: False)
+        while self._running:
+            self.take()
 
     def cancel(self) -> None:
         """Cancel what has not been sent off."""
@@ -151,6 +110,7 @@ class Manager:
         """Let the workers go."""
         for worker in self.workers:
             self.comm.send(None, worker, _TASK)
+        simulated().pools.remove(self)
 
     def renew(self, first: tuple[Any, Any] | None) -> None:
         """Begin another pool with the same workers."""
@@ -172,19 +132,11 @@ class Manager:
             self._running[worker] = future
             self._begun.add(worker)
 
-    def _take(self) -> None:
-        status = Status()
-        is_good, value = self.comm.recv(None, _ANY, _RESULT, status)
-        worker = status.Get_source()
-        future = self._running.pop(worker)
-        self._free.append(worker)
-        self._dispatch()
-        _settle(future, is_good, value)
-
 
 def now() -> float:
     """Return the running rank's clock."""
-    return float(simulated().wtime())
+    machine = simulated()
+    return time.monotonic() if machine is None else float(machine.wtime())
 
 
 def _outcome(task: Any) -> tuple[bool, Any]:
@@ -240,8 +192,6 @@ class Alone:
 def compose(future: Any, resulthook: Any = None, excepthook: Any = None) -> Future:
     """Return the future of what a future becomes: ``resulthook(result)``, or ``excepthook(exception)``."""
     made = Future()
-    made._manager = future._manager
-    made._waiters = _Waiters(future._manager)
     made.set_running_or_notify_cancel()
 
     def settle(done: Any) -> None:
@@ -266,11 +216,8 @@ def collect(futures: Iterable[Any]) -> Future:
     futures = list(futures)
     made = Future()
     if not futures:
-        made._manager = Manager(Alone(), 0)
         made.set_result([])
         return made
-    made._manager = futures[0]._manager
-    made._waiters = _Waiters(made._manager)
     made.set_running_or_notify_cancel()
     left = len(futures)
 

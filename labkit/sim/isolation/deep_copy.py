@@ -18,6 +18,7 @@ from labkit.sim.isolation import copy_rules
 from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.copy_rules import ATOMS
 from labkit.sim.isolation.dependent import code_of_dependent, own_builtins
+from labkit.sim.isolation.waits import RankLock
 
 __all__ = ["Copier", "Plan"]
 
@@ -378,6 +379,7 @@ _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
     types.MappingProxyType: copy_rules.share,
     type(threading.Lock()): copy_rules.lock,
     type(threading.RLock()): copy_rules.lock,
+    RankLock: copy_rules.lock,
 }
 
 

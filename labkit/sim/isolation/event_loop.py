@@ -11,6 +11,7 @@ from labkit import _kernels
 from labkit.context import current
 from labkit.sim.isolation import process_state
 from labkit.sim.isolation.patches import Patch, Patches
+from labkit.sim.isolation.waits import waits_of_rank
 
 __all__ = ["RankLoops"]
 
@@ -19,12 +20,17 @@ def _patches() -> Iterator[Patch]:
     events = asyncio.events
     read, write = events._get_running_loop, events._set_running_loop
 
+    def running() -> Any:
+        own = process_state.swaps()
+        return read() if own is None or "event loop" in own else None  # a notebook's is no rank's
+
     def set_running(loop: Any) -> None:
         own = process_state.swaps()
         if own is not None:
             own.add("event loop", read, write)
         write(loop)
 
+    yield events, "_get_running_loop", running
     yield events, "_set_running_loop", set_running
     kind = asyncio.selector_events.BaseSelectorEventLoop
     whole = kind.__init__
@@ -32,7 +38,7 @@ def _patches() -> Iterator[Patch]:
     def begin(self: Any, *args: Any, **kwargs: Any) -> None:
         whole(self, *args, **kwargs)
         if _kernels.current_rank() >= 0:
-            self._selector.select = _simulated(self._selector.select)
+            self._selector.select = _simulated(self._selector)
             self.time = lambda: (current() or _Outside).wtime()
 
     yield kind, "__init__", begin
@@ -50,17 +56,18 @@ class _Outside:
 RankLoops = Patches(_patches)
 
 
-def _simulated(select: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a loop that waits for a moment sleep until then in simulated time; what waits for files waits."""
+def _simulated(selector: Any) -> Callable[..., Any]:
+    """Let a loop wait as a rank does: messages, threads and simulated time go on."""
+    select, first = selector.select, len(selector.get_map())
 
     def wait(timeout: float | None = None) -> Any:
-        if timeout is None or timeout <= 0:
+        waits = waits_of_rank()
+        if waits is None or (timeout is not None and timeout <= 0):
             return select(timeout)
-        ready = select(0)
-        context: Any = current()
-        if ready or context is None:
-            return ready
-        context.sleep(timeout)
-        return select(0)
+        ready: list[Any] = []
+        waits.wait(
+            lambda: bool(ready or ready.extend(select(0)) or ready), timeout, len(selector.get_map()) > first
+        )
+        return ready
 
     return wait

@@ -5,12 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 from labkit import _kernels
+from labkit.sim.isolation.waits import waits_of_rank
 
 __all__ = ["RankExits"]
 
@@ -22,11 +22,10 @@ class RankExits:
 
     def __init__(self) -> None:
         self._handlers: dict[int, list[Handler]] = {}
-        self._threads: dict[int, list[threading.Thread]] = {}
 
     def install(self) -> None:
-        """Take the place of `atexit`, for the rest of this process; the ranks' threads are known, too."""
-        register, unregister, start = atexit.register, atexit.unregister, threading.Thread.start
+        """Take the place of `atexit`, for the rest of this process."""
+        register, unregister = atexit.register, atexit.unregister
 
         def own_register(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             rank = _kernels.current_rank()
@@ -45,20 +44,13 @@ class RankExits:
             self._handlers[rank] = kept
             return None
 
-        def own_start(thread: threading.Thread) -> None:
-            rank = _kernels.current_rank()
-            if rank >= 0:
-                self._threads.setdefault(rank, []).append(thread)
-            start(thread)
-
         atexit.register, atexit.unregister = own_register, own_unregister
-        threading.Thread.start = own_start  # type: ignore[method-assign, assignment]
 
     def run(self, rank: int) -> None:
         """End a rank as Python ends a process: threads first, then the handlers, the last one first."""
-        for thread in self._threads.pop(rank, ()):
-            if not thread.daemon:
-                thread.join()
+        waits = waits_of_rank()
+        if waits is not None:
+            waits.join()
         handlers = self._handlers.get(rank)
         while handlers:
             function, args, kwargs = handlers.pop()

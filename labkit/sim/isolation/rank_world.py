@@ -47,6 +47,8 @@ class OwnModules:
         self._dependent: set[str] = set()
         #: called when a rank has imported a module of the name, the first time
         self.when_imported: dict[str, Callable[[], Any]] = {}
+        #: called whenever a rank's own code imports a module of the name
+        self.at_import: dict[str, Callable[[], Any]] = {}
 
     def is_own(self, top: str) -> bool:
         """Whether ranks have the top-level module of this name for themselves."""
@@ -100,6 +102,8 @@ class OwnModules:
 
     def shared_import(self, world: RankWorld, name: str, *rest: Any) -> ModuleType:
         """Import a module that ranks share; one that turns out to depend on the rank is its world's own."""
+        if (begin := self.at_import.get(name.partition(".")[0])) is not None:
+            begin()
         known = len(self._dependent)
         try:
             found: ModuleType = builtins.__import__(name, *rest)

@@ -1,64 +1,61 @@
-"""Threads of a rank: they may compute, and what they call of MPI ends the run with a sentence.
-
-A simulated rank's calls come from its main thread. In any other thread they would fail there, with a
-traceback that nobody reads, and the run would go on without what the thread was to do. The rank's number and
-the number of ranks they may ask for.
-"""
+"""Threads of a rank: whose they are, and locks that let them and messages go on."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Protocol
+from _thread import allocate_lock
+from collections.abc import Iterator
+from typing import Any
 
 from labkit.comm.handles import exceptions
 from labkit.sim.isolation.patches import Patch, Patches
+from labkit.sim.isolation.waits import RankLock, owner_of_thread, waits_of_rank
 
-__all__ = ["Owner", "RankThreads", "owner_of_thread", "register_owner"]
-
-_OWNER = "_labkit_owner"
-
-
-class Owner(Protocol):
-    """A rank as its threads know it."""
-
-    hub: Any
-    rank: int
-
-    def abort(self, code: int) -> NoReturn:
-        """End the rank's run."""
-
-    def report(self, name: str) -> None:
-        """Is told that one of them has called MPI."""
+__all__ = ["RankThreads"]
 
 
-_find: Callable[[], Owner | None] = lambda: None  # noqa: E731
-
-
-def register_owner(find: Callable[[], Owner | None]) -> None:
-    """Register what returns the rank that runs on this thread, None outside ranks."""
-    global _find
-    _find = find
-
-
-def _patches() -> Iterator[Patch]:
-    whole = threading.Thread.start
+def _threading() -> Iterator[Patch]:
+    whole, whole_join, rlock = threading.Thread.start, threading.Thread.join, threading.RLock
+    is_alive = threading.Thread.is_alive
 
     def start(self: Any) -> None:
-        owner = _find() or owner_of_thread()
-        if owner is not None:
-            self.__dict__[_OWNER] = owner
-        whole(self)
+        owner = waits_of_rank() or owner_of_thread()
+        if owner is None:
+            whole(self)
+        else:
+            owner.begin(self, whole)
+
+    def join(self: Any, timeout: float | None = None) -> None:
+        waits = waits_of_rank()
+        if waits is not None and self.ident is not None and self is not threading.current_thread():
+            if not waits.wait(lambda: not is_alive(self), None if timeout is None else max(timeout, 0.0)):
+                return
+            timeout = None
+        whole_join(self, timeout)
+
+    def alive(self: Any) -> bool:
+        waits = waits_of_rank()
+        if waits is not None:
+            waits.look(self)
+        return bool(is_alive(self))
+
+    def lock() -> Any:
+        return RankLock() if _is_rank() else allocate_lock()
+
+    def recursive() -> Any:
+        return threading._PyRLock() if _is_rank() else rlock()  # type: ignore[attr-defined]
 
     yield threading.Thread, "start", start
-    yield exceptions, "told_outside", _tell
+    yield threading.Thread, "join", join
+    yield threading.Thread, "is_alive", alive
+    for name in ("Lock", "_allocate_lock"):
+        yield threading, name, lock
+    yield threading, "RLock", recursive
     yield exceptions, "owner_of_thread", _hub_and_rank
 
 
-def _tell(name: str) -> None:
-    owner = owner_of_thread()
-    if owner is not None:
-        owner.report(name)
+def _is_rank() -> bool:
+    return waits_of_rank() is not None or owner_of_thread() is not None
 
 
 def _hub_and_rank() -> tuple[Any, int] | None:
@@ -66,10 +63,5 @@ def _hub_and_rank() -> tuple[Any, int] | None:
     return None if owner is None else (owner.hub, owner.rank)
 
 
-def owner_of_thread() -> Owner | None:
-    """Return the rank that has started this thread; None if none has."""
-    return getattr(threading.current_thread(), _OWNER, None)
-
-
-#: context in which ranks' threads are known
-RankThreads = Patches(_patches)
+#: context in which ranks' threads are known, and their locks wait for messages, too
+RankThreads = Patches(_threading)
