@@ -116,7 +116,7 @@ def _leftovers(limit_s: float) -> str:
     text = ""
     if removed := remove_leftovers(is_thorough=True):
         size = sum(one.n_bytes for one in removed) / _MIB
-        text = f"removed {len(removed)} of runs that were killed ({size:.1f} MiB): "
+        text = f"removed what {len(removed)} ended runs had left ({size:.1f} MiB): "
         text += ", ".join(one.path for one in removed) + "; "
     if left := [one.path for one in leftovers() if not one.is_certain]:
         text += (

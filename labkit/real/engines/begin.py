@@ -5,6 +5,7 @@ What notes calls of MPI has to be there before MPI is; the arguments are those o
 
 from __future__ import annotations
 
+from labkit.real.mpi.loopback import restore_preload
 from labkit.real.mpi.waits_library import load_library
 
 __all__ = ["main"]
@@ -12,6 +13,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Load the library, and become the engine."""
+    restore_preload()
     load_library()
     from ipyparallel.engine.app import main as engine
 

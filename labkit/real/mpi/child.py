@@ -30,6 +30,7 @@ from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
 from labkit.process.whereabouts import whereabouts
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
+from labkit.real.mpi.loopback import restore_preload
 from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
 from labkit.real.repeat import Turns
 
@@ -141,6 +142,7 @@ class _Child:
             faulthandler.dump_traceback_later(max(0.01, left), file=self.stacks)
         if STACK_SIGNAL is not None:
             faulthandler.register(STACK_SIGNAL, file=self.stacks, all_threads=True)
+        restore_preload()
         original = os.environ.pop("LABKIT_TMPDIR", "")
         os.environ.pop("TMPDIR", None)
         if original:

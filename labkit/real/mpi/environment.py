@@ -11,6 +11,7 @@ from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
+from labkit.real.mpi.loopback import loopback_settings
 
 __all__ = [
     "BOOTSTRAP",
@@ -137,6 +138,8 @@ def rank_environment(
         wanted["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"  # without it a barrier of 4 ranks on 2 cores takes ms
         # This host, also inside a batch job; or those of the host file.
         wanted |= {"HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork" if hosts is None else "ssh"}
+    if hosts is None:
+        environment |= loopback_settings(base, scratch)
     # With MPI4PY_MPIABI set, mpi4py does not look at MPI4PY_LIBMPI: it is the second choice.
     if launcher.library and "MPI4PY_MPIABI" not in base:
         wanted["MPI4PY_LIBMPI"] = launcher.library
@@ -158,6 +161,8 @@ def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: 
         "OMPI_MCA_btl": ("self,vader" if old else "self,sm")
         + (",tcp" if has_hosts or has_loopback() else ""),
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        # It cannot be used with these, and prints an error for each window.
+        "OMPI_MCA_osc": "^ucx",
         # Its handler would print a native stack over the Python one that faulthandler writes.
         "OMPI_MCA_opal_signal": "",
     }
@@ -173,9 +178,8 @@ def _open_mpi(launcher: Launcher, shared: str | None, has_hosts: bool, scratch: 
     if has_hosts and not old:  # in the run's folder, so that no session file is left on another host
         settings["PRTE_MCA_prte_remote_tmpdir_base"] = scratch
     if shared is not None:
-        settings["OMPI_MCA_btl_vader_backing_directory" if old else "OMPI_MCA_btl_sm_backing_directory"] = (
-            shared
-        )
+        for component in ("btl_vader" if old else "btl_sm", "osc_sm", "osc_rdma"):
+            settings[f"OMPI_MCA_{component}_backing_directory"] = shared
     return settings | root_permission()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -122,3 +123,21 @@ def test_files_that_ranks_have_noted_outside_go_too(places):
     assert not folder.exists()
     assert not segment.exists()
     assert outside.exists()
+
+
+def test_segments_of_open_mpi_that_nobody_maps_are_removed_on_request(places):
+    old = time.time() - 1000
+    names = [f"sm_segment.{os.uname().nodename}.0.{k}.0" for k in range(3)] + [
+        "sm_segment.another-host.0.7.0"
+    ]
+    for name in names:
+        (places[1] / name).write_bytes(bytes(4096))
+        if name != names[2]:  # that one is being made just now
+            os.utime(places[1] / name, (old, old))
+    with open(places[1] / names[0], "r+b") as file, mmap.mmap(file.fileno(), 0):
+        os.utime(places[1] / names[0], (old, old))
+        folders.make_folder()
+        assert all((places[1] / name).exists() for name in names)
+        removed = folders.remove_leftovers(is_thorough=True)
+    assert [(Path(one.path).name, one.n_bytes) for one in removed] == [(names[1], 4096)]
+    assert sorted(path.name for path in places[1].iterdir()) == sorted({*names} - {names[1]})
