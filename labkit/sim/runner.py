@@ -78,6 +78,7 @@ def simulate(request: RunRequest) -> Run:
     )  # fmt: skip
     simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
     simulation.context.trial = request.trial
+    simulation.thread_calls = _thread_calls
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
     simulation.calls.storage = request.options["storage"]
     target = keep_calls(simulation, request.trace_ti)
@@ -119,6 +120,13 @@ def simulate(request: RunRequest) -> Run:
         if run.tolerance.loose_instants:
             notes.append(run.tolerance.guarantee())
     return run
+
+
+def _thread_calls() -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which ranks make the calls of their threads."""
+    from labkit.sim.isolation.thread_calls import ThreadCalls
+
+    return ThreadCalls
 
 
 @contextlib.contextmanager

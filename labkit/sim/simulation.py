@@ -147,6 +147,7 @@ class Simulation:
         self.logs: dict[tuple[int, int, str], Any] = {}
         #: what ranks wait for of their own process, by rank; and what begins with their first thread
         self.waits: dict[int, RankWaits] = {}
+        self.thread_calls: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
         self._threaded, self._has_threads = contextlib.ExitStack(), False
         self._thread = threading.get_ident()
         self.context.waits, self.context.own_waits = self.waits, self.own_waits
@@ -313,10 +314,8 @@ class Simulation:
     def begin_threads(self) -> None:
         """Let ranks make their threads' calls of MPI, from the first thread on until the run is over."""
         if not self._has_threads:
-            from labkit.sim.isolation.thread_calls import ThreadCalls
-
             self._has_threads = True
-            self._threaded.enter_context(ThreadCalls)
+            self._threaded.enter_context(self.thread_calls())
 
     def where_it_runs(self) -> Any:
         """Return what changes while this thread is at work: its place and the CPU time that it has used."""
